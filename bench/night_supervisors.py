@@ -82,12 +82,13 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 class Gap(NamedTuple):
     """Time without training after a fault, in seconds: until the process was ended, and from then to the next start.
 
-    ``planned_s``: part of the second that was waited on purpose.
+    ``planned_s``: part of the second that was waited on purpose. ``repeated``: steps that the next process made again.
     """
 
     dead_s: float
     start_s: float
     planned_s: float
+    repeated: int
 
 
 class Place:
@@ -301,5 +302,8 @@ def gaps(place: Place, lives: list[tuple[float, int, int]]) -> dict[int, Gap]:
         ended = [wall for wall, state in changes if at < wall < start and state in {"cleaning", "backing_off"}]
         dead = min(ended, default=at)
         waits = [wall for wall, state in changes if at < wall < start and state == "backing_off"]
-        found[number] = Gap(max(0.0, dead - at), start - dead, start - min(waits) if waits else 0.0)
+        before = next((last for began, _, last in reversed(lives) if began <= at), 0)
+        after = next((first for began, first, last in lives if began > at and last > 0), before)
+        repeated = max(0, before - after)
+        found[number] = Gap(max(0.0, dead - at), start - dead, start - min(waits) if waits else 0.0, repeated)
     return found

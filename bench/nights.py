@@ -69,14 +69,39 @@ def long_ratio(night: Night, ours: Result, best: Result) -> float | None:
     """The ratio for a night of 12 hours with the same faults; None if ours did not end."""
     if ours.wall_s is None or best.wall_s is None:
         return None
-    extra_s = (ours.repeated - best.repeated) * LONG_S / night.steps
+    costs_s = [extra_s for _, extra_s in costs(night, ours, best)]
+    seen = sum(gap.repeated for gap in ours.gaps.values()) - sum(gap.repeated for gap in best.gaps.values())
+    elsewhere_s = (ours.repeated - best.repeated - seen) * LONG_S / night.steps
+    return LONG_S / (LONG_S + max(0.0, sum(costs_s) + elsewhere_s))
+
+
+def costs(night: Night, ours: Result, best: Result) -> list[tuple[int, float]]:
+    """(number, seconds) of each fault: what it costs more than under the perfect supervisor, in a night of 12 hours."""
+    found = []
     for number, gap in ours.gaps.items():
-        kind = night.faults[number][1]
-        scaled_s = gap.planned_s + (gap.dead_s if kind in HANGS else 0.0)
-        fixed_s = gap.start_s - gap.planned_s + (0.0 if kind in HANGS else gap.dead_s)
+        hangs = night.faults[number][1] in HANGS
+        scaled_s = gap.planned_s + (gap.dead_s if hangs else 0.0)
+        fixed_s = gap.start_s - gap.planned_s + (0.0 if hangs else gap.dead_s)
         perfect = best.gaps.get(number)
-        extra_s += scaled_s * night.scale + fixed_s - (0.0 if perfect is None else perfect.dead_s + perfect.start_s)
-    return LONG_S / (LONG_S + max(0.0, extra_s))
+        if perfect is not None:
+            fixed_s -= perfect.dead_s + perfect.start_s
+        repeated = gap.repeated - (0 if perfect is None else perfect.repeated)
+        found.append((number, scaled_s * night.scale + fixed_s + repeated * LONG_S / night.steps))
+    return found
+
+
+def table(night: Night, ours: Result, best: Result) -> str:
+    """One line for each fault, the most expensive one first."""
+    lines = []
+    for number, extra_s in sorted(costs(night, ours, best), key=lambda cost: -cost[1]):
+        step, kind = night.faults[number]
+        gap, perfect = ours.gaps[number], best.gaps.get(number)
+        again = f", {perfect.repeated} under the perfect one" if perfect is not None else ""
+        lines.append(
+            f"    {kind:24} at step {step:5}: {extra_s:7.1f} s of 12 hours; ended after {gap.dead_s:5.2f} s, started "
+            f"{gap.start_s:5.2f} s later (waited {gap.planned_s:5.2f} s); {gap.repeated} steps repeated{again}"
+        )
+    return "\n".join(lines)
 
 
 def row(night: Night, result: Result, best: Result | None) -> tuple[str, bool]:
@@ -124,6 +149,7 @@ def main() -> int:
     parser.add_argument("--save-every", type=int, default=100)
     parser.add_argument("--scale", type=float, default=45.0)
     parser.add_argument("--jobs", type=int, default=6, help="nights at once (default 6)")
+    parser.add_argument("--each", action="store_true", help="print what each fault cost trainwatch")
     parser.add_argument("--keep", action="store_true", help="keep the folders, and print where they are")
     args = parser.parse_args()
     nights = [
@@ -147,6 +173,8 @@ def main() -> int:
             for name, result in results.items():
                 line, good = row(night, result, best)
                 print(f"{line} {result.folder if args.keep else ''}", flush=True)
+                if args.each and name == "trainwatch" and best is not None:
+                    print(table(night, result, best), flush=True)
                 fine &= good or best is None
                 if name == "trainwatch" and best and best.wall_s and result.wall_s and result.right:
                     ratios.append(best.wall_s / result.wall_s)

@@ -122,6 +122,7 @@ class Story:
         self.read = 1e8
         self.written = 1e7
         self.net = 0.0
+        self.wanted = 0.0
         self.observations: list[Observation] = []
         self._next_sample_t = 0.0
         self.attempt = 0
@@ -288,10 +289,16 @@ class Story:
                     read_bytes=self.read,
                     write_bytes=self.written,
                     procs=count,
-                    states=states if states is not None else {"S": count - 1, "R": 1} if cores > 0.3 else {"S": count},
+                    states=states if states is not None else self._states(cores, count),
                     **process,
                 )
             )
+
+    def _states(self, cores: float, count: int) -> dict[str, int]:
+        """As often in state R as cores are used."""
+        self.wanted = self.wanted % 1.0 + cores
+        running = min(count, int(self.wanted))
+        return {"S": count - running, **({"R": running} if running else {})}
 
     def load(self, seconds: float = 60.0) -> "Story":
         """The model is read from disk."""

@@ -17,6 +17,7 @@ from ..model.decision import (
     EndLeftovers,
     GiveUp,
     ListCheckpoints,
+    LookForLoop,
     NotifyPeople,
     PauseAttempt,
     PlanRetention,
@@ -30,7 +31,8 @@ from ..model.observation import GpuReading, Outcome
 from ..model.ports import AttemptTarget, Retention
 from ..model.run import RunSpec
 from .attempt_launcher import AttemptLauncher, Performed, read_baseline
-from .evidence.capture import KernelTail, examine, no_kernel_log
+from .evidence.capture import KernelTail, examine, no_kernel_log, pause_s
+from .evidence.stack_capture import look_for_loops
 from .gpu.gpu_clearing import GpuHelp, clear_gpus
 from .launch.launching import is_alive
 from .notify.notices import send_notice
@@ -87,6 +89,7 @@ class RunActor:
         self._table: dict[type[Decision], tuple[str, Callable[[Any], Performed]]] = {
             NotifyPeople: ("notify", self._notify),
             CaptureStacks: ("capture_stacks", self._capture),
+            LookForLoop: ("look_for_loop", self._look_for_loop),
             RequestSave: ("request_save", self._request_save),
             StopAttempt: ("stop_attempt", self._stop),
             EndLeftovers: ("end_leftovers", self._stop),
@@ -128,6 +131,13 @@ class RunActor:
             return False, f"{folder}: {error.strerror or error}", {}
         detail = f"{report.sentence}; {len(report.files)} files of evidence in {folder}"
         return True, detail, {"folder": str(folder), **msgspec.to_builtins(report, str_keys=True)}
+
+    def _look_for_loop(self, decision: LookForLoop) -> Performed:
+        if self._target is None or self._target.number != decision.attempt:
+            return False, f"attempt {decision.attempt} has ended; there are no processes to look at", {}
+        found = look_for_loops(self._target, pause_s=pause_s(self._spec))
+        places = "; ".join(f"process {pid} is in the loop {place}" for pid, place in found["loops"].items())
+        return True, found["elsewhere"] or places, found
 
     def _stop(self, decision: StopAttempt | EndLeftovers) -> Performed:
         if self._target is None:

@@ -26,6 +26,7 @@ from .findings.slow import Stall
 from .hang.active_time import ActiveTime
 from .hang.liveness import Liveness
 from .hang.log_activity import LogActivity
+from .hang.loop_watch import LoopWatch
 from .hang.pauses import Pause
 from .hang.phase_times import PhaseTimes
 from .hang.quiet import GpuFault, Quiet
@@ -81,6 +82,7 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     pause: Pause = Pause()
     peak: StepPeak = StepPeak()
     quiet: Quiet | None = None
+    loops: LoopWatch = LoopWatch()
     gpu_fault: GpuFault | None = None
     gpus_seen: tuple[SeenGpu, ...] = ()
     loss: Loss = Loss()

@@ -236,6 +236,8 @@ def _on_outcome(knowledge: Knowledge, state: JudgeState, outcome: Outcome) -> Re
     match state.machine:
         case _ if (quiet := state.quiet) is not None and quiet.capture == outcome.decision:
             hang_check.on_quiet_evidence(builder, quiet, outcome)
+        case _ if state.loops.order == outcome.decision:
+            hang_check.on_look(builder, outcome)
         case Hung(capture=order) as machine if order == outcome.decision:
             hang_check.end_hung(builder, machine, outcome)
         case Stopping(order=order) as machine if order == outcome.decision:

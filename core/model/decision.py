@@ -41,6 +41,16 @@ class CaptureStacks(DecisionBase, frozen=True, kw_only=True, tag="capture_stacks
     attempt: int
 
 
+class LookForLoop(DecisionBase, frozen=True, kw_only=True, tag="look_for_loop"):
+    """Look several times where the busy threads of an attempt are. Nothing is stopped, no evidence is written.
+
+    Outcome data: ``loops`` ({pid: place of a loop that changes nothing}), ``elsewhere`` (a sentence: what is busy in no
+    such loop; empty if nothing is), ``moving`` (a busy thread moves through its program).
+    """
+
+    attempt: int
+
+
 class RequestSave(DecisionBase, frozen=True, kw_only=True, tag="request_save"):
     """Ask the trainer for a checkpoint (``run.save_signal``, ``run.save_file``). Not ok: it could not be asked."""
 
@@ -149,6 +159,7 @@ class EndWatch(DecisionBase, frozen=True, kw_only=True, tag="end_watch"):
 Decision = (
     NotifyPeople
     | CaptureStacks
+    | LookForLoop
     | RequestSave
     | StopAttempt
     | EndLeftovers

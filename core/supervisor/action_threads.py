@@ -13,6 +13,7 @@ from ..model.decision import (
     DeleteCheckpoint,
     EndLeftovers,
     ListCheckpoints,
+    LookForLoop,
     NotifyPeople,
     PlanRetention,
     StartAttempt,
@@ -58,7 +59,7 @@ class ActionThreads:
                 threading.Thread(target=self._retain, args=(decision,), name="retention", daemon=True).start()
             case ListCheckpoints() | CopyAside():
                 threading.Thread(target=self._perform, args=(decision,), name="files", daemon=True).start()
-            case CaptureStacks() | StopAttempt(mode="kill") | EndLeftovers(mode="kill"):
+            case CaptureStacks() | LookForLoop() | StopAttempt(mode="kill") | EndLeftovers(mode="kill"):
                 # A gentle stop takes up to its graces, the GPU memory gate a minute.
                 self._awaited.append(self._at_once.submit(self._perform, decision))
             case StartAttempt():

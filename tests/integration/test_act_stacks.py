@@ -2,18 +2,21 @@
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from tests.integration.act_world import World, python, wait_for, world
 from trainwatch.core.act import processes
-from trainwatch.core.act.evidence.stack_capture import capture_stacks
+from trainwatch.core.act.evidence.stack_capture import capture_stacks, look_for_loops
 from trainwatch.core.act.evidence.stack_frames import main_frames, telling_frame
 from trainwatch.core.act.evidence.stack_probe import log_tail
 from trainwatch.core.act.launch.launching import is_alive
 from trainwatch.core.act.stop.pause import pause_attempt
+from trainwatch.core.sense.process.process_tree import tree_pids
 
 STUCK = """if True:
     import subprocess, sys, time
@@ -131,3 +134,49 @@ def test_the_end_of_a_huge_log_is_found_with_one_small_read(tmp_path: Path) -> N
     assert log_tail(str(path), 1, notes) == "last\n"
     assert log_tail(str(tmp_path / "none"), 1, notes) == ""
     assert len(notes) == 1
+
+
+LOOPS = {
+    "loop": "while not done:\n        pass",
+    "work": "n = 0\n    while not done:\n        n += 1",
+}
+
+
+@pytest.mark.parametrize(("body", "by"), [("loop", "runner"), ("loop", "supervisor"), ("work", "runner")])
+def test_loop_that_changes_nothing_is_told_from_work(run: World, tmp_path: Path, body: str, by: str) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(f"def spin(done):\n    print('up', flush=True)\n    {LOOPS[body]}\nspin(False)\n")
+    target = run.launch(sys.executable, str(script))
+    run.log_has(target, "up")
+    if by == "supervisor":
+        assert target.runner is not None
+        os.kill(target.runner.pid, signal.SIGKILL)
+        wait_for(lambda: not is_alive(target.runner), "the runner is dead")
+    for _ in range(20):  # on a busy machine the trainer may get no time in one of them
+        found = look_for_loops(target, pause_s=0.3)
+        if found["elsewhere"] != "nothing is busy":
+            break
+    pid = target.trainer.pid
+    if body == "loop":
+        assert (found["loops"], found["elsewhere"]) == ({str(pid): "spin (train.py:3)"}, "")
+    else:
+        assert (found["loops"], found["moving"]) == ({}, False)
+        assert "is busy in no such loop: spin (train.py:" in found["elsewhere"]
+    assert processes.read_process(pid).state == "R"  # type: ignore[union-attr]
+
+
+def test_look_of_the_runner_is_no_work_of_the_trainer(run: World, tmp_path: Path) -> None:
+    """The probe reads megabytes and computes: that was taken for signs of life of a hung trainer."""
+    slow = tmp_path / "py-spy"
+    slow.write_text("#!/bin/sh\ntouch looked; exec sleep 1\n")
+    slow.chmod(0o700)
+    target = run.launch(*python(STUCK))
+    run.log_has(target, "up")
+    before = tree_pids(target)
+    with ThreadPoolExecutor(1) as pool:
+        looking = pool.submit(look_for_loops, target, pause_s=0.1, py_spy=str(slow), timeout_s=1.5, budget_s=1.5)
+        assert target.runner is not None
+        runner = target.runner.pid
+        wait_for(lambda: len(processes.descendants(runner)) > len(before), "the probe runs")
+        assert tree_pids(target) == before
+        assert looking.result()["elsewhere"]

@@ -23,6 +23,7 @@ MODULES = (
     "hang.deadlines",
     "hang.detector",
     "hang.cost",
+    "hang.loop_watch",
     "hang.step_peak",
     "hang.liveness",
     "hang.gpu_activity",

@@ -169,13 +169,24 @@ def test_blocked_process_is_stopped_a_deadline_after_its_mounts_answer() -> None
 
 
 def test_short_deadline_does_not_end_a_process_that_is_blocked() -> None:
+    """With ``hang.min_s = 6`` it was ended after 80 s."""
     world = World(judge(Settings(hang=Hang(min_s=6.0, max_s=60.0)))).begin().watch(Story(meta=False).load(10).train(40))
-    for second in range(1, 75):
-        sample = ProcessSample(t=world.t + 1.0, cpu_cores=0.0, read_bytes=1e8, states={"D": 1}, procs=1)
-        world.see(msgspec.structs.replace(sample, silent_mounts=()))
-        assert "stop_attempt" not in world.decisions, second
+    blocked(world, 590.0, ())
+    (quiet,) = of_kind(world, "quiet")
+    assert quiet.t - (world.state.attempt.beat_t or 0.0) < 30.0
+    assert world.hangs == []
+    blocked(world, 30.0, ())
     assert [i.class_ for i in world.hangs] == ["starved"]
-    assert world.hangs[0].t - (world.state.attempt.beat_t or 0.0) >= 40.0
+    blocked(world, 560.0, ())
+    assert "stop_attempt" not in world.decisions
+    blocked(world, 60.0, ())
+    assert "stop_attempt" in world.decisions
+
+
+def test_process_that_is_freed_gets_a_full_deadline_of_its_own() -> None:
+    world = World(judge(Settings(hang=Hang(min_s=6.0, max_s=60.0)))).begin().watch(Story(meta=False).load(10).train(40))
+    blocked(world, 700.0, ("/mnt/nas",)).watch(Story(meta=False).dead(5))
+    assert (world.word, "stop_attempt" in world.decisions) == ("running", False)
 
 
 # --- no new highest step ---------------------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ def examine(
     report = capture_stacks(
         target,
         folder,
-        pause_s=min(PAUSE_S, spec.settings.hang.min_s * PAUSE_SHARE),
+        pause_s=pause_s(spec),
         budget_s=BUDGET_S,
         log_lines=LOG_LINES,
         native=True,
@@ -71,6 +71,11 @@ def examine(
     if notes and write_file(folder / "notes.txt", "".join(f"{note}\n" for note in notes)):
         files.append(str(folder / "notes.txt"))
     return msgspec.structs.replace(report, files=(*files, *report.files), notes=tuple(notes))
+
+
+def pause_s(spec: RunSpec) -> float:
+    """Return how long to wait for a process to show that it moves, in seconds."""
+    return min(PAUSE_S, spec.settings.hang.min_s * PAUSE_SHARE)
 
 
 def gpu_text(gpus: Sequence[GpuReading] | None, holders: Sequence[Holder]) -> str:

@@ -80,9 +80,7 @@ def capture_stacks(
     """
     begun = time.monotonic()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    trainer = (target.trainer.pid, target.trainer.start_ticks)
-    living = members(target) if target.trainer.boot_id == processes.boot_id() else []
-    keys = sorted((process.key for process in living), key=lambda key: (key != trainer, key))
+    keys = _keys(target)
     request = {
         "request": secrets.token_hex(8),
         "folder": str(folder),
@@ -104,6 +102,36 @@ def capture_stacks(
         answer = stack_probe.capture(request | {"rounds": 1, "budget_s": QUICK_S} if late else request)
     answer.pop("request", None)
     return msgspec.convert(answer | {"by": by}, StackReport, strict=False)
+
+
+def look_for_loops(
+    target: AttemptTarget, *, pause_s: float, budget_s: float = 12.0, timeout_s: float = 2.0, py_spy: str | None = None
+) -> dict[str, Any]:
+    """Look whether all that is busy in an attempt is in loops that change nothing (loop_looks.py). Writes no evidence.
+
+    Blocks ``pause_s`` and the time of the looks, at most about ``budget_s``. Nothing is stopped.
+    """
+    request = {
+        "request": secrets.token_hex(8),
+        "loops": True,
+        "keys": _keys(target),
+        "most": stack_probe.PROCESSES,
+        "pause_s": pause_s,
+        "budget_s": budget_s,
+        "timeout_s": timeout_s,
+        "py_spy": py_spy or stack_probe.find_py_spy(),
+    }
+    answer = _ask_runner(target, request)
+    if answer is None:
+        answer = stack_probe.answer(request)
+    answer.pop("request", None)
+    return answer
+
+
+def _keys(target: AttemptTarget) -> list[tuple[int, int]]:
+    trainer = (target.trainer.pid, target.trainer.start_ticks)
+    living = members(target) if target.trainer.boot_id == processes.boot_id() else []
+    return sorted((process.key for process in living), key=lambda key: (key != trainer, key))
 
 
 def _ask_runner(target: AttemptTarget, request: dict[str, Any]) -> dict[str, Any] | None:

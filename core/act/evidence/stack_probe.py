@@ -19,6 +19,7 @@ from ...model.text.edge import EDGE
 from .. import processes
 from ..launch import spool
 from ..stop.stop_sequence import STOPPED_STATES
+from . import loop_looks
 from .proc_text import proc_text
 from .stack_frames import WAITING_PLACES, main_frames
 
@@ -35,6 +36,11 @@ def find_py_spy() -> str | None:
     """Path of py-spy beside this Python, else on PATH."""
     beside = Path(sys.executable).parent / "py-spy"
     return str(beside) if os.access(beside, os.X_OK) else shutil.which("py-spy")
+
+
+def answer(request: dict[str, Any]) -> dict[str, Any]:
+    """Carry out a request of ``stack_capture``: looks for loops, or all evidence."""
+    return loop_looks.look(request) if request.get("loops") else capture(request)
 
 
 def capture(request: dict[str, Any]) -> dict[str, Any]:
@@ -235,7 +241,7 @@ def main(arguments: list[str]) -> int:
         return 2
     EDGE.know(os.environ)
     EDGE.know((spool.read(directory, spool.ORDER) or {}).get("env", {}))
-    spool.write(directory, spool.STACKS_DONE, {"request": request["request"]} | capture(request))
+    spool.write(directory, spool.STACKS_DONE, {"request": request["request"]} | answer(request))
     return 0
 
 

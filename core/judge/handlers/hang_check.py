@@ -2,11 +2,11 @@
 
 import msgspec
 
-from ...model.decision import CaptureStacks
+from ...model.decision import CaptureStacks, LookForLoop
 from ...model.incident import Evidence
 from ...model.observation import Outcome
 from ...model.record import Entry
-from ..hang import active_time, cost, deadlines, detector, liveness, stack_evidence, step_clock, step_peak
+from ..hang import active_time, cost, deadlines, detector, liveness, loop_watch, stack_evidence, step_clock, step_peak
 from ..hang.quiet import Quiet
 from ..knowledge import Knowledge
 from ..recovery import fallback
@@ -109,6 +109,8 @@ def _check_silence(builder: StepBuilder, run: deadlines.HangInput) -> None:
     """Open or close the incident *quiet*, and declare a hang if ending the run costs less than waiting."""
     state, setting = builder.state, builder.knowledge.settings.hang
     verdict = detector.judge(run, setting)
+    if verdict is None or verdict.weight not in {"certain", "strong"}:
+        verdict = _look_for_loop(builder, run) or verdict
     sign = verdict if verdict is not None else detector.judge(run, setting, detector.QUIET_SHARE)
     if sign is None:
         if state.quiet is not None:
@@ -121,9 +123,30 @@ def _check_silence(builder: StepBuilder, run: deadlines.HangInput) -> None:
         declare(builder, verdict)
 
 
+def _look_for_loop(builder: StepBuilder, run: deadlines.HangInput) -> detector.Verdict | None:
+    """Return the verdict on busy processes that are in a loop, and ask for a look at them if one is due."""
+    state, setting = builder.state, builder.knowledge.settings.hang
+    if not detector.can_loop(run, setting):
+        return None
+    since = deadlines.last_progress(run.clock, run.log_activity)
+    if loop_watch.is_due(state.loops, since=since, now=run.now, min_s=setting.min_s, lost_s=CAPTURE_S):
+        why = "no step, but the processes are busy: look whether they are in a loop; nothing is ended yet"
+        order = builder.decide(LookForLoop, why, attempt=state.attempt.number)
+        builder.set(loops=loop_watch.asked(state.loops, order, since=since, now=run.now))
+    return detector.in_loop(run, setting, state.loops)
+
+
+def on_look(builder: StepBuilder, outcome: Outcome) -> None:
+    """Take what a look at the busy processes found."""
+    builder.set(loops=loop_watch.answered(builder.state.loops, outcome))
+
+
 def _is_due(builder: StepBuilder, run: deadlines.HangInput, verdict: detector.Verdict) -> bool:
     state = builder.state
     if run.now < state.attempt.patient_until:
+        return False
+    since = deadlines.last_progress(run.clock, run.log_activity)
+    if verdict.weight in {"even", "weak"} and loop_watch.shows_work(state.loops, since):
         return False
     return cost.is_worth_ending(
         verdict.weight, silent_s=verdict.silent_s, deadline_s=verdict.deadline_s, loss_s=loss_s(state)
@@ -270,7 +293,7 @@ def must_wait(builder: StepBuilder) -> bool:
     seen, now = builder.state.liveness, active_time.now(builder.state.time)
     if not liveness.is_blocked(seen):
         return False
-    again_s = deadlines.BLOCKED * builder.knowledge.settings.hang.min_s
+    again_s = deadlines.BLOCKED_S
     if seen.answer_from is None or seen.blocked_from is None:
         return True
     return now - seen.answer_from < again_s or now - seen.blocked_from < 2.0 * again_s

@@ -29,10 +29,10 @@ LONG_WORK = 17.0
 """x ``min_s`` (25 min): an announced phase with a GPU near 100 % of unknown power, an announced upload."""
 PARTLY_SEEN = 2.0
 """x the deadline when GPU readings or process readings are missing: work may be going on where nothing can be read."""
-BLOCKED = 6.7
-"""x ``min_s`` (10 min): a process is blocked in the kernel (state D): network mounts come back after minutes."""
-BLOCKED_MOST = 9.8
-"""x ``min_s`` (15 min): a blocked process is a hang then, whatever is at risk. Nothing is ended while it is blocked."""
+BLOCKED_S = 600.0
+"""A process is blocked in the kernel (state D): network mounts come back after minutes, however short ``min_s`` is."""
+BLOCKED_MOST_S = 880.0
+"""A blocked process is a hang then, whatever is at risk. Nothing is ended while it is blocked."""
 FLOOR_SHARE = 0.75
 """x ``min_s``: no verdict before this, however slow the sampling is."""
 REFILL_S = 52.0

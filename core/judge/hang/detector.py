@@ -19,11 +19,12 @@ import msgspec
 
 from ...model.incident import HangKind
 from ...model.settings import Hang
-from . import deadlines, liveness, step_peak
+from . import deadlines, liveness, loop_watch, step_peak
 from .active_time import longest_gap
 from .cost import Weight
 from .deadlines import HangInput
 from .explain import duration, evidence_of
+from .loop_watch import LoopWatch
 
 WAITING_CORES = 0.5
 """Cores, and share of the usual CPU, from which processes may be polling for their GPU, if no GPU can be read."""
@@ -97,11 +98,41 @@ def judge(run: HangInput, hang: Hang, share: float = 1.0) -> Verdict | None:
     if look.pinned or look.dim:
         return _at_full_load(run, hang, look, silence_s, share)
     if liveness.is_blocked(seen) and share >= 1.0:
-        deadline_s = max(deadline_s, deadlines.BLOCKED * hang.min_s)
+        deadline_s = max(deadline_s, deadlines.BLOCKED_S)
     is_late = silence_s >= late_s or (clock.beats and look.dead_s >= CONCLUSIVE * deadline_s)
     if look.dead_s >= share * _without_sign_s(hang, deadline_s) and silence_s >= share * deadline_s and is_late:
         return _dead(run, hang, _kind(run), "no step and no sign of life", silent_s=look.dead_s, deadline_s=deadline_s)
     return _polling(run, hang, since, look.still_s, share)
+
+
+def can_loop(run: HangInput, hang: Hang) -> bool:
+    """Return whether nothing but busy processes has been seen for so long that a look at them is worth it."""
+    clock, seen = run.clock, run.liveness
+    since = deadlines.last_progress(clock, run.log_activity)
+    look = _look(run, since)
+    busy = seen.cpu_alive_at is not None and run.now - seen.cpu_alive_at <= longest_gap(run.period_s)
+    if not busy or run.ended_well or run.now - since < min(hang.max_s, deadlines.overdue(run, hang)):
+        return False
+    at_full_load = look.spinning or look.pinned or look.dim  # the GPUs show more
+    return (
+        look.sees_process
+        and not at_full_load
+        and _without_work_s(run, since) >= QUIET_SHARE * deadlines.for_spin(run, hang)
+    )
+
+
+def in_loop(run: HangInput, hang: Hang, watch: LoopWatch) -> Verdict | None:
+    """Return a verdict if the looks at this silence found all that is busy in loops that change nothing.
+
+    It may come before its deadline: what ending the run costs decides.
+    """
+    since = deadlines.last_progress(run.clock, run.log_activity)
+    if not loop_watch.is_found(watch, since) or not can_loop(run, hang):
+        return None
+    reason = "no step, and its processes are in a loop that changes nothing"
+    spin_s, silent_s = deadlines.for_spin(run, hang), _without_work_s(run, since)
+    verdict = _verdict(run, "spin", reason, "strong", silent_s=silent_s, deadline_s=spin_s)
+    return msgspec.structs.replace(verdict, evidence=(*watch.places, *verdict.evidence))
 
 
 def lost_gpu(run: HangInput, hang: Hang, fault_at: float) -> Verdict | None:
@@ -136,6 +167,8 @@ def can_tell(run: HangInput) -> bool:
     fresh_s = longest_gap(run.period_s)
     if run.now - max(seen.process_at or 0.0, seen.gpu_at or 0.0) > fresh_s:
         return False
+    if liveness.is_blocked(seen) and run.now - run.clock.last < deadlines.BLOCKED_S:
+        return False
     works = seen.busy_at is not None and run.now - seen.busy_at <= fresh_s
     return not (works and deadlines.is_announced(log) and log.phase_at >= run.clock.last)
 
@@ -157,11 +190,16 @@ def _look(run: HangInput, since: float) -> _Look:
     )
 
 
+def _without_work_s(run: HangInput, since: float) -> float:
+    """Return for how long no GPU worked, no byte moved and no file grew."""
+    return run.now - max(liveness.last_work(run.liveness), since)
+
+
 def _dead(run: HangInput, hang: Hang, kind: HangKind, reason: str, *, silent_s: float, deadline_s: float) -> Verdict:
     """Return the verdict without any sign of life: certain after a while, blocked processes aside."""
     seen = run.liveness
     if liveness.is_blocked(seen):
-        sure_s = deadlines.BLOCKED_MOST * hang.min_s
+        sure_s = deadlines.BLOCKED_MOST_S
     elif deadline_s <= deadlines.SHORT_S:
         sure_s = deadline_s
     else:
@@ -206,6 +244,8 @@ def _polling(run: HangInput, hang: Hang, since: float, still_s: float, share: fl
     """Judge a run whose cores are busy but that makes no progress."""
     clock, seen = run.clock, run.liveness
     silence_s = run.now - since
+    if liveness.is_blocked(seen) and share >= 1.0 and silence_s < deadlines.BLOCKED_S:
+        return None
     cap_s = max(
         hang.max_s,
         deadlines.KNOWN_FACTOR * deadlines.longest_known(run),
@@ -228,7 +268,7 @@ def _polling(run: HangInput, hang: Hang, since: float, still_s: float, share: fl
     if still_s >= share * cap_s:
         reason = "no step for long, and only one core is busy"
         return _verdict(run, _kind(run), reason, "weak", silent_s=still_s, deadline_s=cap_s)
-    idle_s = run.now - max(liveness.last_work(seen), clock.last)
+    idle_s = _without_work_s(run, clock.last)
     most_s = max(POLLING * hang.max_s, cap_s)
     if clock.beats and not deadlines.is_announced(run.log_activity) and idle_s >= share * most_s:
         reason = "no step for very long; cores are busy, but no GPU works"
@@ -237,9 +277,9 @@ def _polling(run: HangInput, hang: Hang, since: float, still_s: float, share: fl
 
 
 def _polls(run: HangInput) -> bool:
-    """Return whether the cores have been as busy since the last step as if they polled for a GPU."""
+    """Return whether since the last step the processes used, or waited for, as much CPU as if they polled for a GPU."""
     seen = run.liveness
-    cores = seen.cpu_sum / max(1, seen.cpu_count)
+    cores = max(seen.cpu_sum, seen.run_sum) / max(1, seen.cpu_count)
     return cores >= max(WAITING_CORES, WAITING_CORES * (seen.cpu_normal or 0.0))
 
 

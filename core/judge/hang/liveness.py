@@ -71,6 +71,10 @@ class Liveness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     process_at: float | None = None
     cpu: float | None = None
     cpu_bits: int = 0
+    run_bits: int = 0
+    """A process was running or waited for a core (state R)."""
+    run_sum: float = 0.0
+    """Such processes, added up over the samples in ``cpu_count``."""
     cpu_alive_at: float | None = None
     many_cores_at: float | None = None
     cpu_sum: float = 0.0
@@ -180,7 +184,10 @@ def with_process(seen: Liveness, sample: ProcessSample, now: float, hang: Hang, 
     cpu = sample.cpu_cores
     cpu_bits = (seen.cpu_bits << 1) & mask
     many = False
-    if cpu is not None and cpu >= alive_cores(seen, hang.idle_cpu_cores):
+    run_bits = (seen.run_bits << 1 | (sample.states.get("R", 0) > 0)) & mask
+    # On a machine that is busy with other work a process may always want a core and get little of it.
+    waits_for_core = run_bits == mask
+    if cpu is not None and (waits_for_core or cpu >= alive_cores(seen, hang.idle_cpu_cores)):
         cpu_bits |= 1
         # Ranks that wait for a spinning GPU keep a core busy each: that is no work.
         waits = seen.gpu_at in {None, seen.spin_at, seen.pinned_at, seen.dim_at}
@@ -198,6 +205,8 @@ def with_process(seen: Liveness, sample: ProcessSample, now: float, hang: Hang, 
         process_at=now if cpu is not None or sample.read_bytes is not None else last,
         cpu=cpu,
         cpu_bits=cpu_bits,
+        run_bits=run_bits,
+        run_sum=seen.run_sum + (0.0 if cpu is None else sample.states.get("R", 0)),
         cpu_sum=seen.cpu_sum + (cpu or 0.0),
         cpu_count=seen.cpu_count + (cpu is not None),
         cpu_alive_at=now if cpu_alive else seen.cpu_alive_at,
@@ -296,13 +305,14 @@ def with_step(seen: Liveness, beat_at: float, *, announced: bool) -> Liveness:
         "spin_from": None,
     }
     if announced:
-        changes |= {"cpu_sum": 0.0, "cpu_count": 0, "normals": gpu_activity.drop_samples(seen.normals)}
+        changes |= {"cpu_sum": 0.0, "run_sum": 0.0, "cpu_count": 0, "normals": gpu_activity.drop_samples(seen.normals)}
     elif due:
         if seen.cpu_count >= gpu_activity.LEARN_SAMPLES:
             mean = seen.cpu_sum / seen.cpu_count
             usual = seen.cpu_normal
             changes |= {
                 "cpu_sum": 0.0,
+                "run_sum": 0.0,
                 "cpu_count": 0,
                 "cpu_normal": mean if usual is None else usual + gpu_activity.NEWEST_WEIGHT * (mean - usual),
             }
@@ -346,8 +356,10 @@ def after_gap(seen: Liveness, now: float) -> Liveness:
         net_seen_at=None,
         net_bits=0,
         cpu_bits=0,
+        run_bits=0,
         io_bits=0,
         cpu_sum=0.0,
+        run_sum=0.0,
         cpu_count=0,
         spin_from=None,
         silence_s=0.0,

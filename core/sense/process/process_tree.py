@@ -3,6 +3,7 @@
 import os
 from collections import Counter, deque
 from collections.abc import Mapping
+from pathlib import Path
 
 from ...model.observation import ProcessSample
 from ...model.ports import AttemptTarget, Clock, Inbox
@@ -18,18 +19,22 @@ from .socket_bytes import SocketBytes
 from .terminal_wait import TerminalWait
 from .tree_activity import Member, TreeActivity
 
+STACK_PROBE = b"trainwatch.core.act.evidence.stack_probe"
+"""Module that the runner starts to see stacks, as a word of its command line."""
+
 
 def tree_of(target: AttemptTarget, processes: Mapping[int, ProcStat]) -> dict[int, ProcStat]:
     """The members among ``processes``: the trainer, its descendants, and all other descendants of the runner.
 
-    Workers whose parent died are children of the runner (a subreaper). The runner itself is not a member.
+    Workers whose parent died are children of the runner (a subreaper). The runner itself is not a member, nor is the
+    stack probe that it starts: what it reads and computes is no sign of life of the trainer.
     """
     children: dict[int, list[int]] = {}
     for stat in processes.values():
         children.setdefault(stat.parent, []).append(stat.pid)
     trainer, runner = _living(target.trainer, processes), _living(target.runner, processes)
     waiting = deque([trainer] if trainer is not None else [])
-    waiting.extend(children.get(runner, ()) if runner is not None else ())
+    waiting.extend(pid for pid in (() if runner is None else children.get(runner, ())) if not _is_stack_probe(pid))
     members: dict[int, ProcStat] = {}
     while waiting:
         pid = waiting.popleft()
@@ -37,6 +42,14 @@ def tree_of(target: AttemptTarget, processes: Mapping[int, ProcStat]) -> dict[in
             members[pid] = processes[pid]
             waiting.extend(children.get(pid, ()))
     return members
+
+
+def _is_stack_probe(pid: int) -> bool:
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return STACK_PROBE in words
 
 
 def tree_pids(target: AttemptTarget) -> frozenset[int]:

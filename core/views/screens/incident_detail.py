@@ -22,6 +22,7 @@ CONSEQUENCE = "then: "
 """How the judge marks evidence that is a consequence of the cause."""
 ACTION_WORDS: dict[str, str] = {
     "capture_stacks": "collected evidence",
+    "look_for_loop": "looked for a loop",
     "stop_attempt": "ended the processes",
     "end_leftovers": "ended left-over processes",
     "clear_gpu": "waited for the GPU",

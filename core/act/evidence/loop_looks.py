@@ -1,0 +1,263 @@
+"""Looks several times at where the busy threads of a process tree are: in a loop that changes nothing, or on the move.
+
+A loop that changes nothing is a ``while`` in the source whose test and body only read, and in which the thread is in
+every look: it ends only if somebody else changes what it reads. Or it asks the standard library again and again (an
+event, a queue, a path), keeps no answer, and every look finds it there. A thread that computes is elsewhere in the next
+look, keeps results, or is inside one long call; none of these is such a loop, however long it takes.
+
+What takes little of the tree's processor time is not looked at: it waits. Processor time is measured for each thread,
+so that a loop which polls for the work of another thread or process is not taken for the whole. Standard library only:
+the stack probe imports this.
+"""
+
+import ast
+import contextlib
+import json
+import os
+import re
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from .. import processes
+
+LOOKS = 8
+"""Looks of one request."""
+BUSY_SHARE = 0.1
+"""Share of the processor time of the whole tree from which a thread is busy; less is a metrics thread."""
+LEAST_TICKS = 2
+"""Ticks of processor time (1/100 s) that make a thread busy at least."""
+MOVING = 4
+"""Innermost functions, in the looks at one thread, from which it moves through its program."""
+SOURCE_BYTES = 4 << 20
+CLOCK_S = 1.0
+"""By how much the clocks of a file system and of the processes may differ."""
+STANDARD = re.compile(r"/lib(?:64)?/python3[^/]*/(?!(?:site|dist)-packages/)|^<frozen ")
+"""File of a module of the standard library."""
+ASKING = re.compile(
+    r"(?:^|/)(?:threading|queue|selectors|socket|ssl|subprocess|genericpath|posixpath|pathlib|weakref|"
+    r"(?:multiprocessing|asyncio|concurrent)/[\w/]+)\.py$|^<frozen (?:genericpath|posixpath|os)>$"
+)
+"""Modules of the standard library that are asked whether something has come."""
+
+
+class Frame(NamedTuple):
+    """``name``: with its classes, as far as py-spy knows them."""
+
+    name: str
+    file: str
+    line: int
+
+    @property
+    def place(self) -> str:
+        return f"{self.name} ({os.path.basename(self.file)}:{self.line})"  # noqa: PTH119
+
+    @property
+    def asks(self) -> bool:
+        return STANDARD.search(self.file) is not None and ASKING.search(self.file) is not None
+
+
+Stack = tuple[Frame, ...]
+"""Innermost first."""
+
+
+def look(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Carry out a request of ``stack_capture.look_for_loops``. Blocks ``pause_s`` and the time of the looks.
+
+    Returns ``loops`` ({pid: where its loop is}), ``elsewhere`` (a sentence: what is busy and in no such loop; empty if
+    nothing is), ``moving`` (a busy thread moves through its program), ``looks``.
+    """
+    alive = [p for key in request["keys"][: request["most"]] if (p := _alive(key)) is not None]
+    spy = request["py_spy"]
+    if spy is None:
+        return _answer({}, "py-spy was not found", looks=0)
+    until = time.monotonic() + request["budget_s"]
+    before = {process.pid: _ticks(process.pid) for process in alive}
+    pause_s = request["pause_s"] / LOOKS
+    time.sleep(pause_s)
+    hot = _busy({process.pid: _ticks(process.pid) for process in alive}, before)
+    looked_at = [process for process in alive if process.pid in {pid for pid, _ in hot}] or alive[:1]
+    seen: dict[tuple[int, int], list[Stack]] = {}
+    failed, looks = "", 0
+    while looks < LOOKS and not failed and time.monotonic() < until:
+        for process in looked_at:
+            stacks = _dump(spy, process.pid, max(0.1, until - time.monotonic()))
+            failed = failed or ("" if stacks else f"process {process.pid} ({process.name}) shows no Python stack")
+            for thread, stack in stacks.items():
+                seen.setdefault((process.pid, thread), []).append(stack)
+        looks += 1
+        time.sleep(pause_s)
+    hot = _busy({process.pid: _ticks(process.pid) for process in alive}, before)
+    sources = {process.pid: _Sources(process) for process in alive}
+    return _judged(hot, seen, looks, failed, sources)
+
+
+def _judged(
+    hot: Iterable[tuple[int, int]],
+    seen: Mapping[tuple[int, int], list[Stack]],
+    looks: int,
+    failed: str,
+    sources: Mapping[int, "_Sources"],
+) -> dict[str, Any]:
+    loops: dict[str, str] = {}
+    elsewhere, moving = failed, False
+    for pid, thread in hot:
+        stacks = seen.get((pid, thread), [])
+        place = loop_of(stacks, sources[pid].read) if len(stacks) == looks else None
+        if place is not None:
+            loops[str(pid)] = place
+            continue
+        moving = moving or len({(f.name, f.file) for stack in stacks for f in own_frames(stack)[:1]}) >= MOVING
+        inner = stacks[-1][0].place if stacks else "outside Python"
+        elsewhere = elsewhere or f"thread {thread} of process {pid} is busy in no such loop: {inner}"
+    return _answer(loops, elsewhere or ("" if loops else "nothing is busy"), looks=looks, moving=moving)
+
+
+def _answer(loops: dict[str, str], elsewhere: str, *, looks: int, moving: bool = False) -> dict[str, Any]:
+    return {"loops": loops, "elsewhere": elsewhere, "moving": moving, "looks": looks}
+
+
+def loop_of(stacks: list[Stack], read: Callable[[str], str | None]) -> str | None:
+    """Return where the loop that changes nothing is, if all looks at a thread found it there. ``read``: a source."""
+    own = [own_frames(stack) for stack in stacks]
+    if len(stacks) < 2 or not all(own):
+        return None
+    if len({(frames[0].name, frames[0].file, frames[1:]) for frames in own}) > 1:
+        return None
+    name, file, _ = own[0][0]
+    source = read(file)
+    loop = None if source is None else enclosing_while(source, name, [frames[0].line for frames in own])
+    if loop is None:
+        return None
+    asked = [len(frames) < len(stack) for frames, stack in zip(own, stacks, strict=True)]
+    # One look inside what it asks and one elsewhere: it is no single long call.
+    polls = any(asked) and len(set(stacks)) > 1 and only_asks(loop)
+    if polls or (not any(asked) and only_reads(loop)):
+        return Frame(name, file, loop.lineno).place
+    return None
+
+
+def own_frames(stack: Stack) -> Stack:
+    """Return the frames from the innermost one that does not ask the standard library; empty if all do."""
+    first = next((at for at, frame in enumerate(stack) if not frame.asks), len(stack))
+    return stack[first:]
+
+
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+READS = (
+    ast.While, ast.If, ast.Pass, ast.Continue, ast.Break, ast.Expr, ast.Name, ast.Attribute, ast.Constant, ast.BoolOp,
+    ast.UnaryOp, ast.Compare, ast.Subscript, ast.Load, ast.boolop, ast.unaryop, ast.cmpop,
+)  # fmt: skip
+"""Syntax that changes nothing and takes no time."""
+ASKS = (*READS, ast.Call, ast.keyword, ast.Try, ast.ExceptHandler, ast.Tuple)
+"""Syntax that keeps no result."""
+
+
+def enclosing_while(source: str, function: str, lines: list[int]) -> ast.While | None:
+    """Return the innermost ``while`` of the function that holds all these lines."""
+    try:
+        node: ast.AST = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    scope, loop = "<module>", None
+    while True:
+        inner = next((child for child in _children(node) if _holds(child, lines)), None)
+        if inner is None:
+            break
+        if isinstance(inner, SCOPES):
+            scope, loop = getattr(inner, "name", "<lambda>"), None
+        elif isinstance(inner, ast.While):
+            loop = inner
+        node = inner
+    return loop if scope == function.rpartition(".")[2] else None
+
+
+def _children(node: ast.AST) -> Iterable[ast.AST]:
+    for child in ast.iter_child_nodes(node):
+        if hasattr(child, "lineno"):
+            yield child
+        else:
+            yield from _children(child)
+
+
+def _holds(node: ast.AST, lines: list[int]) -> bool:
+    first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", None) or 0
+    return first <= min(lines) and max(lines) <= last
+
+
+def only_reads(loop: ast.While) -> bool:
+    """Return whether neither its test nor its body calls anything or keeps anything."""
+    return all(isinstance(node, READS) for node in ast.walk(loop))
+
+
+def only_asks(loop: ast.While) -> bool:
+    """Return whether it may call functions, but keeps none of their results."""
+    return all(isinstance(node, ASKS) for node in ast.walk(loop))
+
+
+def _dump(spy: str, pid: int, timeout_s: float) -> dict[int, Stack]:
+    """Stacks of the threads of a process by their native id; empty if there are none to see."""
+    # --nonblocking: the trainer is not stopped.
+    command = [spy, "dump", "--nonblocking", "--full-filenames", "--json", "--pid", str(pid)]
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s, check=False)
+        threads = json.loads(done.stdout) if done.returncode == 0 else []
+        return {
+            int(thread["os_thread_id"]): tuple(
+                Frame(str(f["name"]), str(f["filename"]), int(f["line"])) for f in thread["frames"]
+            )
+            for thread in threads
+            if thread.get("os_thread_id") is not None and thread["frames"]
+        }
+    except (OSError, subprocess.TimeoutExpired, ValueError, KeyError, TypeError):
+        return {}
+
+
+def _alive(key: list[int]) -> processes.Process | None:
+    process = processes.read_process(key[0])
+    alive = process is not None and process.start_ticks == key[1] and process.state not in processes.DEAD_STATES
+    return process if alive else None
+
+
+def _ticks(pid: int) -> dict[int, int]:
+    """Processor time of each thread, in ticks."""
+    found = {}
+    with contextlib.suppress(OSError, ValueError):
+        for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208
+            with contextlib.suppress(OSError, IndexError), open(f"/proc/{pid}/task/{thread}/stat", "rb") as file:  # noqa: PTH123
+                fields = file.read().rpartition(b")")[2].split()
+                found[int(thread)] = int(fields[11]) + int(fields[12])
+    return found
+
+
+def _busy(now: Mapping[int, dict[int, int]], before: Mapping[int, dict[int, int]]) -> list[tuple[int, int]]:
+    """(pid, thread) of the threads that used processor time in between."""
+    used = {
+        (pid, thread): ticks - before.get(pid, {}).get(thread, 0)
+        for pid, threads in now.items()
+        for thread, ticks in threads.items()
+    }
+    least = max(LEAST_TICKS, BUSY_SHARE * sum(used.values()))
+    return [key for key, ticks in used.items() if ticks >= least]
+
+
+class _Sources:
+    """The source files of a process, as it sees them. One that was changed after its start is not what runs."""
+
+    def __init__(self, process: processes.Process) -> None:
+        self.root = f"/proc/{process.pid}/root"
+        self.cwd = ""
+        self.started = 0.0
+        with contextlib.suppress(OSError, ValueError, IndexError), open("/proc/uptime", "rb") as file:  # noqa: PTH123
+            age_s = float(file.read().split()[0]) - process.start_ticks / os.sysconf("SC_CLK_TCK")
+            self.started = time.time() - age_s
+            self.cwd = os.readlink(f"/proc/{process.pid}/cwd")  # noqa: PTH115
+
+    def read(self, file: str) -> str | None:
+        path = self.root + os.path.join(self.cwd, file)  # noqa: PTH118
+        with contextlib.suppress(OSError), open(path, "rb") as source:  # noqa: PTH123
+            about = os.fstat(source.fileno())
+            if about.st_mtime <= self.started + CLOCK_S and about.st_size <= SOURCE_BYTES:
+                return source.read().decode("utf-8", "replace")
+        return None

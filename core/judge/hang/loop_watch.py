@@ -1,0 +1,75 @@
+"""Whether all that is busy in a run without steps is in loops that change nothing, as repeated looks show it.
+
+No reading tells a core that computes from one that loops. A look (core/act/evidence/loop_looks.py) does: several stacks
+of each busy thread, and the source of the ``while`` that it is in. Two looks in a row, some time apart, that find the
+same loops are evidence as strong as a GPU near 100 % at idle power. A look that finds a busy thread in other functions
+each time shows work, and a run that works is ended by the slow clock only (step_peak.py).
+
+Known false alarms that the rules are made against: a first silent evaluation, an index built in one Python function, a
+single long call (``sqrtm``, ``sorted``): they keep results or are inside a call, so no look finds such a loop.
+"""
+
+import msgspec
+
+from ...model.observation import Outcome
+
+AGREEING = 2
+"""Looks in a row that must find the same loops."""
+AGAIN = 0.33
+"""x ``min_s`` (30 s): from one look to the next."""
+AGAIN_SHARE = 0.5
+"""Share of the silence from a look that found no such loop to the next: honest work is not looked at all the time."""
+
+
+class LoopWatch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """``since``: the last progress before the silence that was looked at, in active seconds; None = none yet.
+
+    ``order``: decision whose outcome is awaited, 0 = none; ``asked_at``: when, in active seconds; ``silent_s``: the
+    silence then. ``agreed``: looks in a row that found the loops ``places``; ``moving``: the newest look shows work.
+    """
+
+    since: float | None = None
+    order: int = 0
+    asked_at: float = 0.0
+    silent_s: float = 0.0
+    agreed: int = 0
+    places: tuple[str, ...] = ()
+    moving: bool = False
+
+
+def is_due(watch: LoopWatch, *, since: float, now: float, min_s: float, lost_s: float) -> bool:
+    """Return whether to look (again). ``lost_s``: after this long no answer to the last one will come."""
+    if watch.since != since:
+        return True
+    if watch.order:
+        return now - watch.asked_at >= lost_s
+    wait_s = AGAIN * min_s if watch.agreed else max(AGAIN * min_s, AGAIN_SHARE * watch.silent_s)
+    return now - watch.asked_at >= wait_s
+
+
+def asked(watch: LoopWatch, order: int, *, since: float, now: float) -> LoopWatch:
+    """Note that a look was asked for."""
+    if watch.since != since:
+        watch = LoopWatch(since=since)
+    return msgspec.structs.replace(watch, order=order, asked_at=now, silent_s=now - since)
+
+
+def answered(watch: LoopWatch, outcome: Outcome) -> LoopWatch:
+    """Take what a look found."""
+    loops, elsewhere = outcome.data.get("loops"), outcome.data.get("elsewhere")
+    if not outcome.ok or not isinstance(loops, dict) or not loops or elsewhere:
+        moving = outcome.ok and outcome.data.get("moving") is True
+        return msgspec.structs.replace(watch, order=0, agreed=0, places=(), moving=moving)
+    places = tuple(f"process {pid} is in the loop {place}" for pid, place in sorted(loops.items()))
+    agreed = watch.agreed + 1 if places == watch.places else 1
+    return msgspec.structs.replace(watch, order=0, agreed=agreed, places=places, moving=False)
+
+
+def is_found(watch: LoopWatch, since: float) -> bool:
+    """Return whether the looks at this silence agree."""
+    return watch.since == since and watch.agreed >= AGREEING
+
+
+def shows_work(watch: LoopWatch, since: float) -> bool:
+    """Return whether the newest look at this silence shows work."""
+    return watch.since == since and watch.moving

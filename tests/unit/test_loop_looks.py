@@ -1,0 +1,138 @@
+"""Which source and which stacks are a loop that changes nothing, and which are work."""
+
+import ast
+import textwrap
+
+import pytest
+
+from trainwatch.core.act.evidence.loop_looks import Frame, Stack, enclosing_while, loop_of, only_asks, only_reads
+
+STANDARD = "/usr/lib/python3.11/"
+TRAIN = "/home/ann/train.py"
+
+
+def at(function: str, line: int, *inner: Frame) -> Stack:
+    """A stack, called by the script's first level."""
+    return (*inner, Frame(function, TRAIN, line), Frame("<module>", TRAIN, 90))
+
+
+def asks(function: str = "Event.is_set", module: str = "threading.py") -> Frame:
+    return Frame(function, STANDARD + module, 601)
+
+
+def place(source: str, *stacks: Stack) -> str | None:
+    return loop_of(list(stacks), {TRAIN: textwrap.dedent(source)}.get)
+
+
+BARE = """\
+def spin(self):
+    while not self.ready:
+        pass
+"""
+POLLING = """\
+def wait(event):
+    while True:
+        if event.is_set():
+            break
+"""
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "while True: pass",
+        "while not self.ready:\n    continue",
+        "while flags[0] == 0 and not done: pass",
+        "while True:\n    while a.b is not None: pass",
+    ],
+)
+def test_loop_that_only_reads(loop: str) -> None:
+    (node,) = ast.parse(loop).body
+    assert isinstance(node, ast.While)
+    assert (only_reads(node), only_asks(node)) == (True, True)
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "while n < 10: n += 1",
+        "while queue: item = queue.pop()",
+        "while (line := read()): pass",
+        "while True:\n    for x in data: pass",
+        "while True: self.total = f()",
+        "while a @ b: pass",
+        "while True: yield",
+        "while True: del cache[0]",
+    ],
+)
+def test_loop_that_keeps_something_or_computes_is_work(loop: str) -> None:
+    (node,) = ast.parse(loop).body
+    assert isinstance(node, ast.While)
+    assert (only_reads(node), only_asks(node)) == (False, False)
+
+
+def test_loop_that_calls_may_only_ask() -> None:
+    (node,) = ast.parse("while True:\n    try:\n        q.get_nowait()\n    except Empty:\n        continue").body
+    assert isinstance(node, ast.While)
+    assert (only_reads(node), only_asks(node)) == (False, True)
+
+
+def test_innermost_loop_of_the_function_counts() -> None:
+    source = textwrap.dedent("""\
+        while True:
+            def train():
+                while step < total:
+                    while not ready:
+                        pass
+                    step += 1
+                evaluate()
+            train()
+        """)
+    lines = {line: enclosing_while(source, "train", [line]) for line in (3, 5, 6, 7)}
+    assert {line: loop and loop.lineno for line, loop in lines.items()} == {3: 3, 5: 4, 6: 3, 7: None}
+    module = enclosing_while(source, "<module>", [8])
+    assert module is not None
+    assert module.lineno == 1
+    assert enclosing_while(source, "other", [5]) is None
+    assert enclosing_while("while True:", "<module>", [1]) is None
+
+
+def test_thread_in_a_bare_loop_in_every_look_is_in_a_loop() -> None:
+    assert (
+        place(BARE, at("Trainer.spin", 2), at("Trainer.spin", 3), at("Trainer.spin", 2)) == "Trainer.spin (train.py:2)"
+    )
+
+
+def test_one_look_or_an_unknown_source_shows_nothing() -> None:
+    assert place(BARE, at("spin", 2)) is None
+    assert loop_of([at("spin", 2)] * 3, lambda _file: None) is None
+
+
+def test_thread_that_was_elsewhere_once_is_no_loop() -> None:
+    assert place(BARE, at("spin", 2), at("spin", 2), at("step", 2)) is None
+    assert place(BARE, at("spin", 2), (Frame("spin", TRAIN, 2), Frame("<module>", TRAIN, 91))) is None
+    inner = Frame("ready", TRAIN, 8)
+    assert place(BARE, at("spin", 2), at("spin", 2, inner)) is None
+
+
+def test_thread_that_asks_the_standard_library_for_ever_is_in_a_loop() -> None:
+    assert place(POLLING, at("wait", 3), at("wait", 3, asks()), at("wait", 2)) == "wait (train.py:2)"
+
+
+def test_one_long_call_in_such_a_loop_is_no_loop() -> None:
+    assert place(POLLING, at("wait", 3), at("wait", 3), at("wait", 3)) is None
+    assert place(POLLING, at("wait", 3, asks()), at("wait", 3, asks())) is None
+
+
+def test_what_the_loop_calls_must_be_a_question() -> None:
+    compute = Frame("dumps", STANDARD + "json/__init__.py", 231)
+    assert place(POLLING, at("wait", 3), at("wait", 3, compute)) is None
+    own = Frame("get", "/home/ann/queue.py", 12)
+    assert place(POLLING, at("wait", 3), at("wait", 3, own)) is None
+    assert place(POLLING, at("wait", 3), at("wait", 3, asks("exists", "genericpath.py"))) is not None
+    installed = Frame("get", STANDARD + "site-packages/queue.py", 12)
+    assert place(POLLING, at("wait", 3), at("wait", 3, installed)) is None
+
+
+def test_stack_of_the_standard_library_alone_is_no_loop() -> None:
+    assert place(POLLING, (asks(),), (asks(),)) is None
