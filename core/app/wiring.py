@@ -32,6 +32,7 @@ from ..model.record import Record
 from ..model.run import RunSpec
 from ..model.settings import Restart
 from ..model.story import RunStory, apply
+from ..replay import Replay
 from ..sense.files.checkpoint_directory import CheckpointDirectory
 from ..sense.files.checkpoint_folders import CheckpointFolders
 from ..sense.files.checkpoint_values import CheckpointValuesSensor
@@ -56,7 +57,7 @@ from ..supervisor.inbox import BoundedInbox
 from ..supervisor.loop import Supervisor
 from .errors import ExitCode
 from .gpu_survey import named_users
-from .plan.definitions import definitions_of
+from .plan.definitions import Definitions, definitions_of
 from .plan.launch_plan import LaunchPlan, plan_launch
 from .plan.trainer_values import trainer_values, traits
 from .preflight.checklist import ReadinessCheck
@@ -252,6 +253,11 @@ def _knowledge(spec: RunSpec, preset: Preset, profiles: Mapping[str, Profile]) -
         handed_over=handed_over(spec),
         can_ask_to_save=any(save_request(spec, preset)),
     )
+
+
+def replay_of(spec: RunSpec, definitions: Definitions) -> Replay:
+    """A judge of this run, with its settings, for observations that are fed to it."""
+    return Replay(Judge(_knowledge(spec, definitions.preset_of(spec), definitions.profiles)))
 
 
 def _plan(run: RunDirectory, story: RunStory) -> LaunchPlan:

@@ -1,0 +1,1 @@
+"""``trainwatch rehearse``: a run is killed and resumed in a scratch folder before its night."""

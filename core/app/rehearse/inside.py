@@ -1,0 +1,230 @@
+"""The process that rehearses: it puts overlays over the user's folders, and supervises the run in the scratch folder.
+
+It is a process of its own because the overlays hold for a process and its children (mount_view.py): the trainer finds
+every path as tonight, and no file of the user can be written.
+"""
+
+import ctypes
+import os
+import shutil
+import signal
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from ...act.overlay.mount_view import NoOverlayError, enter, written
+from ...checkpoints import list_checkpoints
+from ...model.checkpoints.checkpoint import Checkpoint
+from ...model.preset import Preset
+from ...model.run import RunSpec
+from ...store.journal import load_story
+from ...store.run_directory import RunDirectory
+from ..errors import CliError, ExitCode
+from ..plan.definitions import definitions_of
+from ..plan.launch_plan import plan_launch
+from ..plan.rehearsed import resuming_by_itself
+from ..runs.output_folder import list_run_checkpoints
+from .order import SEEN, RehearsalOrder, Seen, read_order, write
+from .outlook import outlook, recorded
+from .proof import prove_loss, prove_steps
+from .stages import USABLE, Stages
+
+PR_SET_PDEATHSIG = 1
+SHOWN_FILES = 6
+SHOWN_LINES = 8
+FOUND_S = 1.0
+"""Period of looking for checkpoints in what was written, while the output folder is not known."""
+
+
+def main(scratch: Path) -> int:
+    """Rehearse the order in ``scratch`` and write what was seen there."""
+    order = read_order(scratch)
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    try:
+        if order.apart == "overlay":
+            _enter(order, scratch)
+        seen = _rehearse(order, scratch)
+    except NoOverlayError as error:
+        seen = Seen(no_overlay=str(error))
+    except CliError as error:
+        seen = Seen(problem=str(error), code=error.code)
+    if os.getppid() != order.parent:
+        shutil.rmtree(scratch, ignore_errors=True)  # nobody else is left to do it
+        return ExitCode.INTERRUPTED
+    write(scratch / SEEN, seen)
+    return ExitCode.DONE
+
+
+def _enter(order: RehearsalOrder, scratch: Path) -> None:
+    enter(
+        scratch,
+        wanted=[Path(folder) for folder in order.wanted],
+        kept=[Path(folder) for folder in order.kept],
+        hidden=[Path(folder) for folder in order.hidden],
+    )
+    os.chdir(order.spec.cwd)
+
+
+def _rehearse(order: RehearsalOrder, scratch: Path) -> Seen:
+    """To the first checkpoint, kill, resume, proof. It ends early if only then it shows where the trainer saves."""
+    from ..foreground import supervise
+    from ..preflight.checklist import require_startable
+    from ..wiring import replay_of
+
+    spec = order.spec
+    definitions = definitions_of(spec)
+    plan = plan_launch(spec, definitions, scratch / "home")
+    require_startable(plan)
+    run = RunDirectory.create(scratch / "home", spec)
+    look = partial(_first_sight, spec, definitions.preset_of(spec)) if order.hasty else None
+    stages = Stages(run, spec.settings, order.limit_s, _say, look)
+    find = _finder(scratch) if order.apart == "overlay" and spec.output_dir is None else None
+    over = threading.Event()
+    threads = [threading.Thread(target=stages.follow, args=(over,), name="rehearsal", daemon=True)]
+    if find is not None:
+        threads.append(threading.Thread(target=_look_for_folder, args=(stages, find, over), name="folder", daemon=True))
+    for thread in threads:
+        thread.start()
+    try:
+        code = supervise(run, listener=stages.listener, plan=plan, stop_trainer=True)
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+    interrupted = code == ExitCode.INTERRUPTED
+    if stages.found_folder is not None:
+        return Seen(interrupted=interrupted, found=stages.found_folder)
+    seen = _seen(stages, run, spec, scratch, interrupted=interrupted)
+    tonight = order.tonight
+    if not seen.told and seen.steps.holds:
+        tonight = resuming_by_itself(tonight)  # as `run` starts it once this is proven
+    has_loss = any(line.loss is not None for line in stages.lines(1))
+    faults = outlook(
+        lambda: replay_of(tonight, definitions), recorded(run.trace), tonight, resumes=_resumes(seen), has_loss=has_loss
+    )
+    return msgspec.structs.replace(seen, faults=faults)
+
+
+def _first_sight(spec: RunSpec, preset: Preset) -> Checkpoint | None:
+    """The newest whole checkpoint in the output folder, before the sensor has looked at it twice."""
+    found = list_run_checkpoints(spec, preset).checkpoints
+    return next((c for c in found if c.verdict in USABLE and c.mtime >= spec.created_wall), None)
+
+
+def _resumes(seen: Seen) -> bool | None:
+    failed = seen.stage in {"restart", "proof"} and bool(seen.failure)
+    if failed or seen.ignored or seen.steps.holds is False or seen.loss.holds is False:
+        return False
+    return seen.steps.holds
+
+
+def _seen(stages: Stages, run: RunDirectory, spec: RunSpec, scratch: Path, *, interrupted: bool) -> Seen:
+    """What the story of the run and the logs of its attempts show."""
+    story = load_story(run.journal)
+    first, second = stages.lines(1), stages.lines(2)
+    attempt = story.attempts[1] if len(story.attempts) > 1 else None
+    resumed = _named(story.checkpoints, attempt.resume_from) if attempt is not None else None
+    step = stages.step_of(resumed or stages.newest())
+    crash = [i for i in story.incidents if i.kind in {"crash", "hang", "resume", "checkpoint"}]
+    own = [i for i in crash if i.attempt == (1 if attempt is None else attempt.number)]
+    if stages.killed_wall is not None and attempt is None:
+        own = []  # the kill itself
+    ignored = next((i.reason for i in story.incidents if i.kind == "resume"), "")
+    last = max((line.step for line in first if line.step), default=None)
+    log = story.attempts[-1].log if story.attempts else None
+    return Seen(
+        stage=stages.stage,
+        over=story.state_reason,
+        timed_out=stages.timed_out,
+        interrupted=interrupted,
+        saved_in=spec.output_dir,
+        checkpoint=None if stages.first_checkpoint is None else stages.first_checkpoint.name,
+        checkpoint_after_s=stages.checkpoint_after_s,
+        resumed_from=None if attempt is None else attempt.resume_from,
+        told=bool(attempt is not None and attempt.resume_from and _told(run)),
+        ignored=ignored,
+        finished=bool(attempt is None and story.attempts and story.attempts[0].how == "finished"),
+        failure=next((i.reason for i in own if i.kind in {"crash", "hang"}), ""),
+        last_step=last,
+        total_steps=stages.total(1),
+        steps=prove_steps(first, second, step),
+        loss=prove_loss(first, second, step),
+        written=tuple(_new_files(scratch, spec)),
+        log_tail=_tail(log),
+    )
+
+
+def _told(run: RunDirectory) -> bool:
+    """Whether the launch of the second attempt named the checkpoint."""
+    from ...store.journal import read_journal
+
+    told = [
+        record.outcome.data.get("told_resume")
+        for record in read_journal(run.journal)
+        if record.outcome is not None and record.outcome.action == "start_attempt"
+    ]
+    return len(told) > 1 and told[1] is True
+
+
+def _named(checkpoints: tuple[Checkpoint, ...], path: str | None) -> Checkpoint | None:
+    return next((c for c in checkpoints if path is not None and Path(c.path) == Path(path)), None)
+
+
+def _finder(scratch: Path) -> Callable[[], str | None]:
+    """Finds the folder into which the trainer saves, in what was written to the overlays."""
+
+    def find() -> str | None:
+        for place, upper in written(scratch):
+            for folder, names, _ in os.walk(upper):
+                names[:] = [name for name in names if not name.startswith(".")]
+                if any(c.verdict in {"complete", "opaque"} for c in list_checkpoints(Path(folder)).checkpoints):
+                    return str(place / Path(folder).relative_to(upper))
+        return None
+
+    return find
+
+
+def _look_for_folder(stages: Stages, find: Callable[[], str | None], over: threading.Event) -> None:
+    while not over.wait(FOUND_S):
+        if (found := find()) is not None:
+            stages.found_folder = found
+            stages.end(over)
+            return
+
+
+def _new_files(scratch: Path, spec: RunSpec) -> list[str]:
+    """Files that the trainer wrote, the newest first: shown if none of them is a checkpoint that is understood."""
+    places = written(scratch) or ([] if spec.output_dir is None else [(Path(spec.output_dir), Path(spec.output_dir))])
+    found: list[tuple[float, str]] = []
+    for place, upper in places:
+        for folder, _, names in os.walk(upper):
+            for name in names:
+                path = Path(folder, name)
+                if path.is_file() and not path.is_symlink() and not name.startswith("."):
+                    found.append((path.stat().st_mtime, str(place / path.relative_to(upper))))
+    return [name for _, name in sorted(found, reverse=True)[:SHOWN_FILES]]
+
+
+def _tail(log: str | None) -> tuple[str, ...]:
+    if log is None:
+        return ()
+    try:
+        with Path(log).open(encoding="utf-8", errors="replace") as file:
+            return tuple(line.rstrip("\r\n") for line in deque(file, SHOWN_LINES))
+    except OSError:
+        return ()
+
+
+def _say(text: str) -> None:
+    """A line of progress for the process that waits."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

@@ -1,0 +1,201 @@
+"""``trainwatch rehearse`` with real trainers: those that resume, those that do not, and those that only seem to."""
+
+import hashlib
+import json
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.e2e_world import Done, World, until, world
+from tests.tiers import SECOND_TIER
+from trainwatch.core.act import processes
+
+__all__ = ["world"]
+
+TRAINER = Path(__file__).parents[1] / "fakes" / "rehearsal_trainer.py"
+TOLD = ("--output-dir", "out", "--resume", "{resume}")
+PATIENCE_S = 110.0
+
+
+def fingerprint(folder: Path) -> dict[str, str]:
+    return {
+        str(p): hashlib.sha256(p.read_bytes()).hexdigest() if p.is_file() else ""
+        for p in sorted(folder.rglob("*"))
+        if not p.is_relative_to(folder / "home")
+    }
+
+
+@pytest.fixture
+def place(world: World) -> World:
+    """A project with the script, and a folder for scratch folders."""
+    shutil.copyfile(TRAINER, world.project / "train.py")
+    (world.short / "scratch").mkdir()
+    return world
+
+
+def rehearse(place: World, *words: str, timeout: str = "60", prefix: tuple[str, ...] = ()) -> Done:
+    """Rehearse, and look that nothing of the user's was touched and nothing is left."""
+    scratch = place.short / "scratch"
+    before = fingerprint(place.project.parent)
+    argv = [*prefix, sys.executable, "-m", "trainwatch", "rehearse", "--json", "--timeout", timeout]
+    argv += ["--scratch", str(scratch), "--", sys.executable, "train.py", *words]
+    done = subprocess.run(
+        argv, cwd=place.project, env=place.env, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+    assert fingerprint(place.project.parent) == before, "a file of the user was touched"
+    assert not any(scratch.iterdir()), "the scratch folder is left"
+    assert not left_of(scratch), "processes are left"
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def left_of(scratch: Path) -> list[int]:
+    found = []
+    for pid in processes.all_processes():
+        try:
+            environ = Path(f"/proc/{pid}/environ").read_bytes()
+        except OSError:
+            continue
+        if str(scratch).encode() in environ:
+            found.append(pid)
+    return found
+
+
+def test_a_trainer_that_is_told_its_checkpoint_is_proven_without_touching_a_file(place: World) -> None:
+    (place.out).mkdir()
+    (place.out / "model-000007.safetensors").write_bytes(b"of an earlier night")
+    elsewhere = place.project.parent / "elsewhere" / "metrics.csv"
+
+    done = rehearse(place, *TOLD, "--also-write", str(elsewhere))
+
+    assert done.code == 0, done
+    result = done.json
+    assert result["safe"] is True
+    assert result["verdict"] == "safe"
+    assert result["resume"] == {"will": "yes", "how": "--resume {resume}", "source": "command"}
+    steps = result["steps"]
+    assert steps["holds"] is True
+    assert steps["first_after"] == steps["checkpoint"] + 1 <= steps["killed_at"] + 1
+    assert result["loss"]["holds"] is True
+    assert 90 <= result["hang_after_s"] <= 400
+    assert result["touched"] == []
+    assert result["config"].splitlines()[0] == "[run]"
+    assert {fault["fault"] for fault in result["faults"]} >= {"crash", "hang", "out of GPU memory"}
+    assert result["apart"] == "overlay", done.err
+
+
+@SECOND_TIER
+@pytest.mark.parametrize(
+    ("words", "code", "verdict", "will"),
+    [
+        (("--output-dir", "out", "--by-itself"), 0, "safe", "self"),
+        (("--output-dir", "out"), 1, "unsafe", "no"),
+        ((*TOLD, "--lie", "step"), 1, "unsafe", "no"),
+        ((*TOLD, "--lie", "loss"), 1, "unsafe", "no"),
+        ((*TOLD, "--fail-on-resume"), 1, "unsafe", "unknown"),
+        (("--resume", "{resume}"), 0, "safe", "yes"),  # saves in a folder that nobody named
+        (("--by-itself",), 0, "safe", "self"),
+        ((*TOLD, "--steps", "30", "--save-every", "10"), 0, "safe", "yes"),  # done in a second
+    ],
+    ids=[
+        "by itself",
+        "cannot",
+        "counts from zero",
+        "loss restarts",
+        "fails",
+        "fixed folder",
+        "fixed, by itself",
+        "short",
+    ],
+)
+def test_a_rehearsal_tells_what_a_crash_does_tonight(
+    place: World, words: tuple[str, ...], code: int, verdict: str, will: str
+) -> None:
+    done = rehearse(place, *words)
+    assert done.code == code, done
+    assert done.json["verdict"] == verdict, done
+    assert done.json["resume"]["will"] == will
+    crash = next(fault for fault in done.json["faults"] if fault["fault"] == "crash")
+    assert crash["survives"] is (code == 0)
+
+
+@SECOND_TIER
+def test_a_trainer_that_never_saves_is_unknown_and_named(place: World) -> None:
+    done = rehearse(place, *TOLD, "--save-every", "0", "--steps", "4000", timeout="6")
+    assert done.code == 1
+    assert done.json["verdict"] == "unknown"
+    assert "no checkpoint was reached within 6 s" in done.json["reason"]
+    assert "save_every = 0" in " ".join(done.json["advice"])
+
+
+@SECOND_TIER
+def test_without_overlays_the_output_is_redirected_or_the_rehearsal_refused(place: World) -> None:
+    no_namespaces = (
+        "unshare", "-Ur", "sh", "-c",
+        'echo 0 > /proc/sys/user/max_user_namespaces; exec setpriv --bounding-set=-all --inh-caps=-all "$@"', "sh",
+    )  # fmt: skip
+    if subprocess.run([*no_namespaces, "true"], check=False, capture_output=True).returncode != 0:
+        pytest.skip("this machine allows no user namespace to forbid them in")
+    done = rehearse(place, *TOLD, prefix=no_namespaces)
+    assert done.code == 0, done
+    assert done.json["apart"] == "redirect"
+    assert done.json["saved_in"] == str(place.out)
+
+    refused = rehearse(place, "--resume", "{resume}", prefix=no_namespaces)
+    assert refused.code == 1
+    assert "{output_dir}" in refused.err
+    assert "nothing was started" in refused.err
+
+
+@SECOND_TIER
+def test_a_rehearsal_is_refused_beside_a_live_run_and_an_interrupt_leaves_nothing(place: World) -> None:
+    place.write()
+    place.headless()
+    place.in_state("running")
+    refused = place.do("rehearse", "--", sys.executable, "train.py", *TOLD)
+    assert refused.code == 1
+    assert "run job trains" in refused.err
+    assert place.do("stop", "--yes").code == 0
+    place.in_state("stopped")
+    (place.project / "trainwatch.toml").unlink()
+
+    scratch = place.short / "scratch"
+    words = ["--scratch", str(scratch), "--", sys.executable, "train.py", *TOLD, "--save-every", "0", "--steps", "9999"]
+    before = fingerprint(place.project)
+    rehearsal = place.begin("rehearse", *words)
+    until(lambda: len(left_of(scratch)) > 2, "its trainer runs")
+    rehearsal.signal(signal.SIGINT)
+    assert rehearsal.ends() == 130
+    assert not any(scratch.iterdir())
+    assert not left_of(scratch)
+    assert fingerprint(place.project) == before
+
+    rehearsal = place.begin("rehearse", *words)
+    until(lambda: len(left_of(scratch)) > 2, "its trainer runs")
+    rehearsal.murder()
+    until(lambda: not left_of(scratch) and not any(scratch.iterdir()), "its child ends the trainer and cleans up")
+
+
+@SECOND_TIER
+def test_the_proven_config_is_written_if_asked_and_never_over_one(place: World) -> None:
+    words = ("rehearse", "--write", "--", sys.executable, "train.py", *TOLD)
+    done = place.do(*words, patience_s=PATIENCE_S)
+    assert done.code == 0, done
+    project = place.project / "trainwatch.toml"
+    assert shlex.join(TOLD[:1]) in project.read_text()
+    shown = place.do("run", "--dry-run", "--json")
+    assert json.loads(shown.out)["argv"][-2:] == ["--output-dir", "out"]
+    project.write_text("# mine\n" + project.read_text())
+    assert place.do(*words, patience_s=PATIENCE_S).code == 2
+    assert project.read_text().startswith("# mine")
+
+
+def test_rehearse_refuses_invalid_options(place: World) -> None:
+    assert "--timeout: must be more than 0" in place.do("rehearse", "--timeout", "0", "--", "true").err
+    done = place.do("rehearse")
+    assert done.code == 2
+    assert "no command to rehearse" in done.err

@@ -1,0 +1,76 @@
+"""What printed steps and losses prove about a resume."""
+
+import pytest
+
+from trainwatch.core.app.rehearse.printed_steps import Printed
+from trainwatch.core.app.rehearse.proof import prove_loss, prove_steps
+
+
+def lines(first: int, last: int, *, every: int = 1, loss_from: int | None = None) -> list[Printed]:
+    """Training lines whose loss falls with the trained steps; ``loss_from``: the steps trained before the first one."""
+    behind = 0 if loss_from is None else first - every - loss_from
+    return [Printed(step, 4.0 / (1 + (step - behind) / 10)) for step in range(first, last + 1, every)]
+
+
+@pytest.mark.parametrize(
+    ("after", "holds"),
+    [
+        (lines(41, 46), True),
+        ([Printed(0, None), *lines(41, 46)], True),  # a bar that is drawn at 0 and jumps
+        (lines(40, 46), True),  # the step of the checkpoint is printed again
+        (lines(1, 6), False),
+        (lines(10, 60, every=10), False),  # begins anew, and prints every tenth step
+        (lines(400, 406), None),  # further than the killed attempt: what that means is not known
+        ([], None),
+    ],
+)
+def test_steps_after_a_resume_continue_begin_anew_or_cannot_be_told(after: list[Printed], holds: bool | None) -> None:
+    assert prove_steps(lines(1, 53), after, 40).holds is holds
+
+
+def test_steps_prove_nothing_before_a_resume_differs_from_a_new_start() -> None:
+    early = prove_steps(lines(10, 20, every=10), lines(20, 30, every=10), 10)
+    assert early.holds is None
+    assert "too early" in early.why
+    assert prove_steps([], [], None).why == "no step is read from the log"
+    assert prove_steps(lines(1, 53), lines(41, 46), None).holds is None
+
+
+def test_a_checkpoint_between_two_printed_steps_is_continued_by_the_next_printed_one() -> None:
+    assert prove_steps(lines(50, 500, every=50), lines(450, 600, every=50), 420).holds is True
+
+
+@pytest.mark.parametrize(
+    ("after", "holds"),
+    [
+        (lines(41, 46), True),
+        (lines(41, 46, loss_from=0), False),  # counts on, and learns from the beginning
+        (lines(41, 46, loss_from=2), False),
+        ([Printed(step, None) for step in range(41, 47)], None),
+    ],
+)
+def test_a_loss_that_begins_again_shows_that_the_weights_were_not_loaded(
+    after: list[Printed], holds: bool | None
+) -> None:
+    proof = prove_loss(lines(1, 53), after, 40)
+    assert proof.holds is holds
+    assert (holds is False) == ("the weights were not loaded" in proof.why)
+
+
+def test_a_loss_that_did_not_change_clearly_proves_nothing() -> None:
+    noisy = [Printed(step, 0.1 + 0.02 * (step * 7 % 5)) for step in range(1, 54)]
+    assert prove_loss(noisy, noisy[:6], 40).holds is None
+    assert "changed enough" in prove_loss(noisy, noisy[:6], 40).why
+    assert prove_loss([Printed(step, None) for step in range(9)], [], 4).why == "no loss is read from the log"
+
+
+def test_a_loss_halfway_back_is_unknown() -> None:
+    before = lines(1, 53)
+    start, late = 4.0 / (1 + 3 / 10), 4.0 / (1 + 43 / 10)
+    assert prove_loss(before, [Printed(41, (start + late) / 2)], 40).holds is None
+
+
+def test_a_loss_that_rises_by_design_is_compared_like_one_that_falls() -> None:
+    before = [Printed(step, float(step)) for step in range(1, 54)]
+    assert prove_loss(before, [Printed(step, float(step)) for step in range(41, 46)], 40).holds is True
+    assert prove_loss(before, [Printed(step, float(step - 40)) for step in range(41, 46)], 40).holds is False
