@@ -153,14 +153,16 @@ def test_without_overlays_the_output_is_redirected_or_the_rehearsal_refused(plac
 
 @SECOND_TIER
 def test_a_rehearsal_is_refused_beside_a_live_run_and_an_interrupt_leaves_nothing(place: World) -> None:
-    place.write()
-    place.headless()
+    place.write("--steps", "99999", "--step-time", "0.05")
+    watcher = place.headless()
     place.in_state("running")
     refused = place.do("rehearse", "--", sys.executable, "train.py", *TOLD)
     assert refused.code == 1
     assert "run job trains" in refused.err
     assert place.do("stop", "--yes").code == 0
     place.in_state("stopped")
+    watcher.signal(signal.SIGTERM)
+    watcher.ends()
     (place.project / "trainwatch.toml").unlink()
 
     scratch = place.short / "scratch"

@@ -49,9 +49,7 @@ def enter(scratch: Path, *, wanted: Sequence[Path], kept: Sequence[Path], hidden
         must = [os.path.realpath(folder) for folder in wanted]
         covered = folders_to_cover(mounts, own, [f for f in must if not _inside_own(f, must)], each=mapped)
         # Handles of all places as they are now: an overlay hides what is mounted in it.
-        lower = {
-            place: os.open(place, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) for place in covered if _can_open(place)
-        }
+        lower = {place: handle for place in covered if (handle := _handle(place)) is not None}
         keep = {place: os.open(place, os.O_PATH | os.O_CLOEXEC) for place in _kept(kept, must)}
         for number, place in enumerate(covered):
             if place in lower:
@@ -104,7 +102,7 @@ def _cover(libc: ctypes.CDLL, place: str, lower: int, folder: Path, *, needed: b
     upper.mkdir(parents=True)
     work.mkdir()
     (folder / PLACE).write_bytes(os.fsencode(place))
-    upper.chmod(Path(place).stat().st_mode & 0o7777)
+    upper.chmod(os.fstat(lower).st_mode & 0o7777)
     options = f"lowerdir=/proc/self/fd/{lower},upperdir={upper},workdir={work}"
     last: OSError | None = None
     for extra in (",userxattr", ""):
@@ -121,9 +119,9 @@ def _cover(libc: ctypes.CDLL, place: str, lower: int, folder: Path, *, needed: b
 
 def _make_read_only(libc: ctypes.CDLL, place: str) -> None:
     """A trainer that writes there fails and says so. If even that is not allowed, the folder stays as it is."""
-    flags = os.statvfs(place).f_flag
-    same = (flags & SAME_FLAGS) | (MS_RELATIME if flags & ST_RELATIME else 0)
     with contextlib.suppress(OSError):
+        flags = os.statvfs(place).f_flag
+        same = (flags & SAME_FLAGS) | (MS_RELATIME if flags & ST_RELATIME else 0)
         _mount(libc, place, source=place, flags=MS_BIND)
         _mount(libc, place, flags=MS_REMOUNT | MS_BIND | MS_RDONLY | same)
 
@@ -172,5 +170,9 @@ def _within(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def _can_open(place: str) -> bool:
-    return os.access(place, os.R_OK | os.X_OK)
+def _handle(place: str) -> int | None:
+    """A handle of a folder; None if it is gone by now, or cannot be entered (then nothing can be written there)."""
+    try:
+        return os.open(place, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) if os.access(place, os.X_OK) else None
+    except OSError:
+        return None

@@ -12,6 +12,7 @@ from ...store.run_directory import new_run_id, run_id_for
 from ..errors import config_errors
 from ..runs.known_runs import here, home
 from .definitions import Definitions
+from .rehearsed import with_rehearsed
 from .trainer_folders import with_output_folder
 
 
@@ -31,7 +32,7 @@ def spec_of_command(command: Sequence[str], overrides: Overrides, definitions: D
             profiles=definitions.profiles,
             overrides=overrides,
         )
-    return with_output_folder(spec, definitions.preset_of(spec))
+    return with_rehearsed(with_output_folder(spec, definitions.preset_of(spec)))
 
 
 def spec_of_project(
@@ -40,7 +41,7 @@ def spec_of_project(
     """The spec of a project's run. Its id follows from file and name, to be found again (``fresh``: a new one)."""
     with config_errors():
         project = load_project(path, profiles=definitions.profiles, presets=definitions.presets)
-        return spec_for_run(
+        spec = spec_for_run(
             project,
             project.run(run),
             identify=lambda name: new_run_id(home(), name, path) if fresh else run_id_for(name, path),
@@ -50,3 +51,4 @@ def spec_of_project(
             profiles=definitions.profiles,
             overrides=overrides,
         )
+    return with_rehearsed(spec)

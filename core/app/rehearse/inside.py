@@ -11,14 +11,12 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from ...act.overlay.mount_view import NoOverlayError, enter, written
-from ...checkpoints import list_checkpoints
 from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.preset import Preset
 from ...model.run import RunSpec
@@ -37,8 +35,6 @@ from .stages import USABLE, Stages
 PR_SET_PDEATHSIG = 1
 SHOWN_FILES = 6
 SHOWN_LINES = 8
-FOUND_S = 1.0
-"""Period of looking for checkpoints in what was written, while the output folder is not known."""
 
 
 def main(scratch: Path) -> int:
@@ -71,7 +67,7 @@ def _enter(order: RehearsalOrder, scratch: Path) -> None:
 
 
 def _rehearse(order: RehearsalOrder, scratch: Path) -> Seen:
-    """To the first checkpoint, kill, resume, proof. It ends early if only then it shows where the trainer saves."""
+    """To the first checkpoint, kill, resume, proof."""
     from ..foreground import supervise
     from ..preflight.checklist import require_startable
     from ..wiring import replay_of
@@ -83,22 +79,15 @@ def _rehearse(order: RehearsalOrder, scratch: Path) -> Seen:
     run = RunDirectory.create(scratch / "home", spec)
     look = partial(_first_sight, spec, definitions.preset_of(spec)) if order.hasty else None
     stages = Stages(run, spec.settings, order.limit_s, _say, look)
-    find = _finder(scratch) if order.apart == "overlay" and spec.output_dir is None else None
     over = threading.Event()
-    threads = [threading.Thread(target=stages.follow, args=(over,), name="rehearsal", daemon=True)]
-    if find is not None:
-        threads.append(threading.Thread(target=_look_for_folder, args=(stages, find, over), name="folder", daemon=True))
-    for thread in threads:
-        thread.start()
+    thread = threading.Thread(target=stages.follow, args=(over,), name="rehearsal", daemon=True)
+    thread.start()
     try:
         code = supervise(run, listener=stages.listener, plan=plan, stop_trainer=True)
     finally:
         over.set()
-        for thread in threads:
-            thread.join()
+        thread.join()
     interrupted = code == ExitCode.INTERRUPTED
-    if stages.found_folder is not None:
-        return Seen(interrupted=interrupted, found=stages.found_folder)
     seen = _seen(stages, run, spec, scratch, interrupted=interrupted)
     tonight = order.tonight
     if not seen.told and seen.steps.holds:
@@ -142,7 +131,7 @@ def _seen(stages: Stages, run: RunDirectory, spec: RunSpec, scratch: Path, *, in
         over=story.state_reason,
         timed_out=stages.timed_out,
         interrupted=interrupted,
-        saved_in=spec.output_dir,
+        saved_in=spec.output_dir or next((place.folder for place in story.outputs), None),
         checkpoint=None if stages.first_checkpoint is None else stages.first_checkpoint.name,
         checkpoint_after_s=stages.checkpoint_after_s,
         resumed_from=None if attempt is None else attempt.resume_from,
@@ -173,28 +162,6 @@ def _told(run: RunDirectory) -> bool:
 
 def _named(checkpoints: tuple[Checkpoint, ...], path: str | None) -> Checkpoint | None:
     return next((c for c in checkpoints if path is not None and Path(c.path) == Path(path)), None)
-
-
-def _finder(scratch: Path) -> Callable[[], str | None]:
-    """Finds the folder into which the trainer saves, in what was written to the overlays."""
-
-    def find() -> str | None:
-        for place, upper in written(scratch):
-            for folder, names, _ in os.walk(upper):
-                names[:] = [name for name in names if not name.startswith(".")]
-                if any(c.verdict in {"complete", "opaque"} for c in list_checkpoints(Path(folder)).checkpoints):
-                    return str(place / Path(folder).relative_to(upper))
-        return None
-
-    return find
-
-
-def _look_for_folder(stages: Stages, find: Callable[[], str | None], over: threading.Event) -> None:
-    while not over.wait(FOUND_S):
-        if (found := find()) is not None:
-            stages.found_folder = found
-            stages.end(over)
-            return
 
 
 def _new_files(scratch: Path, spec: RunSpec) -> list[str]:

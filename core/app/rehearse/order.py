@@ -34,7 +34,6 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """What happened. ``stage``: how far it came; ``over``: "" or why it ended there.
 
     ``problem``, ``code``: it could not be started (sentence, exit code). ``no_overlay``: why none can be made.
-    ``found``: the folder into which the trainer saves, which was not known: to be rehearsed again with it.
     ``told``: the launch named the checkpoint; ``resumed_from``: the checkpoint of the second attempt. ``ignored``: the
     judge saw that the resume did not take. ``finished``: the first attempt was done before it could be killed.
     ``written``: what was written and is no checkpoint that is understood.
@@ -47,7 +46,6 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     problem: str | None = None
     code: int = 1
     no_overlay: str | None = None
-    found: str | None = None
     saved_in: str | None = None
     checkpoint: str | None = None
     checkpoint_after_s: float | None = None

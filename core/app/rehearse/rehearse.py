@@ -16,8 +16,10 @@ from ...act.config.derive import DeriveError
 from ...act.config.redirect import redirected
 from ...model.launch.rehearsal import Apart, Rehearsal
 from ...model.run import RunSpec
+from ...store.rehearsals import keep_rehearsal, source_digest
 from ..errors import CliError, ExitCode
-from ..plan.launch_plan import LaunchPlan, plan_launch
+from ..plan.launch_plan import LaunchPlan
+from ..runs.known_runs import home
 from ..trial.trial_run import rivals
 from .conclusion import conclude
 from .order import RehearsalOrder, Seen
@@ -51,13 +53,9 @@ def rehearse(plan: LaunchPlan, limits: Limits, say: Callable[[str], None]) -> Re
             f"{'; '.join(others)}: a rehearsal beside it would slow it or take its memory; nothing was started",
         )
     began = time.time()
+    source = source_digest(spec.command, spec.cwd, spec.config)
     before = _listing(spec)
     seen, apart = _on_overlays(plan, limits, say)
-    if seen.found is not None:
-        say(f"it saves in {seen.found}: once more, with that as the output folder")
-        plan = plan_launch(msgspec.structs.replace(spec, output_dir=seen.found))
-        left = max(1.0, limits.limit_s - (time.time() - began))
-        seen, apart = _on_overlays(plan, msgspec.structs.replace(limits, limit_s=left), say)
     if seen.finished and seen.no_overlay is None:
         say("the training was done before it could be killed: once more, killed at the first sight of a checkpoint")
         seen, apart = _on_overlays(plan, limits, say, hasty=True)
@@ -78,7 +76,13 @@ def rehearse(plan: LaunchPlan, limits: Limits, say: Callable[[str], None]) -> Re
         touched=tuple(_changed(before, _listing(spec))),
     )
     result = conclude(plan, seen, known, limits.limit_s)
-    return msgspec.structs.replace(result, config=config_text(spec, result))
+    result = msgspec.structs.replace(result, config=config_text(spec, result))
+    if result.verdict != "unknown":
+        try:
+            keep_rehearsal(home(), spec.cwd, result, source)
+        except OSError as error:
+            say(f"the result is not kept: {error}")
+    return result
 
 
 def _on_overlays(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ...model.run import RunSpec
 from ...store.home import make_private
+from ...store.rehearsals import rehearsals_folder
 from ..plan.launch_plan import LaunchPlan
 from ..runs.known_runs import home
 from ..runs.output_folder import list_run_checkpoints
@@ -45,7 +46,7 @@ def places(given: Path | None, wanted: Sequence[Path]) -> list[Path]:
     """Where a scratch folder may be, the best first: outside what overlays must cover, with room."""
     if given is not None:
         return [given.absolute()]
-    own = make_private(home() / "rehearsals")
+    own = make_private(rehearsals_folder(home()) / "scratch")
     real = [Path(os.path.realpath(folder)) for folder in wanted]
     found = []
     for place in (Path("/var/tmp"), own, Path(tempfile.gettempdir())):  # noqa: S108  a folder of our own is made there

@@ -58,7 +58,6 @@ class Stages:
         self.killed_wall: float | None = None
         self.first_checkpoint: Checkpoint | None = None
         self.checkpoint_after_s: float | None = None
-        self.found_folder: str | None = None
         self._run, self._settings, self._say, self._first_sight = run, settings, say, first_sight
         self._end = time.monotonic() + limit_s
         self._since = time.monotonic()

@@ -49,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def act(args: argparse.Namespace) -> int:
     """Create the run and supervise it; the exit code is that of ``--headless`` (0 finished, 1 given up)."""
+    from trainwatch.core.app.plan.rehearsed import rehearsed_words
     from trainwatch.core.app.preflight.handover_check import command_warnings
     from trainwatch.core.app.start.project_run import create_run
     from trainwatch.core.app.start.start_choice import Wish, choose_start
@@ -59,6 +60,8 @@ def act(args: argparse.Namespace) -> int:
         return _show(plan, wish, as_json=args.json)
     for warning in command_warnings(plan.spec):
         warn(warning)
+    if (rehearsed := rehearsed_words(plan.spec)) is not None:
+        warn(rehearsed)
     choice = choose_start(plan, wish)
     if args.fresh and choice.said:
         warn(choice.said)
@@ -79,6 +82,7 @@ def _plan(args: argparse.Namespace) -> "LaunchPlan":
 
 def _show(plan: "LaunchPlan", wish: "Wish", *, as_json: bool) -> int:
     """Print the launch that would be made."""
+    from trainwatch.core.app.plan.rehearsed import rehearsed_words
     from trainwatch.core.app.preflight.checklist import why_not_start
     from trainwatch.core.app.preflight.handover_check import command_warnings
     from trainwatch.core.app.start.start_choice import StartChoice, choose_start
@@ -107,6 +111,7 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, as_json: bool) -> int:
                 "goes_on_with": None if choice.known is None else choice.known.id,
                 "checkpoint": choice.checkpoint or (None if choice.first is None else choice.first.checkpoint),
                 "changes": list(derived.changes),
+                "rehearsed": rehearsed_words(spec),
             }
         )
         return ExitCode.DONE
@@ -120,6 +125,7 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, as_json: bool) -> int:
         print(f"warning  {printable(warning)}")
     print(f"cwd      {spec.cwd}")
     print(f"output   {spec.output_dir or 'not known: checkpoints are not watched (--output-dir D)'}")
+    print(f"night    {printable(rehearsed_words(spec) or 'not rehearsed: `trainwatch rehearse` before the night')}")
     for change in derived.changes:
         print(f"change   {change.where} {change.key}: {_value(change.before)} -> {_value(change.after)}  {change.why}")
     added = {k: v for k, v in derived.env.items() if os.environ.get(k) != v}

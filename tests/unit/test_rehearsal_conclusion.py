@@ -1,0 +1,71 @@
+"""What follows from what a rehearsal saw: safe only if everything was proven."""
+
+import msgspec
+import pytest
+
+from trainwatch.core.app.plan.launch_plan import LaunchPlan
+from trainwatch.core.app.rehearse.conclusion import conclude
+from trainwatch.core.app.rehearse.order import Seen
+from trainwatch.core.model.launch.rehearsal import FaultOutlook, LossProof, Rehearsal, StepProof
+from trainwatch.core.model.run import RunSpec
+
+SPEC = RunSpec(id="job", name="job", command=("python", "train.py", "--resume", "{resume}"), cwd="/", created_wall=0.0)
+PLAN = LaunchPlan(spec=SPEC, settings={"save_steps": 500, "learning_rate": 0.1})
+HANG = FaultOutlook(fault="hang", then="it is ended", survives=True, after_s=140.0)
+PROVEN = Seen(
+    stage="done",
+    checkpoint="checkpoint-500",
+    told=True,
+    steps=StepProof(holds=True, why="it goes on"),
+    loss=LossProof(holds=True, why="so does the loss"),
+    faults=(HANG,),
+)
+
+
+def result(seen: Seen, **changes: object) -> Rehearsal:
+    known = Rehearsal(run="job", command=SPEC.command, wall=0.0)
+    return conclude(PLAN, msgspec.structs.replace(seen, **changes), known, 60.0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict", "will"),
+    [
+        ({}, "safe", "yes"),
+        ({"told": False}, "safe", "self"),
+        ({"loss": LossProof(why="too noisy")}, "safe", "yes"),  # a short run's losses may show nothing
+        ({"loss": LossProof(holds=False, why="began again")}, "unsafe", "no"),
+        ({"steps": StepProof(holds=False, why="began at 1")}, "unsafe", "no"),
+        ({"ignored": "resume did not take"}, "unsafe", "no"),
+        ({"steps": StepProof(why="too early")}, "unknown", "unknown"),
+        ({"faults": (msgspec.structs.replace(HANG, after_s=None),)}, "unknown", "yes"),
+        ({"faults": ()}, "unknown", "yes"),
+        ({"stage": "checkpoint", "timed_out": True, "steps": StepProof()}, "unknown", "unknown"),
+        ({"stage": "checkpoint", "failure": "exit code 1: boom", "steps": StepProof()}, "unsafe", "unknown"),
+        ({"stage": "restart", "failure": "size mismatch", "steps": StepProof()}, "unsafe", "unknown"),
+        ({"stage": "restart", "over": "held", "steps": StepProof()}, "unsafe", "unknown"),
+        ({"stage": "restart", "timed_out": True, "steps": StepProof()}, "unknown", "unknown"),
+        ({"stage": "kill", "timed_out": True, "steps": StepProof()}, "unknown", "unknown"),
+        ({"finished": True, "stage": "restart", "steps": StepProof()}, "unknown", "unknown"),
+    ],
+)
+def test_a_night_is_safe_only_if_step_and_hang_are_proven_and_nothing_speaks_against_it(
+    changes: dict[str, object], verdict: str, will: str
+) -> None:
+    found = result(PROVEN, **changes)
+    assert (found.verdict, found.will) == (verdict, will)
+    assert found.safe == (verdict == "safe")
+    assert found.reason
+
+
+def test_no_checkpoint_in_time_names_the_setting_and_a_longer_time() -> None:
+    found = result(Seen(stage="checkpoint", timed_out=True, last_step=40, total_steps=9000, saved_in="/out"))
+    assert "no checkpoint was reached within 60 s (it came to step 40 of 9000)" in found.reason
+    assert any("save_steps = 500" in sentence for sentence in found.advice)
+    assert not any("learning_rate" in sentence for sentence in found.advice)
+    assert any("--timeout 240" in sentence for sentence in found.advice)
+
+
+def test_files_that_are_no_understood_checkpoint_are_named() -> None:
+    found = result(Seen(stage="checkpoint", timed_out=True, written=("/out/state.bin",)))
+    assert any("/out/state.bin" in sentence for sentence in found.advice)
+    assert any("--output-dir" in sentence for sentence in found.advice)

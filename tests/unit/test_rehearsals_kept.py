@@ -1,0 +1,58 @@
+"""What a rehearsal proved is remembered for the same command and source, and for nothing else."""
+
+from pathlib import Path
+
+import pytest
+
+from trainwatch.core.app.plan.rehearsed import rehearsed_words, with_rehearsed
+from trainwatch.core.model.launch.rehearsal import Rehearsal
+from trainwatch.core.model.run import RunSpec
+from trainwatch.core.store.rehearsals import keep_rehearsal, known_rehearsal, source_digest
+
+COMMAND = ("python", "src/train.py", "--config=cfg.yaml")
+
+
+@pytest.fixture
+def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunSpec:
+    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
+    for name in ("src/train.py", "src/models/net.py", "cfg.yaml", "notes.txt", ".venv/lib/site.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("1\n")
+    return RunSpec(id="job", name="job", command=COMMAND, cwd=str(tmp_path), created_wall=0.0)
+
+
+def keep(spec: RunSpec, **fields: object) -> None:
+    result = Rehearsal(run="job", command=spec.command, wall=0.0, **fields)  # type: ignore[arg-type]
+    keep_rehearsal(Path(spec.cwd, "home"), spec.cwd, result, source_digest(spec.command, spec.cwd, None))
+
+
+def test_a_proof_holds_for_the_same_command_and_source(spec: RunSpec) -> None:
+    assert rehearsed_words(spec) is None
+    keep(spec, verdict="safe", will="yes")
+    assert "resume proven" in (rehearsed_words(spec) or "")
+    Path(spec.cwd, "notes.txt").write_text("2\n")
+    assert rehearsed_words(spec) is not None, "a file that is no source"
+    assert known_rehearsal(Path(spec.cwd, "home"), (*COMMAND, "--lr", "1"), spec.cwd, None) is None
+
+
+@pytest.mark.parametrize("name", ["src/train.py", "src/models/net.py", "cfg.yaml", "src/models/new.py"])
+def test_a_proof_is_forgotten_when_a_script_or_config_changes(spec: RunSpec, name: str) -> None:
+    keep(spec, verdict="safe", will="self")
+    Path(spec.cwd, name).write_text("2\n")
+    assert rehearsed_words(spec) is None
+    assert with_rehearsed(spec) is spec
+
+
+def test_only_a_proven_resume_by_itself_lets_a_trainer_start_without_being_told(spec: RunSpec) -> None:
+    for verdict, will in (("safe", "yes"), ("unsafe", "self"), ("unknown", "self")):
+        keep(spec, verdict=verdict, will=will)
+        assert with_rehearsed(spec).settings.restart.if_not_told == "wait"
+    keep(spec, verdict="safe", will="self")
+    assert with_rehearsed(spec).settings.restart.if_not_told == "go_on"
+
+
+def test_a_damaged_file_counts_as_no_rehearsal(spec: RunSpec) -> None:
+    keep(spec, verdict="safe", will="self")
+    (kept,) = Path(spec.cwd, "home", "rehearsals", "proven").iterdir()
+    kept.write_bytes(b'{"version": 1')
+    assert rehearsed_words(spec) is None
