@@ -21,8 +21,9 @@ class Definitions(msgspec.Struct, frozen=True, kw_only=True):
     profiles: Mapping[str, Profile]
 
     def preset_of(self, spec: RunSpec) -> Preset:
-        """The preset of a run."""
-        return self.presets.get(spec.preset, self.presets["generic"])
+        """The preset of a run, with the ways to resume that its command has."""
+        preset = self.presets.get(spec.preset, self.presets["generic"])
+        return preset.of_command(spec.command, resumes=spec.preset_resumes)
 
 
 def read_definitions(project: Path) -> Definitions:
