@@ -15,8 +15,8 @@ LAG_S = 8.0
 """The newest status may be as old as this, in seconds of training, and still be right."""
 ETA_SHARE, ETA_S = 0.4, 5.0
 """A time left is right if it is off by at most this share of the truth, or by this many seconds."""
-LOSS_SHARE = 0.02
-"""Frameworks print a loss with three or four digits."""
+LOSS_SHARE = 0.001
+"""Frameworks print a loss with at least three digits; the mean of a run is further away than this."""
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ ROWS = (
         BAR,
         name="trl",
         title="TRL SFT",
+        preset="trl",
         version_of="trl",
         files={"make.py": "@tiny_language_model.py"},
         prepare=("python", "make.py", "text"),
