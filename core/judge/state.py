@@ -40,6 +40,7 @@ from .recovery.remedies.ramp_state import Ramp, SettingsThatRan
 from .recovery.remedies.remedy_memory import Printed, StepBack
 from .resume import checkpoint_index
 from .resume.checkpoint_index import CheckpointIndex
+from .resume.found_resume import FoundResume
 from .resume.output_folders import OutputFolders
 from .resume.save_overdue import SaveClock
 from .run_machine import NEVER
@@ -100,6 +101,8 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ran: SettingsThatRan | None = None
     trained: bool = False
     planned_deletion: int | None = None
+    found_resume: FoundResume = FoundResume()
+    """What is known of a way to resume that was found in the trainer's source."""
     unclear_from: float | None = None
     """When state that is not understood was seen first, in run seconds."""
     applied: tuple[AppliedRemedy, ...] = ()

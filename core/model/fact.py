@@ -13,6 +13,7 @@ from .incident import Incident
 from .launch.change import Change
 from .launch.expected_length import ExpectedLength
 from .launch.ramp_rule import Direction, FailedRung
+from .launch.resume_way import ResumeWay
 from .progress import Phase, Progress
 from .run import RunState
 from .settings import Act
@@ -30,15 +31,15 @@ class RunCreated(FactBase, frozen=True, kw_only=True, tag="run_created"):
     command: tuple[str, ...]
     cwd: str
     preset: str
-    preset_why: str = ""
     output_dir: str | None = None
-    output_why: str = ""
     profile: str | None = None
     max_restarts: int = 0
     act: Act = "all"
     trainwatch_version: str = ""
     expected: ExpectedLength | None = None
     """Estimated length of the whole training, before its first step."""
+    resume: ResumeWay | None = None
+    """How the trainer is resumed, as decided before its first launch."""
 
 
 class SupervisorStarted(FactBase, frozen=True, kw_only=True, tag="supervisor_started"):

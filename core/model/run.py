@@ -6,6 +6,7 @@ import msgspec
 
 from .launch.change import Change
 from .launch.output_place import OutputPlace
+from .launch.resume_way import ResumeWay
 from .settings import Settings
 
 RunState = Literal[
@@ -49,16 +50,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     created_wall: float
     env: dict[str, str] = {}
     preset: str = "generic"
-    preset_why: str = ""
-    """What shows that it is this preset, for people."""
-    preset_resumes: bool = True
-    """The preset's own ways to resume may be used: the command or the script has them."""
     config: str | None = None
     output_dir: str | None = None
-    output_why: str = ""
-    """How ``output_dir`` is known, for people; empty = it was told."""
-    output_hint: str | None = None
-    """The folder below which the trainer makes a new one in each launch, and saves there."""
     logs: tuple[str, ...] = ()
     gpus: tuple[int, ...] | None = None
     """GPU indices the trainer may use; None = all visible ones."""
@@ -72,6 +65,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings = Settings()
     changes: tuple[Change, ...] = ()
     """Changes of every launch beside its profile (a trial's own output folder)."""
+    resume_way: ResumeWay | None = None
+    """How the trainer is resumed, as it was decided before the first launch; None: as its preset and command say."""
     begin_from: str | None = None
     """The checkpoint that the first attempt resumes from; None: from the beginning."""
     labels: dict[str, Any] = {}
@@ -92,16 +87,12 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
             return self
         if self.output_dir is not None and not self.output_found:
             return msgspec.structs.replace(self, outputs=found)
-        first = found[0]
-        return msgspec.structs.replace(
-            self, outputs=found, output_dir=first.folder, output_found=True, output_why=first.why
-        )
+        return msgspec.structs.replace(self, outputs=found, output_dir=found[0].folder, output_found=True)
 
     def without_outputs(self) -> "RunSpec":
         """The run as it was told."""
-        if not self.output_found:
-            return msgspec.structs.replace(self, outputs=())
-        return msgspec.structs.replace(self, outputs=(), output_dir=None, output_found=False, output_why="")
+        told = None if self.output_found else self.output_dir
+        return msgspec.structs.replace(self, outputs=(), output_dir=told, output_found=False)
 
 
 class ProcessIdentity(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from ..model.launch.output_place import OutputPlace
+from ..model.launch.resume_way import ResumeWay
 from ..model.observation import GpuSample, HostSample
 from ..model.progress import Progress
 from ..model.run import HALTED_STATES, LIVE_STATES
@@ -15,6 +15,7 @@ from ..model.supervisor_life import SupervisorLife, Trouble
 from .level import bounds_of
 from .lost_time import lost_time
 from .readings import current_readings
+from .resume_words import resume_object
 from .run_progress import over_run
 from .troubles import shown, troubles
 from .withheld_words import commands
@@ -38,11 +39,12 @@ def status_object(
     own: Iterable[Trouble] = (),
     act: str | None = None,
     health: Health = DEFAULT_HEALTH,
+    resume: ResumeWay | None = None,
 ) -> dict[str, Any]:
     """The object of ``status --json`` for scripts: a field keeps its name and meaning. ``wall``: now, epoch seconds.
 
     ``overall``: the step counted over the whole run, if the trainer started its count again after a resume of weights.
-    ``act``: ``restart.act`` of the settings; a person may have changed it for the run.
+    ``act``: ``restart.act`` of the settings; a person may have changed it for the run. ``resume``: how it is resumed.
     ``step_t``: when the newest step was seen, in run seconds.
     A live state whose supervisor is gone is reported as last known; ``supervisor.alive`` says so.
     ``health``: the bounds of its levels.
@@ -74,8 +76,6 @@ def status_object(
         "gpus": [_reading(r) for r in gpu.gpus] if gpu else [],
         "gpu_trouble": gpu.trouble if gpu else None,
         "host": _sample(host),
-        "preset": None if story.run is None else {"name": story.run.preset, "why": story.run.preset_why},
-        "output": [{"folder": place.folder, "why": place.why} for place in _output(story)],
         "checkpoints": {
             "newest": msgspec.to_builtins(newest) if newest else None,
             "age_s": max(0.0, wall - newest.mtime) if newest else None,
@@ -113,6 +113,7 @@ def status_object(
         "question": _question(story),
         "withheld": [_withheld(w) for w in story.withheld],
         "wall0": story.wall0,
+        "resume": resume_object(resume),
         "supervisor": supervisor.shown(),
         "troubles": shown(troubles(story, supervisor, own, run_id=run_id, wall=wall)),
     }
@@ -158,14 +159,6 @@ def _expected(story: RunStory, progress: Progress) -> dict[str, Any] | None:
         return None
     found: dict[str, Any] = msgspec.to_builtins(story.run.expected)
     return found
-
-
-def _output(story: RunStory) -> tuple[OutputPlace, ...]:
-    """The folders that the run saves to, and how they are known."""
-    told = story.run.output_dir if story.run is not None else None
-    if told is None or story.run is None:
-        return story.outputs
-    return (OutputPlace(folder=told, why=story.run.output_why or "told"), *story.outputs)
 
 
 def _uptime(story: RunStory, now_t: float) -> float | None:

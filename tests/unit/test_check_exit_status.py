@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from trainwatch.core.app.preflight.exit_status_check import hidden_status
-from trainwatch.core.app.preflight.shell_text import commands_of
+from trainwatch.core.source.shell_text import commands_of
 
 
 def found(*command: str, cwd: Path = Path("/")) -> str | None:

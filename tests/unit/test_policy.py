@@ -302,6 +302,14 @@ CASES: dict[str, tuple[FailureInput, Answer]] = {
         failure("nan_loss", history=before("nan_loss", "segfault", position=60)), RestartAfterBackOff(),
     ),
     # fails_at_the_same_step
+    "a way to resume that was only found in the source and does not start is taken back": (
+        failure("config_error", found_resume=("write {resume}",), reason="exit code 2"),
+        GiveUpRun(
+            "the trainer does not start with the way to resume that was found in its source: exit code 2; "
+            "it is taken back",
+            ("write {resume}",),
+        ),
+    ),
     "the same cause at the same step is given up": (
         failure(history=before("cuda_unknown_error")),
         GiveUpRun(

@@ -22,6 +22,7 @@ from .environment import environment
 from .flags import fill, is_shell_line, option_groups, set_option
 from .further_config import ConfigCopy, changed_copy
 from .nested_keys import REMOVED, DeriveError, Edit, leaves, value_at
+from .resume_words import Told, filled, told_by
 from .trainer_config import (
     TrainerConfig,
     config_copy,
@@ -125,7 +126,7 @@ def preview(  # noqa: PLR0917
     named = config is not None and names_config(spec, config.path)
     config_path = attempt_directory / config.path.name if config is not None and named else None
 
-    splice = None if style is None else [part.replace("{path}", str(resume)) for part in style.args]
+    splice = None if style is None else filled(style.args, resume)
     argv, used = fill(
         with_placeholder(spec, config.path) if config is not None and named else spec.command,
         {
@@ -139,12 +140,15 @@ def preview(  # noqa: PLR0917
     _refuse_unfillable(spec, used)
 
     named_checkpoint = resume is not None and "resume" in used
+    told = Told(argv=argv)
     if resume is not None and style is not None and not named_checkpoint:
         why = f"go on from {resume.name}"
         if style.key is not None:
             settings.append(Setting(style.key, str(resume), why))
-        flags += [Setting(group.key, group.value, why, words=group.words) for group in option_groups(splice or ())]
-        named_checkpoint = style.key is not None or bool(style.args)
+        told = told_by(style, argv, resume, spec.cwd, why)
+        argv = told.argv
+        flags += [Setting(group.key, group.value, why, words=group.words) for group in option_groups(told.options)]
+        named_checkpoint = style.key is not None or bool(style.args or style.env) or style.by_itself
 
     if alone:
         settings, flags = settings + [_typed(flag) for flag in flags], []
@@ -175,10 +179,10 @@ def preview(  # noqa: PLR0917
     env, env_changes = environment(spec, preset, profile, changes, base=os.environ if base_env is None else base_env)
     return Derived(
         argv=argv,
-        env=env,
+        env={**env, **told.env},
         config_path=config_path,
         config_text=text,
-        changes=(*net(made), *env_changes),
+        changes=(*net(made), *told.changes, *env_changes),
         resume=_restores(preset, resume) if named_checkpoint else "none",
         told_resume=named_checkpoint,
         further=further,

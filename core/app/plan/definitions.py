@@ -7,6 +7,7 @@ import msgspec
 
 from ...config.location import FILE_NAME, find_project
 from ...config.shipped import load_presets, load_profiles
+from ...model.launch.resume_way import with_way
 from ...model.preset import Preset
 from ...model.profile import Profile
 from ...model.run import RunSpec
@@ -21,9 +22,8 @@ class Definitions(msgspec.Struct, frozen=True, kw_only=True):
     profiles: Mapping[str, Profile]
 
     def preset_of(self, spec: RunSpec) -> Preset:
-        """The preset of a run, with the ways to resume that its command has."""
-        preset = self.presets.get(spec.preset, self.presets["generic"])
-        return preset.of_command(spec.command, resumes=spec.preset_resumes)
+        """The preset of a run, with the way to resume that was found for it."""
+        return with_way(self.presets.get(spec.preset, self.presets["generic"]), spec.resume_way)
 
 
 def read_definitions(project: Path) -> Definitions:

@@ -20,6 +20,7 @@ from ...store.home import runs_folder
 from ...store.run_directory import RunDirectory
 from ..runs.known_runs import home
 from .definitions import Definitions, definitions_of
+from .resume_plan import decided
 
 GENERIC = Preset(name="generic")
 SHOWN_FOLDER = "ATTEMPT"
@@ -106,6 +107,8 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
 def plan_launch(spec: RunSpec, definitions: Definitions | None = None, state: Path | None = None) -> LaunchPlan:
     """Plan the first launch of a run. ``state``: the state folder that the run is kept in (None: this user's)."""
     definitions = definitions_of(spec) if definitions is None else definitions
+    if spec.resume_way is None:
+        spec = decided(spec, definitions.preset_of(spec))
     plan = LaunchPlan(
         spec=spec, preset=definitions.preset_of(spec), profiles=definitions.profiles, config=config_version(spec)
     )

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...model.run import RunSpec
+from ...source.shell_text import ShellCommand, commands_of, without_assignments
 from ..plan.launch_plan import LaunchPlan
 from .check import Check, Machine, passed, warned
-from .shell_text import ShellCommand, commands_of, without_assignments
 
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
 WRAPPERS = frozenset({

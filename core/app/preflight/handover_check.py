@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...model.run import RunSpec
+from ...source.shell_text import ShellCommand, commands_of
 from ..plan.launch_plan import LaunchPlan
 from .check import Check, Machine, warned
 from .exit_status_check import (
@@ -22,7 +23,6 @@ from .exit_status_check import (
     status_warnings,
     without_wrappers,
 )
-from .shell_text import ShellCommand, commands_of
 
 INSIDE = "start trainwatch inside it"
 

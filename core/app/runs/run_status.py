@@ -105,6 +105,7 @@ def read_status(run: RunDirectory, *, ask: bool = False) -> dict[str, Any]:
         wall=time.time(),
         act=spec.settings.restart.act,
         health=spec.settings.health,
+        resume=spec.resume_way,
         gpu=latest.gpu,
         host=latest.host,
         progress=life.progress or (latest.progress.progress if latest.progress else None),

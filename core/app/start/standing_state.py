@@ -1,6 +1,5 @@
 """What stands in an output folder that a start from the beginning may write over."""
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,15 +10,11 @@ from ...model.preset import Preset
 from ...model.profile import Profile
 from ...model.run import RunSpec
 from ..errors import CliError, ExitCode
+from ..plan.resume_plan import word_by_itself
 from ..runs.output_folder import list_run_checkpoints, list_run_state
 
 SHOWN = 4
 """Most checkpoints that a sentence names."""
-_RESUMES = re.compile(r"(auto_?)?(resume|continue)(_training|_run|_from(_checkpoint|_ckpt)?|_path|_ckpt)?")
-_BY_ITSELF = frozenset(
-    {"", "true", "1", "yes", "on", "auto", "latest", "last", "newest", "allow", "must", "must_resume"}
-)
-"""Values of such an option that leave the choice to the trainer; "" = the option alone."""
 
 
 def standing(
@@ -50,14 +45,10 @@ def standing(
 def resumes_by_itself(command: Sequence[str], there: Sequence[Checkpoint]) -> bool:
     """Whether the command, as it was written, goes on from what is there: it names a checkpoint, or says "latest"."""
     places = {Path(c.path).resolve() for c in there}
-    for number, word in enumerate(command):
-        name, equals, value = word.partition("=")
-        if not equals:
-            following = command[number + 1] if number + 1 < len(command) else ""
-            value = "" if following.startswith("-") else following
-        bare = name.lstrip("-+").replace("-", "_").rpartition(".")[2].lower()
-        if _RESUMES.fullmatch(bare) and (name != bare or equals) and value.lower() in _BY_ITSELF:
-            return True
+    if word_by_itself(command) is not None:
+        return True
+    for word in command:
+        _, equals, value = word.partition("=")
         given = value if equals else word
         if given and "{" not in given and "\0" not in given and Path(given).resolve() in places:
             return True

@@ -26,14 +26,13 @@ def run_created(plan: LaunchPlan, home: Path) -> RunCreated:
         command=spec.command,
         cwd=spec.cwd,
         preset=spec.preset,
-        preset_why=plan.preset.told(spec.preset_why),
         output_dir=spec.output_dir,
-        output_why=spec.output_why,
         profile=spec.settings.profiles.use,
         max_restarts=spec.settings.restart.max_restarts,
         act=spec.settings.restart.act,
         trainwatch_version=__version__,
         expected=expected_of_run(plan, home),
+        resume=spec.resume_way,
     )
 
 

@@ -41,6 +41,9 @@ class FailureInput(msgspec.Struct, frozen=True, kw_only=True):
     """An attempt of this run made verified progress: its step number rose, or it wrote a checkpoint."""
     saved: bool = False
     """The failed attempt wrote a checkpoint that is further than all before; after NaN: one from before the NaN."""
+    found_resume: tuple[str, ...] = ()
+    """The failed attempts were given a way to resume that was only found in the trainer's source, and none made a step:
+    what a person can do, a sentence each. Empty = nothing speaks against it."""
     changes: tuple[str, ...] = ()
     """What trainwatch changed for an attempt that failed before its first step, a clause each."""
     waits_for: WaitsFor | None = None

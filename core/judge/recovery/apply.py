@@ -13,10 +13,11 @@ from ...model.launch import disk_need
 from ..attempt_progress import knows_its_step
 from ..failure.wsl_channel import channel_state
 from ..resume import checkpoint_index
+from ..resume.found_resume import FAILED_STARTS
 from ..run_states import RestartPlan, Stopped, Then
 from ..state import JudgeState
 from ..step_builder import StepBuilder
-from . import budget, failure_history, fallback, policy, restart_stages
+from . import budget, failure_history, fallback, found_way, policy, restart_stages
 from .answers import (
     Answer,
     ApplyRemedy,
@@ -65,6 +66,8 @@ def answer_failure(
     at_fault = settings_at_fault and class_.settings != "never"
     launched = cause.kind != "launch"
     seen = failure_history.count(state.history, cause.class_)
+    failed_starts = found_way.note_failed_start(builder) if launched else 0
+    refuted = failed_starts >= FAILED_STARTS or (failed_starts > 0 and cause.class_ == "config_error")
     remedy, waiting = remedy_choice.choose(builder, _key(cause), seen) if launched else (None, ())
     failure = FailureInput(
         cause=cause,
@@ -78,6 +81,7 @@ def answer_failure(
         confidence=confidence,
         trained=fallback.has_trained(state),
         saved=state.attempt.saved and (plan.before_t is None or _saved_before(state, plan.before_t)),
+        found_resume=found_way.advice(builder) if refuted else (),
         changes=state.attempt.changes if launched and state.attempt.beat_t is None else (),
         waits_for="gpu" if _lost_a_gpu(state) else class_.waits_for,
         gpus_usable=False if needs_reset(state) else state.gpus_usable,

@@ -182,6 +182,14 @@ def nan_comes_back(failure: FailureInput) -> Answer | None:
     return _end(failure, f"NaN again{where}, and no new checkpoint since the last NaN: {failure.reason}")
 
 
+def found_resume_does_not_start(failure: FailureInput) -> Answer | None:
+    """A way to resume that was only found in the source does not start the trainer: see found_way.py."""
+    if not failure.found_resume or failure.cause.kind == "hang":
+        return None
+    reason = f"the trainer does not start with the way to resume that was found in its source: {failure.reason}"
+    return GiveUpRun(f"{reason}; it is taken back", failure.found_resume)
+
+
 def restart_as_it_was(failure: FailureInput) -> Answer | None:
     """Nothing speaks against a restart."""
     return RestartAfterBackOff(proposed=() if failure.ran_before is not None else failure.waiting)
@@ -203,6 +211,7 @@ RULES: tuple[Callable[[FailureInput], Answer | None], ...] = (
     never_trained,
     nan_comes_back,
     fails_at_the_same_step,
+    found_resume_does_not_start,
     restart_as_it_was,
 )
 

@@ -13,7 +13,7 @@ from ..resume.checkpoint_index import base_name
 from ..run_states import RestartPlan
 from ..state import JudgeState
 from ..step_builder import StepBuilder
-from . import budget, restart_stages
+from . import budget, found_way, restart_stages
 
 CHECKS = (
     "check that the script uses the path it is given, wants a file or a directory, and has no option against it",
@@ -26,7 +26,9 @@ CHECKS = (
 def on_beat(builder: StepBuilder) -> None:
     """A step was made: check the resume, and close the incidents of earlier attempts if it took effect."""
     before = builder.state.attempt
-    attempt, verdict = resume_check.check_resume(before, builder.state.reading.now)
+    attempt, verdict = resume_check.check_resume(
+        before, builder.state.reading.now, unproven=found_way.is_unproven(builder)
+    )
     builder.set(attempt=msgspec.structs.replace(attempt, resume_verdict=verdict))
     match verdict:
         case "open":
@@ -41,6 +43,7 @@ def on_beat(builder: StepBuilder) -> None:
                 f"whether the resume from {_name(attempt.resume_from)} took effect cannot be seen in its output"
             )
         case "taken":
+            found_way.note_taken(builder)
             builder.note(_resume_in_words(builder.state))
         case _:
             pass
@@ -92,7 +95,10 @@ def _stop(builder: StepBuilder) -> None:
     number = builder.open_incident("resume", "started_over", reason)
     builder.notify("incident", "resume did not take", reason, incident=number)
     plan = RestartPlan(
-        reason=f"{reason}; end it before it overwrites anything", incident=number, ending=reason, advice=CHECKS
+        reason=f"{reason}; end it before it overwrites anything",
+        incident=number,
+        ending=reason,
+        advice=(*found_way.advice(builder), *CHECKS),
     )
     restart_stages.stop(builder, "give_up", plan)
 

@@ -23,7 +23,7 @@ from ..resume.finite_values import is_meant, values_of, with_values
 from ..run_states import Listing, RestartPlan, Stopped, Verifying
 from ..state import JudgeState
 from ..step_builder import StepBuilder
-from . import unclear_states
+from . import found_way, unclear_states
 from .attempts import give_up, launch_after_delay
 
 replace = msgspec.structs.replace
@@ -122,7 +122,7 @@ def _choose_from_list(builder: StepBuilder, plan: RestartPlan) -> None:
         return
     if plan.verified is not None:
         if plan.verified == (path, None if known is None else known.mtime) or plan.newer >= NEWER_AT_MOST:
-            launch_after_delay(builder, plan)
+            found_way.keep_then_launch(builder, plan)
             return
         builder.note(f"{base_name(path)} is newer than the verified {base_name(plan.verified[0])}")
         plan = replace(plan, verified=None, newer=plan.newer + 1)

@@ -17,6 +17,7 @@ from ..run_machine import is_live
 from ..run_states import Copying, RestartPlan, Stopped
 from ..state import JudgeState
 from ..step_builder import StepBuilder
+from . import found_way
 from .attempts import launch_after_delay
 
 replace = msgspec.structs.replace
@@ -191,8 +192,11 @@ def _hold(builder: StepBuilder, plan: RestartPlan, why: str, newest: KnownCheckp
 
 def on_copied(builder: StepBuilder, machine: Copying, outcome: Outcome) -> None:
     """The copies are made: begin anew. Or they cannot be made: hold."""
-    found = in_the_way(builder.state, builder.knowledge)
     plan = machine.plan
+    if plan.path is not None:
+        found_way.on_kept(builder, machine, outcome)
+        return
+    found = in_the_way(builder.state, builder.knowledge)
     if not outcome.ok and found:
         why = f"{why_held(found, builder.knowledge)}; it was not copied aside: {outcome.detail or 'no reason given'}"
         _hold(builder, plan, why, found[-1])

@@ -18,12 +18,20 @@ SURE_BEATS = 3
 LEFT_TOLERANCE = 0.1
 """A total that is smaller by the resumed step, within this share of it, counts what is left."""
 
+PRINTED_TIMES = 2
+"""An unproven resume point must be further than this many printed lines to prove that a count began anew."""
+
 ResumeVerdict = Literal["none", "open", "taken", "ignored", "unclear"]
 """none: nothing to check. open: more steps are needed. unclear: the output does not show it."""
 
 
-def check_resume(attempt: AttemptProgress, reading: Reading) -> tuple[AttemptProgress, ResumeVerdict]:
-    """Check a resume after a heartbeat. Returns the attempt too, with the right offset if its bar counts the rest."""
+def check_resume(
+    attempt: AttemptProgress, reading: Reading, *, unproven: bool = False
+) -> tuple[AttemptProgress, ResumeVerdict]:
+    """Check a resume after a heartbeat. Returns the attempt too, with the right offset if its bar counts the rest.
+
+    ``unproven``: the way to resume is a conclusion, so that the first printed step has to show it.
+    """
     if attempt.resume_from is None:
         return attempt, "none"
     if attempt.weights_only:
@@ -37,12 +45,12 @@ def check_resume(attempt: AttemptProgress, reading: Reading) -> tuple[AttemptPro
     at = attempt.resumed_at
     if at is None or attempt.step is None:
         return attempt, "unclear"
-    if attempt.step >= at * WRAP_SHARE:
+    if attempt.step >= at * WRAP_SHARE and not (unproven and _may_be_from_the_beginning(attempt, at)):
         return attempt, "taken"
     if _counts_the_rest(attempt, reading.progress.total_steps, at):
         moved = msgspec.structs.replace(attempt, offset=at, position=at + attempt.step)
         return moved, "taken"
-    if at < STARTED_OVER_STEPS:
+    if at < STARTED_OVER_STEPS and not (unproven and at > PRINTED_TIMES * max(1, attempt.printed_every_before)):
         return attempt, "unclear"
     if reading.per_epoch:
         epoch = _epoch_of(reading)
@@ -58,6 +66,17 @@ def _check_weights(attempt: AttemptProgress) -> ResumeVerdict:
     if attempt.named:
         return "taken"
     return "unclear" if attempt.told_resume is None else "ignored"
+
+
+def _may_be_from_the_beginning(attempt: AttemptProgress, at: int) -> bool:
+    """Whether the steps so far are those of a training from the beginning: the first at the usual distance from 0.
+
+    A bar that is drawn at 0 and jumps is none: then the steps since are more than its lines show.
+    """
+    every = max(1, attempt.printed_every_before)
+    if attempt.first_step is None or attempt.step is None or attempt.first_step > every or attempt.first_step >= at - 1:
+        return False
+    return attempt.step <= attempt.first_step + (attempt.beats + 1) * every
 
 
 def _counts_on(attempt: AttemptProgress) -> bool:

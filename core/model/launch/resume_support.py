@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ..checkpoints.checkpoint import Form, Holds
-from ..preset import Preset
+from ..preset import Preset, ResumeStyle
 
 EVERY_FORM: frozenset[Form] = frozenset({"file", "directory"})
 PLACEHOLDER = "{resume}"
@@ -19,12 +19,16 @@ class ResumeSupport(msgspec.Struct, frozen=True, kw_only=True):
 
     ``whole_directories``: a directory must hold the training's state, not weights alone (its step is read from there).
     ``weights_are_enough``: the framework resumes from weights by design, so they count as much as a whole state.
+    ``found``: where the option was found in the trainer's source; no resume has proved it. "" = it is known.
+    ``by_itself``: the trainer finds its newest checkpoint without being told.
     """
 
     forms: frozenset[Form] = EVERY_FORM
     preset: str = "generic"
     whole_directories: bool = False
     weights_are_enough: bool = False
+    found: str = ""
+    by_itself: bool = False
 
     def objection(self, form: Form, holds: Holds | None) -> str | None:
         """Why a launch cannot resume from such a checkpoint, for the user; None if it can."""
@@ -39,13 +43,20 @@ class ResumeSupport(msgspec.Struct, frozen=True, kw_only=True):
 
 def resume_support(preset: Preset, command: Sequence[str]) -> ResumeSupport:
     """The forms of a preset, else those of ``{resume}`` in the command."""
-    styles: dict[Form, object] = {"file": preset.resume_file, "directory": preset.resume_directory}
+    styles: dict[Form, ResumeStyle | None] = {"file": preset.resume_file, "directory": preset.resume_directory}
+    known = [style for style in styles.values() if style is not None]
     forms = frozenset(form for form, style in styles.items() if style is not None)
     if not forms and any(PLACEHOLDER in part for part in command):
         forms = EVERY_FORM
     return ResumeSupport(
         forms=forms,
         preset=preset.name,
-        whole_directories=preset.resume == "state" and preset.resume_directory is not None,
+        whole_directories=preset.resume == "state" and preset.resume_directory is not None and not _found(known),
         weights_are_enough=preset.resume == "weights",
+        found=_found(known),
+        by_itself=any(style.by_itself for style in known),
     )
+
+
+def _found(styles: Sequence[ResumeStyle]) -> str:
+    return next((style.found for style in styles if style.found), "")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from trainwatch.core.app.errors import ExitCode
 
-from .output import warn
+from .output import printable, warn
 
 if TYPE_CHECKING:
     from trainwatch.core.app.plan.specs import Overrides
@@ -71,11 +71,12 @@ def supervise_run(ready: "RunToStart", args: argparse.Namespace, word: str) -> i
     ``word``: what was done, for the line that ``--detach`` prints. Raises CliError.
     """
     from trainwatch.core.views.act_words import by_itself
+    from trainwatch.core.views.resume_words import resume_line
 
     run = ready.run
-    print(
-        f"trainwatch: {by_itself(run.load_spec().settings)}", file=sys.stderr if args.json else sys.stdout, flush=True
-    )
+    spec, out = run.load_spec(), sys.stderr if args.json else sys.stdout
+    print(f"trainwatch: {by_itself(spec.settings)}", file=out, flush=True)
+    print(printable(resume_line(spec.resume_way)), file=out, flush=True)
     if ready.said:
         warn(ready.said)
     screen = _wants_screen(args)
@@ -91,8 +92,6 @@ def supervise_run(ready: "RunToStart", args: argparse.Namespace, word: str) -> i
         if ready.claim is not None:  # the supervisor holds the locks now
             ready.claim.release()
     if not screen:
-        from .output import printable
-
         name = printable(run.load_spec().name)
         print(f"{name}: {word}, supervisor {pid}; look at it with `trainwatch status {run.id}` or `trainwatch`")
         return ExitCode.DONE

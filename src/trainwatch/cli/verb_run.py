@@ -17,7 +17,6 @@ from .output import print_json, printable, warn
 if TYPE_CHECKING:
     from trainwatch.core.app.plan.launch_plan import LaunchPlan
     from trainwatch.core.app.start.start_choice import Wish
-    from trainwatch.core.model.run import RunSpec
 
 SECTION = "start"
 HELP = "launch a command and supervise it"
@@ -88,6 +87,7 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, as_json: bool) -> int:
     from trainwatch.core.app.preflight.handover_check import command_warnings
     from trainwatch.core.app.start.start_choice import StartChoice, choose_start
     from trainwatch.core.views.act_words import by_itself
+    from trainwatch.core.views.resume_words import resume_line, resume_object
 
     spec, derived = plan.spec, plan.derived
     if derived is None:
@@ -104,9 +104,7 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, as_json: bool) -> int:
             {
                 "run": spec.name,
                 "preset": spec.preset,
-                "preset_why": plan.preset.told(spec.preset_why),
                 "output_dir": spec.output_dir,
-                "output_why": _output_why(spec),
                 "argv": list(plan.command_shown),
                 "problem": problem,
                 "warnings": command_warnings(spec),
@@ -115,11 +113,11 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, as_json: bool) -> int:
                 "checkpoint": choice.checkpoint or (None if choice.first is None else choice.first.checkpoint),
                 "changes": list(derived.changes),
                 "rehearsed": rehearsed_words(spec),
+                "resume": resume_object(spec.resume_way),
             }
         )
         return ExitCode.DONE
-    print(f"run      {printable(spec.name)} (profile {spec.settings.profiles.use or '–'})")
-    print(f"preset   {spec.preset}: {printable(plan.preset.told(spec.preset_why))}")
+    print(f"run      {printable(spec.name)} (preset {spec.preset}, profile {spec.settings.profiles.use or '–'})")
     print(f"command  {printable(shlex.join(plan.command_shown))}")
     if problem:
         print(f"problem  {printable(problem)}: the launch would be refused")
@@ -128,26 +126,18 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, as_json: bool) -> int:
     for warning in command_warnings(spec):
         print(f"warning  {printable(warning)}")
     print(f"cwd      {spec.cwd}")
-    print(f"output   {printable(spec.output_dir or spec.output_hint or 'not known')}: {printable(_output_why(spec))}")
+    print(f"output   {spec.output_dir or 'not known: checkpoints are not watched (--output-dir D)'}")
     print(f"night    {printable(rehearsed_words(spec) or 'not rehearsed: `trainwatch rehearse` before the night')}")
     for change in derived.changes:
         print(f"change   {change.where} {change.key}: {_value(change.before)} -> {_value(change.after)}  {change.why}")
     added = {k: v for k, v in derived.env.items() if os.environ.get(k) != v}
     for key, value in sorted(added.items()):
         print(f"env      {key}={value}")
+    print(printable(resume_line(spec.resume_way)))
     print(f"then     {by_itself(spec.settings)}")
     print("nothing was started (--dry-run)")
     sys.stdout.flush()
     return ExitCode.DONE
-
-
-def _output_why(spec: "RunSpec") -> str:
-    """How the output folder is known, or when it will be."""
-    if spec.output_dir is not None:
-        return spec.output_why or "told"
-    if spec.output_hint is not None:
-        return "a new folder below it in each launch; it is found when the trainer saves"
-    return "it is found when the trainer saves (--output-dir D)"
 
 
 def _value(value: Any) -> str:

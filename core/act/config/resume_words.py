@@ -1,0 +1,115 @@
+"""The words by which a launch names its checkpoint, where they are not plain options at the end of the command.
+
+Overrides (``ckpt_path=…``) replace one of the same key; a positional word goes to the end. A shell text that does not
+pass its arguments on gets the words behind the script that it starts: the launch then runs the text itself (``bash -c
+TEXT`` with the name of the script as ``$0``), and the user's file stays as it is.
+"""
+
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import Path, PurePath
+
+import msgspec
+
+from ...model.launch.change import Change
+from ...model.preset import ResumeStyle
+from .nested_keys import DeriveError
+
+_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
+LONGEST_TEXT = 100_000
+"""Linux takes one argument of at most 128 kB."""
+
+
+def filled(words: Sequence[str], checkpoint: Path | None) -> list[str]:
+    """The words with ``{path}`` and ``{folder}``."""
+    if checkpoint is None:
+        return list(words)
+    return [word.replace("{path}", str(checkpoint)).replace("{folder}", str(checkpoint.parent)) for word in words]
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """``argv``: the command with the words that are no options at its end; ``options``: those that are."""
+
+    argv: tuple[str, ...]
+    options: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    changes: tuple[Change, ...] = ()
+
+
+def told_by(style: ResumeStyle, argv: tuple[str, ...], checkpoint: Path, cwd: str, why: str) -> Told:
+    """The command and environment that name the checkpoint, but for plain options. Raises DeriveError."""
+    words = filled(style.args, checkpoint)
+    env = {name: filled([value], checkpoint)[0] for name, value in style.env.items()}
+    changes = [Change(where="env", key=name, before=None, after=value, why=why) for name, value in env.items()]
+    options: list[str] = []
+    if style.word:
+        argv = _with_words_inside(argv, style.word, words, cwd)
+    else:
+        argv, options = _with_plain_words(argv, words)
+    if len(options) < len(words):
+        changes.append(Change(where="flag", key=_shown_option(words), before=None, after=" ".join(words), why=why))
+    return Told(argv=argv, options=tuple(options), env=env, changes=tuple(changes))
+
+
+def _shown_option(words: Sequence[str]) -> str:
+    """What a change of these words is called."""
+    return next((word.partition("=")[0] for word in words), "")
+
+
+def _with_plain_words(argv: Sequence[str], words: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
+    """(the command with the words that are no options, the other words). Values behind an option stay with it."""
+    parts, options = list(argv), []
+    for number, word in enumerate(words):
+        if word.startswith("-") or (number and words[number - 1].startswith("-") and "=" not in words[number - 1]):
+            options.append(word)
+            continue
+        key, equals, _ = word.partition("=")
+        bare = key.lstrip("+~")
+        same = [
+            at
+            for at, part in enumerate(parts)
+            if equals and part.partition("=")[0].lstrip("+~") == bare and "=" in part
+        ]
+        if equals and same:
+            parts[same[-1]] = f"{parts[same[-1]].partition('=')[0]}={word.partition('=')[2]}"
+        else:
+            parts.append(word)
+    return tuple(parts), options
+
+
+def _with_words_inside(argv: Sequence[str], script: str, words: Sequence[str], cwd: str) -> tuple[str, ...]:
+    """The command with the words behind the script that its shell text starts. Raises DeriveError if it has none."""
+    for at, part in enumerate(argv):
+        if part.startswith("-") and re.fullmatch(r"-\w*c", part) and at and at + 1 < len(argv):
+            return (*argv[: at + 1], _inserted(argv[at + 1], script, words), *argv[at + 2 :])
+        path = Path(cwd, part)
+        if not part.startswith("-") and path.is_file() and not _is_program(argv, at):
+            text = path.read_bytes()[: LONGEST_TEXT + 1].decode("utf-8", "replace")
+            if len(text) > LONGEST_TEXT or "BASH_SOURCE" in text:
+                break
+            shell, options = _shell_of(argv, at, text)
+            inside = _inserted(text, script, words)
+            return (*shell, *options, "-c", inside, part, *argv[at + 1 :])
+    raise DeriveError(f"the checkpoint cannot be named behind {script}: write {{resume}} into the command")
+
+
+def _is_program(argv: Sequence[str], at: int) -> bool:
+    return PurePath(argv[at]).name in _SHELLS
+
+
+def _shell_of(argv: Sequence[str], at: int, text: str) -> tuple[list[str], list[str]]:
+    """(words of the shell and what stands before it, its options from the first line of the text)."""
+    if at and any(PurePath(word).name in _SHELLS for word in argv[:at]):
+        return list(argv[:at]), []
+    first = text.partition("\n")[0]
+    return [*argv[:at], *(first[2:].split() if first.startswith("#!") else ["bash"])], []
+
+
+def _inserted(text: str, script: str, words: Sequence[str]) -> str:
+    found = re.compile(rf"(?<![\w./-])(['\"]?){re.escape(script)}\1(?=[\s;&|)]|$)")
+    ends = [m.end() for m in found.finditer(text) if "#" not in text[text.rfind("\n", 0, m.start()) + 1 : m.start()]]
+    if len(ends) != 1:
+        raise DeriveError(f"{script} does not stand exactly once in the shell text: write {{resume}} into the command")
+    given = " ".join(shlex.quote(word) for word in words)
+    return f"{text[: ends[0]]} {given}{text[ends[0] :]}"

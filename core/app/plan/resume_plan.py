@@ -1,0 +1,203 @@
+"""How the trainer of a run is resumed: the one place that decides it.
+
+In this order: the preset, ``{resume}`` in the command, a word of the command that leaves it to the trainer (``--resume
+auto``), an option in the trainer's own source, a load there that needs no option. The source is read, never run. What
+is found there is a conclusion: the newest state is copied aside before the first such resume, whose steps prove it.
+"""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ...act.config.derive import DeriveError
+from ...act.config.nested_keys import leaves
+from ...act.config.trainer_config import config_in_command, load_config
+from ...model.launch.resume_support import PLACEHOLDER
+from ...model.launch.resume_way import ResumeWay
+from ...model.preset import Preset, ResumeStyle
+from ...model.run import RunSpec
+from ...source.config_options import file_options, override_options
+from ...source.launch_target import Target, find_target
+from ...source.options import Option, options_of
+from ...source.project_modules import read_project
+from ...source.resume_finding import Candidate, Finding, find_resume
+
+_RESUMES = re.compile(r"(auto_?)?(resume|continue)(_training|_run|_from(_checkpoint|_ckpt)?|_path|_ckpt)?")
+_BY_ITSELF = frozenset(
+    {"", "true", "1", "yes", "on", "auto", "latest", "last", "newest", "allow", "must", "must_resume"}
+)
+"""Values of such an option that leave the choice to the trainer; "" = the option alone."""
+ADD = (
+    f"add an option that takes the path of a checkpoint to the training script, or write {PLACEHOLDER} into the command"
+)
+
+
+def decided(spec: RunSpec, preset: Preset) -> RunSpec:
+    """The run with its way to resume. ``preset``: the run's own, without a way."""
+    return msgspec.structs.replace(spec, resume_way=way_of(spec, preset))
+
+
+def way_of(spec: RunSpec, preset: Preset) -> ResumeWay:
+    """Decide."""
+    if preset.resume == "none":
+        return ResumeWay(will="no", source="preset", how=f'the preset {preset.name} never resumes (resume = "none")')
+    known = preset.resume_directory or preset.resume_file
+    if known is not None:
+        return ResumeWay(will="yes", source="preset", how=_shown(known), place=f"preset {preset.name}")
+    option = _placeholder(spec.command)
+    if option is not None:
+        return ResumeWay(will="yes", source="command", how=option, place="the command")
+    said = word_by_itself(spec.command)
+    if said is not None:
+        style = ResumeStyle(by_itself=True, found="the command")
+        return ResumeWay(
+            will="self",
+            source="command",
+            how=f"`{said}` in the command",
+            place="the command",
+            file=style,
+            directory=style,
+        )
+    return _from_source(spec, preset)
+
+
+def _shown(style: ResumeStyle) -> str:
+    if style.key is not None:
+        return f"{style.key} = …"
+    words = [f"{name}={value}" for name, value in style.env.items()] + list(style.args)
+    return re.sub(r"\{(path|folder)\}", "…", " ".join(words))
+
+
+def _placeholder(command: Sequence[str]) -> str | None:
+    """The option with ``{resume}`` as it is written; None if the command has none."""
+    for at, word in enumerate(command):
+        if PLACEHOLDER in word:
+            if any(c.isspace() for c in word):
+                found = re.search(rf"(--?[\w.-]+[ =])?\S*{re.escape(PLACEHOLDER)}\S*", word)
+                return found[0] if found else PLACEHOLDER
+            before = command[at - 1] if at and command[at - 1].startswith("-") and word == PLACEHOLDER else ""
+            return f"{before} {word}".strip()
+    return None
+
+
+def word_by_itself(command: Sequence[str]) -> str | None:
+    """The option of a command that leaves the choice of the checkpoint to the trainer (``--resume auto``)."""
+    for number, word in enumerate(command):
+        name, equals, value = word.partition("=")
+        if not equals:
+            following = command[number + 1] if number + 1 < len(command) else ""
+            value = "" if following.startswith("-") else following
+        bare = name.lstrip("-+").replace("-", "_").rpartition(".")[2].lower()
+        if _RESUMES.fullmatch(bare) and (name != bare or equals) and value.lower() in _BY_ITSELF:
+            return word if equals or not value else f"{word} {value}"
+    return None
+
+
+def _from_source(spec: RunSpec, preset: Preset) -> ResumeWay:
+    env = {**os.environ, **spec.env}
+    target = find_target(spec.command, Path(spec.cwd), env)
+    if isinstance(target, str):
+        return ResumeWay(will="unknown", how=f"{target}; {ADD}")
+    settings, path = _settings(spec, preset)
+    finding = _read(target, Path(spec.cwd), tuple(settings.items()), path, target.file.stat().st_mtime_ns)
+    if finding.option is not None:
+        way = _by_option(finding.option, target)
+        if way is not None:
+            return way
+    if finding.by_itself:
+        style = ResumeStyle(by_itself=True, found=finding.by_itself)
+        return ResumeWay(
+            will="self", source="self", how=finding.by_itself, place=finding.by_itself, why=finding.why, file=style,
+            directory=style,
+        )  # fmt: skip
+    if finding.option is not None:
+        option = finding.option.option
+        how = f"{option.name} ({option.file}:{option.line}) cannot be given: {target.why_not}; {_pass_on(target)}"
+        return ResumeWay(will="no", source="none", how=how, place=f"{option.file}:{option.line}")
+    name = os.path.relpath(target.file, spec.cwd) if target.file.is_relative_to(spec.cwd) else str(target.file)
+    if finding.unread:
+        return ResumeWay(will="unknown", how=f"{name} shows no way, and {finding.unread[0]}; {ADD}", place=name)
+    return ResumeWay(will="no", how=f"a crash ends this run: {name} has no option for it; {ADD}", place=name)
+
+
+def _pass_on(target: Target) -> str:
+    return f'write "$@" behind {target.word} to pass the arguments on, or {PLACEHOLDER} into the command'
+
+
+def _settings(spec: RunSpec, preset: Preset) -> tuple[Mapping[str, Any], str]:
+    """The settings of the config that the run or its command names, by dotted key."""
+    found = config_in_command(spec)
+    if found.config is None:
+        return {}, ""
+    try:
+        config = load_config(found, preset)
+    except DeriveError:  # the launch reports what is wrong with it
+        return {}, ""
+    plain = {key: value for key, value in leaves(config.tree) if isinstance(value, str | bool | int | float | None)}
+    return plain, os.path.relpath(config.path, spec.cwd)
+
+
+@lru_cache(maxsize=16)
+def _read(target: Target, cwd: Path, settings: tuple[tuple[str, Any], ...], path: str, _modified: int) -> Finding:
+    project = read_project(target, cwd)
+    options = [*options_of(project), *override_options(project)]
+    if path:
+        options += file_options(project, dict(settings), path)
+    return find_resume(project, options, target)
+
+
+def _by_option(found: Candidate, target: Target) -> ResumeWay | None:
+    """The way by an option; None if it cannot be given to this command."""
+    option = found.option
+    place = f"{option.file}:{option.line}"
+    styles = {form: _style(found, form, place) for form in ("file", "directory")}
+    if target.place == "nowhere" and option.kind != "environment" and option.library != "config":
+        return None
+    if target.place in {"line", "script"} and option.kind != "environment" and option.library != "config":
+        styles = {form: msgspec.structs.replace(style, word=target.word) for form, style in styles.items()}
+    if option.kind == "positional" and _is_given(option, target):
+        return None
+    return ResumeWay(
+        will="yes", source="script", how=_shown(styles["file"]), place=place, why=found.why, file=styles["file"],
+        directory=styles["directory"],
+    )  # fmt: skip
+
+
+def _is_given(option: Option, target: Target) -> bool:
+    """Whether the command has positional words already: which of them it is cannot be told."""
+    number = option.dest.removeprefix("$argv")
+    words = [word for word in target.args if not word.startswith("-")]
+    return len(words) >= int(number) if number.isdigit() else bool(words)
+
+
+def _style(found: Candidate, form: str, place: str) -> ResumeStyle:
+    option = found.option
+    value = "{path}"
+    if found.wants == "word":
+        value = found.word
+    elif found.wants == "folder" or (found.wants == "inside" and form == "file"):
+        value = "{folder}"
+    words: list[str] = []
+    for flag in found.with_flags:
+        words += [flag.name] if flag.takes == "flag" else [flag.name, "true"]
+    if option.kind == "environment":
+        return ResumeStyle(env={option.name: "1" if found.wants == "flag" else value}, args=tuple(words), found=place)
+    if option.library == "config":
+        return ResumeStyle(key=option.name, args=tuple(words), found=place)
+    if option.kind == "override":
+        quoted = f"'{value}'" if value.startswith("{") and not option.library else value
+        words.append(f"{option.name}={'true' if found.wants == 'flag' else quoted}")
+    elif option.kind == "positional":
+        words.append(value)
+    elif found.wants == "flag" and option.takes == "flag":
+        words.append(option.name)
+    elif option.joined:
+        words.append(f"{option.name}={'True' if found.wants == 'flag' else value}")
+    else:
+        words += [option.name, "true" if found.wants == "flag" else value]
+    return ResumeStyle(args=tuple(words), found=place)

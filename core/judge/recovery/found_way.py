@@ -1,0 +1,95 @@
+"""What follows from a way to resume that was only found in the trainer's source, until a resume has proved it."""
+
+import msgspec
+
+from ...model.decision import CopyAside
+from ...model.observation import Outcome
+from ..resume.checkpoint_index import base_name
+from ..resume.found_resume import with_failed_start
+from ..run_states import Copying, RestartPlan, Stopped
+from ..step_builder import StepBuilder
+from .attempts import launch_after_delay
+
+replace = msgspec.structs.replace
+
+
+def is_unproven(builder: StepBuilder) -> bool:
+    """Whether the way to resume is a conclusion that no resume has proved."""
+    return bool(builder.knowledge.resume_support.found) and not builder.state.found_resume.proven
+
+
+def keep_then_launch(builder: StepBuilder, plan: RestartPlan) -> None:
+    """Launch; before an unproven resume the state that it resumes from is copied aside."""
+    found = builder.state.found_resume
+    if plan.path is None or not is_unproven(builder) or found.kept == plan.verified:
+        launch_after_delay(builder, plan)
+        return
+    order = builder.decide(
+        CopyAside,
+        f"copy {base_name(plan.path)} aside: no resume by {_way(builder)} has been proved yet",
+        incident=plan.incident,
+        paths=(plan.path,),
+    )
+    builder.move("copy_aside", Copying(order=order, plan=plan), "copying the resume point aside")
+
+
+def on_kept(builder: StepBuilder, machine: Copying, outcome: Outcome) -> None:
+    """The copy is made: launch. Or it cannot be made: hold, unless a person named the checkpoint."""
+    plan = machine.plan
+    assert plan.path is not None
+    if outcome.ok:
+        folder = str(outcome.data.get("folder") or "")
+        builder.set(found_resume=replace(builder.state.found_resume, kept=plan.verified, folder=folder))
+        builder.note(f"{base_name(plan.path)} was copied to {folder or 'a folder of its own'}")
+        launch_after_delay(builder, plan)
+        return
+    why = f"{base_name(plan.path)} cannot be copied aside: {outcome.detail or 'no reason given'}"
+    if plan.wanted is not None:
+        builder.note(f"{why}; a person named it, so it is resumed from without a copy")
+        launch_after_delay(builder, plan)
+        return
+    reason = f"held: {why}; no resume by {_way(builder)} has been proved yet, and the trainer may write over it"
+    lines = (
+        reason,
+        f"make room, then `trainwatch resume`; `trainwatch resume --from {plan.path}` goes on without a copy",
+    )
+    builder.close_incident(plan.incident, "held: the resume point cannot be copied aside")
+    builder.move("hold", Stopped(), reason)
+    builder.notify("warning", "held: the resume point cannot be copied aside", "\n".join(lines), incident=plan.incident)
+    builder.note(lines[1])
+
+
+def note_taken(builder: StepBuilder) -> None:
+    """A resume took effect: from now on the way counts as known."""
+    if is_unproven(builder):
+        builder.set(found_resume=replace(builder.state.found_resume, proven=True, failed=0))
+        builder.note(f"the way to resume is proved: {_way(builder)}")
+
+
+def note_failed_start(builder: StepBuilder) -> int:
+    """Count the attempt if it was given an unproven resume and ended before its first step; how many did in a row."""
+    attempt = builder.state.attempt
+    if not is_unproven(builder) or attempt.resume_from is None or attempt.beat_t is not None:
+        return 0
+    counted = with_failed_start(builder.state.found_resume, attempt.number)
+    builder.set(found_resume=counted)
+    return counted.failed
+
+
+def advice(builder: StepBuilder) -> tuple[str, ...]:
+    """What a person can do if it was wrong, a sentence each; empty if it is proved."""
+    if not is_unproven(builder):
+        return ()
+    folder = builder.state.found_resume.folder
+    kept = (f"the state before it is kept in {folder}",) if folder else ()
+    wrong = (
+        f"the way to resume was only found in the source ({builder.knowledge.resume_support.found}) and seems wrong: "
+        "write {resume} into the command where the path of a checkpoint belongs, then "
+        "`trainwatch resume RUN -- NEW COMMAND`"
+    )
+    return (wrong, *kept)
+
+
+def _way(builder: StepBuilder) -> str:
+    support = builder.knowledge.resume_support
+    return f"{'the trainer itself' if support.by_itself else 'the option'} ({support.found})"

@@ -1,0 +1,40 @@
+"""How the trainer of a run is resumed: decided once, before its first launch, and kept with the run."""
+
+from typing import Literal
+
+import msgspec
+
+from ..preset import Preset, ResumeStyle
+
+Will = Literal["yes", "self", "no", "unknown"]
+Source = Literal["preset", "command", "script", "self", "none"]
+
+
+class ResumeWay(msgspec.Struct, frozen=True, kw_only=True):
+    """``will``: a launch can name a checkpoint, the trainer finds it by itself, neither, or it cannot be told.
+
+    ``source``: what says so: the preset, ``{resume}`` or a word of the command, an option in the trainer's source, or
+    a load there that no option feeds. ``how``: the option, or what is missing. ``place``: where it was found.
+    ``why``: evidence, a clause each. ``file``, ``directory``: what a launch does for a checkpoint of that form, if
+    the preset does not say it.
+    """
+
+    will: Will = "unknown"
+    source: Source = "none"
+    how: str = ""
+    place: str = ""
+    why: tuple[str, ...] = ()
+    file: ResumeStyle | None = None
+    directory: ResumeStyle | None = None
+
+    @property
+    def is_found(self) -> bool:
+        """Whether it is a conclusion from the trainer's source, which no resume has proved yet."""
+        return self.file is not None or self.directory is not None
+
+
+def with_way(preset: Preset, way: ResumeWay | None) -> Preset:
+    """The preset with the way that was found for a run, if the preset has none."""
+    if way is None or not way.is_found or preset.resume_file is not None or preset.resume_directory is not None:
+        return preset
+    return msgspec.structs.replace(preset, resume_file=way.file, resume_directory=way.directory)

@@ -1,0 +1,248 @@
+"""Which Python file a command runs in the end, and where an option must stand to reach it.
+
+Followed: ``python file.py``, ``python -m module``, launchers (``torchrun``, ``accelerate launch``, ``uv run`` …: the
+first word that is a Python file or a module of the project), installed commands (a script with ``from x import
+main``), shell scripts and shell lines. Nothing is run.
+"""
+
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from .shell_text import ShellCommand, commands_of, without_assignments
+
+SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
+DEEPEST = 4
+LONGEST_BYTES = 1 << 18
+_PYTHON = re.compile(r"(python|pypy)[\d.]*$")
+_ENTRY = re.compile(r"^\s*from\s+([\w.]+)\s+import\s+(\w+)", re.MULTILINE)
+_ALL_ARGUMENTS = re.compile(r'"?\$[@*]"?|"?\$\{[@*]\}"?')
+_OPTIONS_WITH_FILE = re.compile(r"--?[\w-]*(config|hostfile|log|env)[\w-]*")
+
+Place = Literal["command", "line", "script", "nowhere"]
+"""Where an option reaches the trainer: at the end of the command, in its shell line, in its shell script."""
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """``file``: what runs. ``roots``: folders in which its imports are looked for, the nearest first.
+
+    ``args``: the trainer's own words as far as they are seen. ``word``: the script or module as it is written, after
+    which options stand in ``shell``, the shell text. ``shell_file``: the script that holds the text, None for a line.
+    ``why_not``: why no option can be added. ``shells``: all shell texts on the way.
+    """
+
+    file: Path
+    roots: tuple[Path, ...]
+    args: tuple[str, ...] = ()
+    place: Place = "command"
+    word: str = ""
+    shell: str = ""
+    shell_file: Path | None = None
+    why_not: str = ""
+    shells: tuple[tuple[str, str], ...] = ()
+    package: str = ""
+    """The top-level package if the file is an installed one: only its own modules are read."""
+
+
+def find_target(command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Target | str:
+    """The target of a command; a sentence if it cannot be told. ``env``: the trainer's environment."""
+    return _find(tuple(command), cwd, env, 0)
+
+
+def _find(words: tuple[str, ...], cwd: Path, env: Mapping[str, str], depth: int) -> Target | str:
+    if depth > DEEPEST:
+        return "scripts start scripts, too deep to follow"
+    words = without_assignments(words)
+    for at, word in enumerate(words):
+        name = Path(word).name
+        if name in SHELLS:
+            return _of_shell(words[at + 1 :], cwd, env, depth)
+        path = _file(cwd, word)
+        if path is not None and path.suffix in {".sh", ".bash"}:
+            return _of_shell(words[at:], cwd, env, depth)
+        if path is not None and (path.suffix == ".py" or (at == 0 and _is_python_text(path))):
+            if at and _OPTIONS_WITH_FILE.fullmatch(words[at - 1]):
+                continue
+            return Target(file=path, roots=_roots(path.parent, cwd, env), args=words[at + 1 :], word=word)
+        if word == "-c" and at and _PYTHON.fullmatch(Path(words[at - 1]).name):
+            return "the trainer is a line of Python (-c), which is not read"
+        if word in {"-m", "--module"} and at + 1 < len(words):
+            found = _module(words[at + 1], cwd, env, words[0])
+            if found is not None:
+                return msgspec.structs.replace(found, args=words[at + 2 :], word=words[at + 1])
+    return _of_program(words, cwd, env, depth)
+
+
+def _of_shell(words: tuple[str, ...], cwd: Path, env: Mapping[str, str], depth: int) -> Target | str:
+    """``words``: those after the shell."""
+    for at, word in enumerate(words):
+        if re.fullmatch(r"-\w*c", word):
+            text = next((each for each in words[at + 1 :] if not each.startswith("-")), "")
+            return _in_text(text, None, cwd, env, depth)
+        if word.startswith(("-", "+")) or (at and words[at - 1] in {"-o", "+o"}):
+            continue
+        path = _file(cwd, word)
+        script = _read(path) if path is not None else None
+        if path is None or script is None:
+            return f"{word}: this shell script cannot be read"
+        return _in_text(script, path, cwd, env, depth)
+    return "a shell without a script"
+
+
+def _in_text(text: str, path: Path | None, cwd: Path, env: Mapping[str, str], depth: int) -> Target | str:
+    """The target of a shell text: that of the one command in it which runs Python of the project."""
+    where = "the shell line" if path is None else path.name
+    folder = cwd
+    found: list[tuple[ShellCommand, Target]] = []
+    for command in commands_of(text):
+        words = command.words
+        if words[0] == "cd" and len(words) > 1 and "$" not in words[1] and (folder / words[1]).is_dir():
+            folder = folder / words[1]
+        elif words[0] == "cd" and path is not None and re.search(r"dirname|BASH_SOURCE|\$0", command.text):
+            folder = path.parent
+        target = _find(words, folder, {**env, **_assigned(words)}, depth + 1)
+        if isinstance(target, Target):
+            found.append((command, target))
+    if not found:
+        return f"{where} starts no Python of this project that can be read"
+    if len({target.file for _, target in found}) > 1:
+        trains = [each for each in found if re.search(r"train|finetune|main|fit", each[1].file.name)]
+        found = trains if len({target.file for _, target in trains}) == 1 else found
+    command, target = found[-1]
+    shells = ((str(path or "the shell line"), text), *target.shells)
+    change = msgspec.structs.replace
+    if len(found) > 1:
+        why = f"{where} starts Python more than once"
+        return change(target, place="nowhere", why_not=why, shells=shells)
+    if any(_ALL_ARGUMENTS.fullmatch(word) for word in command.words) and path is not None:
+        return change(target, shells=shells) if target.place == "command" else target
+    if target.place != "command" or depth:
+        why = f"{where} does not pass its arguments on"
+        return change(target, place="nowhere", why_not=why, shells=shells)
+    if place_of(text, target.word) is None:
+        return change(target, place="nowhere", why_not=f"{where} names {target.word} more than once", shells=shells)
+    place: Place = "line" if path is None else "script"
+    return change(target, place=place, shell=text, shell_file=path, shells=shells)
+
+
+def place_of(text: str, word: str) -> int | None:
+    """Where the word of a shell text ends outside comments; None if it is not there exactly once."""
+    found = re.compile(rf"(?<![\w./-])(['\"]?){re.escape(word)}\1(?=[\s;&|)]|$)")
+    ends = [m.end() for m in found.finditer(text) if "#" not in text[text.rfind("\n", 0, m.start()) + 1 : m.start()]]
+    return ends[0] if len(ends) == 1 else None
+
+
+def _assigned(words: tuple[str, ...]) -> dict[str, str]:
+    rest = without_assignments(words)
+    pairs = (word.partition("=") for word in words[: len(words) - len(rest)])
+    return {name: value for name, _, value in pairs}
+
+
+def _of_program(words: tuple[str, ...], cwd: Path, env: Mapping[str, str], depth: int) -> Target | str:
+    """The target of an installed command (``yolo``), or of a word that is a shell script by its first line."""
+    if not words:
+        return "there is no command"
+    for at, word in enumerate(words[:3]):
+        path = _file(cwd, word) if "/" in word else None
+        if (
+            path is None
+            and not word.startswith("-")
+            and "/" not in word
+            and (which := shutil.which(word, path=env.get("PATH")))
+        ):
+            path = Path(which)
+        text = _read(path) if path is not None and path.stat().st_size < LONGEST_BYTES else None
+        first = "" if text is None else text.partition("\n")[0]
+        if path is None or text is None or not first.startswith("#!"):
+            continue
+        if any(Path(part).name in SHELLS for part in first[2:].split()):
+            return _in_text(text, path, cwd, env, depth)
+        entry = _ENTRY.search(text)
+        if "python" in first and entry is not None:
+            found = _module(entry[1], cwd, env, first[2:].split()[0])
+            if found is not None:
+                return msgspec.structs.replace(found, args=words[at + 1 :], word=word)
+    return f"{Path(words[0]).name} starts no Python file that can be read"
+
+
+def _module(name: str, cwd: Path, env: Mapping[str, str], python: str) -> Target | None:
+    """The file of a module of the project, else of the interpreter's installed packages."""
+    relative = Path(*name.split("."))
+    for root in _roots(cwd, cwd, env):
+        for path in (
+            root / relative / "__main__.py",
+            root / relative.with_suffix(".py"),
+            root / relative / "__init__.py",
+        ):
+            if path.is_file():
+                return Target(file=path, roots=_roots(root, cwd, env))
+    top = name.partition(".")[0]
+    if top in {"torch", "accelerate", "deepspeed", "coverage", "pdb", "cProfile", "debugpy", "ipdb"}:
+        return None
+    for root in installed_in(python, env):
+        for path in (
+            root / relative / "__main__.py",
+            root / relative.with_suffix(".py"),
+            root / relative / "__init__.py",
+        ):
+            if path.is_file():
+                return Target(file=path, roots=(root,), package=top)
+        linked = _editable(root, top)
+        if linked is None:
+            continue
+        for path in (linked / relative.with_suffix(".py"), linked / relative / "__main__.py"):
+            if path.is_file():
+                return Target(file=path, roots=(linked,), package=top)
+    return None
+
+
+def _editable(root: Path, top: str) -> Path | None:
+    """The folder of a package that is installed as a link (a ``.pth`` file beside the others)."""
+    for path in sorted(root.glob("*.pth"))[:50]:
+        for line in (_read(path) or "").splitlines():
+            folder = Path(line.strip()) if line.strip().startswith("/") else None
+            if folder is not None and (folder / top).is_dir():
+                return folder
+    return None
+
+
+def installed_in(python: str, env: Mapping[str, str]) -> tuple[Path, ...]:
+    """The folders of installed packages of an interpreter, found by its place."""
+    which = python if "/" in python else shutil.which(python, path=env.get("PATH"))
+    if not which:
+        return ()
+    prefix = Path(which).parent.parent
+    return tuple(sorted(p for p in prefix.glob("lib/python3*/*-packages") if p.is_dir()))
+
+
+def _roots(nearest: Path, cwd: Path, env: Mapping[str, str]) -> tuple[Path, ...]:
+    path = [Path(cwd, each) for each in env.get("PYTHONPATH", "").split(os.pathsep) if each]
+    return tuple(dict.fromkeys((nearest, *path, cwd, cwd / "src")))
+
+
+def _file(cwd: Path, word: str) -> Path | None:
+    if not word or word.startswith("-") or "\0" in word or len(word) > 4000:
+        return None
+    path = Path(os.path.normpath(cwd / word))
+    try:
+        return path if path.is_file() else None
+    except OSError:
+        return None
+
+
+def _is_python_text(path: Path) -> bool:
+    first = (_read(path, 200) or "").partition("\n")[0]
+    return first.startswith("#!") and "python" in first and _ENTRY.search(_read(path, 2000) or "") is None
+
+
+def _read(path: Path, limit: int = LONGEST_BYTES) -> str | None:
+    try:
+        with path.open("rb") as file:
+            return file.read(limit).decode("utf-8", "replace")
+    except OSError:
+        return None

@@ -1,0 +1,157 @@
+"""The trainer's file and the modules of its own project that it imports, as syntax trees. Bounded."""
+
+import ast
+import heapq
+import re
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from .launch_target import Target
+from .syntax import FUNCTIONS, Function, text_of
+
+MOST_FILES = 80
+MOST_BYTES = 1200 << 10
+"""About two seconds of one core."""
+LARGEST_BYTES = 600 << 10
+"""A larger file is data."""
+_FIRST = re.compile(r"resum|checkpoint|ckpt|train|arg|opt|conf|util|main|engine|load|save|state", re.IGNORECASE)
+"""Names of files that are read before others of the same distance."""
+
+
+class Module(msgspec.Struct, frozen=True, kw_only=True):
+    """``shown``: its path for people. ``aliases``: local name → dotted name of what was imported. ``nodes``: its tree.
+
+    ``calls``, ``functions``, ``classes``: those among the nodes.
+    """
+
+    path: Path
+    shown: str
+    text: str
+    tree: ast.Module
+    aliases: dict[str, str]
+    nodes: list[ast.AST]
+    calls: list[ast.Call]
+    functions: list[Function]
+    classes: list[ast.ClassDef]
+
+
+class Project(msgspec.Struct, frozen=True, kw_only=True):
+    """``modules``: the trainer's own file first. ``unread``: what could not be read, a clause each."""
+
+    modules: tuple[Module, ...]
+    unread: tuple[str, ...] = ()
+
+
+def read_project(target: Target, cwd: Path) -> Project:
+    """Read the file of a target and what it imports of the project, the nearest first."""
+    queue, seen = [(0, False, 0, target.file)], {target.file}
+    modules: list[Module] = []
+    unread: list[str] = []
+    size = 0
+    while queue:
+        distance, _, _, path = heapq.heappop(queue)
+        if len(modules) >= MOST_FILES or size > MOST_BYTES:
+            unread.append(f"only the first {len(modules)} files were read")
+            break
+        module = _parsed(path, cwd, target)
+        if isinstance(module, str):
+            unread.append(module)
+            continue
+        modules.append(module)
+        size += len(module.text)
+        for found in _imported(module, target):
+            if found not in seen:
+                seen.add(found)
+                heapq.heappush(queue, (distance + 1, _FIRST.search(found.stem) is None, len(seen), found))
+    return Project(modules=tuple(modules), unread=tuple(unread))
+
+
+def _parsed(path: Path, cwd: Path, target: Target) -> Module | str:
+    shown = str(path)
+    for root in (cwd, *target.roots):
+        if path.is_relative_to(root):
+            shown = str(path.relative_to(root))
+            break
+    try:
+        if path.stat().st_size > LARGEST_BYTES:
+            return f"{shown} is too large"
+        data = path.read_bytes()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(data)
+        text = data.decode("utf-8", "replace")
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return f"{shown} cannot be read ({type(error).__name__})"
+    nodes = list(ast.walk(tree))
+    return Module(
+        path=path,
+        shown=shown,
+        text=text,
+        tree=tree,
+        aliases=_aliases(nodes),
+        nodes=nodes,
+        calls=[node for node in nodes if isinstance(node, ast.Call)],
+        functions=[node for node in nodes if isinstance(node, FUNCTIONS)],
+        classes=[node for node in nodes if isinstance(node, ast.ClassDef)],
+    )
+
+
+def _aliases(nodes: list[ast.AST]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            for name in node.names:
+                found[name.asname or name.name.partition(".")[0]] = (
+                    name.name if name.asname else name.name.partition(".")[0]
+                )
+        elif isinstance(node, ast.ImportFrom):
+            before = "." * node.level + (node.module or "")
+            for name in node.names:
+                found[name.asname or name.name] = f"{before}.{name.name}"
+    return found
+
+
+def _imported(module: Module, target: Target) -> Iterator[Path]:
+    for node in module.nodes:
+        if isinstance(node, ast.Import):
+            for name in node.names:
+                yield from _files(name.name, target.roots, target.package)
+        elif isinstance(node, ast.ImportFrom):
+            if node.level:
+                folder = module.path.parent
+                for _ in range(node.level - 1):
+                    folder = folder.parent
+                base, package = node.module or "", ""
+                roots: tuple[Path, ...] = (folder,)
+            else:
+                base, roots, package = node.module or "", target.roots, target.package
+            if base:
+                yield from _files(base, roots, package)
+            for name in node.names:
+                yield from _files(f"{base}.{name.name}".strip("."), roots, package)
+        elif isinstance(node, ast.Call) and node.args and (text := text_of(node.args[0])) is not None:
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if called in {"import_module", "__import__"} and text.replace(".", "").isidentifier():
+                yield from _files(text, target.roots, target.package)
+            elif called == "open" and text.endswith(".py"):  # exec(open("configurator.py").read())
+                for root in target.roots:
+                    if (root / text).is_file():
+                        yield root / text
+                        break
+
+
+def _files(name: str, roots: tuple[Path, ...], package: str) -> Iterator[Path]:
+    if package and name.partition(".")[0] != package:
+        return
+    relative = Path(*name.split("."))
+    for root in roots:
+        for path in (root / relative.with_suffix(".py"), root / relative / "__init__.py"):
+            try:
+                if path.is_file():
+                    yield path
+                    return
+            except (OSError, ValueError):
+                return

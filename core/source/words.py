@@ -1,0 +1,70 @@
+"""What names and help texts of options and calls say. They only support what the flow of values shows."""
+
+import re
+
+RESUME = re.compile(
+    r"resum|restor|recover|reload|continu|restart|relaunch|pick_?up|go_?on|keep_?training|warm_?restart"
+    # German, French, Spanish, Portuguese, Italian, Dutch, Polish, Turkish, Russian and Chinese in Latin letters
+    r"|fortsetz|fortf[uü]hr|weiter|wiederauf|repren|repris|reanud|retom|riprend|ripres|hervat|verder|wznow|kontynu|devam"
+    r"|prodolz|vozobnov|jixu|huifu|duandian|saikai"
+    r"|fortsätt|återuppta|fortsæt|genoptag|jatka|продолж|возобнов|继续|恢复|断点|续训|接着|再開|続き|이어|재개",
+    re.IGNORECASE,
+)
+"""To go on with a training."""
+CHECKPOINT = re.compile(
+    r"ckpt|checkpoint|snapshot|last_?state|train(ing|er)?_?state|load|start_?from|init_?from|from_?(path|file)|laden|charger"
+    r"|cargar|carregar|carica|zagruz|检查点|チェックポイント|zustand|stand\b|sauvegarde|punto|spielstand",
+    re.IGNORECASE,
+)
+"""Something that was saved, or loading it."""
+OTHER_WEIGHTS = re.compile(
+    r"pre_?train|fine_?tun|teacher|backbone|\bvae|lora|adapter|embedding|tokenizer|vocab|discriminator|\bclip|text_?encoder"
+    r"|init(ial)?_?(weights|model|params)|weights_?only|student|reward_?model|ref_?model|transfer|base_?model"
+    r"|\beval|\btest|infer|predict|sampl|generat|export|convert|compare|distill|resnet|vgg|inception|fid_",
+    re.IGNORECASE,
+)
+"""Weights of another training, or a use that is no training."""
+SAVING = re.compile(
+    r"save|saving|write|output|out_?dir|every|interval|freq|keep|limit|num_|max_|total_|backup|upload|export|push|delete"
+    r"|remove|format|prefix|suffix|compress|_steps$|_epochs$|async|ignore|optimi[sz]er_only|strict|skip",
+    re.IGNORECASE,
+)
+"""How checkpoints are written, not from which one a training goes on."""
+TRACKERS = re.compile(r"wandb|mlflow|neptune|comet|\baim\b|clearml|swanlab|trackio|init_trackers|logger", re.IGNORECASE)
+"""Experiment trackers have a ``resume`` of their own."""
+LOADS = re.compile(
+    r"(^|_)(load|restore|resume|reload|unpickle|deserialize|from_pretrained|from_checkpoint|laden|lade|charger|cargar)($|_)"
+    r"|^(load|restore|resume|reload|recover|continue)[A-Z_]?|loads?$|read_checkpoint|restore",
+)
+"""Last names of calls that read what was saved."""
+WHOLE = re.compile(
+    r"(load_state|restore|restore_checkpoint|restore_or_initialize|load_training_state|load_train_state|load_accelerator_state"
+    r"|resume|resume_training|resume_from|resume_from_checkpoint|auto_resume|autoresume|resume_or_load)$"
+)
+"""Last names of calls that restore a whole training."""
+WHOLE_KEYWORDS = re.compile(
+    r"(ckpt_path|resume_from_checkpoint|resume_from|resume_path|resume_checkpoint|resume|autoresume|auto_resume|load_path"
+    r"|restore_from|restore_path|resume_training|resume_id|checkpoint_to_resume|resume_ckpt|initial_epoch)$"
+)
+"""Keywords of library calls that restore a whole training (``fit(ckpt_path=…)``)."""
+SAVES = re.compile(
+    r"(^|_)(save|dump|write|mkdir|makedirs|export|log|backup|savez|serialize)($|_|[A-Z])|^save|^dump"
+    r"|speichern|enregistrer|guardar"
+)
+"""Last names of calls that write."""
+FINDS = re.compile(
+    r"^(glob|iglob|rglob|listdir|scandir|iterdir|walk|latest_checkpoint|get_last_checkpoint|latest_step|all_steps|latest)$"
+    r"|(find|get|search|look|newest|latest|last|pick).*(ckpt|checkpoint|snapshot|state|latest|last|newest)"
+    r"|(latest|newest|last)_?(ckpt|checkpoint|snapshot|state|step|save)"
+)
+"""Last names of calls that look for the newest of several saves."""
+LOOKS = frozenset({"exists", "isfile", "is_file", "isdir", "is_dir", "lexists", "access"})
+"""Last names of calls that ask whether there is something."""
+NEWEST = frozenset(
+    {"auto", "last", "latest", "newest", "true", "yes", "1", "on", "allow", "must", "must_resume", "hpc"}
+)
+"""Values that leave the choice of the checkpoint to the trainer."""
+STEPS = re.compile(r"(step|epoch|iter|epoche|schritt|etape|époque|epoca|paso|tick|round|update)", re.IGNORECASE)
+"""Counters of a training."""
+OPTIMIZERS = re.compile(r"opt|sched|scaler|adam|sgd|lr_|ema|rng|engine|trainer|sampler", re.IGNORECASE)
+"""Receivers and keys that only a whole training state has."""

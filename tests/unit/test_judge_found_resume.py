@@ -1,0 +1,105 @@
+"""A way to resume that was only found in the trainer's source: copied aside before, proved by its steps, else taken back."""
+
+import msgspec
+import pytest
+
+from tests.builders import World, judge
+from tests.shipped import FAILURES, SHAPES
+from tests.unit.test_judge_branches import GENERIC, at_step, notes, saved
+from tests.unit.test_judge_recovery import crash, quick, running
+from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
+from trainwatch.core.judge.run_states import GivenUp, Stopped
+from trainwatch.core.model.decision import CopyAside, GiveUp, StartAttempt, StopAttempt
+from trainwatch.core.model.launch.resume_support import resume_support
+from trainwatch.core.model.launch.resume_way import ResumeWay, with_way
+from trainwatch.core.model.observation import Exit, LogChunk
+from trainwatch.core.model.preset import Preset, ResumeStyle
+
+STYLE = ResumeStyle(args=("--resume", "{path}"), found="train.py:41")
+FOUND = with_way(GENERIC, ResumeWay(will="yes", source="script", file=STYLE, directory=STYLE))
+
+
+def found_run(preset: Preset = FOUND) -> World:
+    support = resume_support(preset, ("python", "train.py"))
+    catalogue = CompiledCatalogue(FAILURES, SHAPES)
+    return running(judge(quick(), preset, catalogue=catalogue, resume_support=support))
+
+
+def with_checkpoint(world: World) -> World:
+    return at_step(saved(at_step(world, 200), "out/step-00200.pt", 200), 230)
+
+
+def test_the_resume_point_is_copied_aside_before_the_first_resume_and_not_after_it_was_proved() -> None:
+    world = with_checkpoint(found_run()).answer("copy_aside", folder="out.kept/1")
+
+    world = crash(world)
+
+    assert world.of(CopyAside)[0].paths == ("out/step-00200.pt",)
+    assert world.of(StartAttempt)[-1].resume_from == "out/step-00200.pt"
+    world = at_step(world, 201)
+    assert "the way to resume is proved" in notes(world)
+
+    world = crash(at_step(saved(at_step(world, 300), "out/step-00300.pt", 300), 310))
+
+    assert len(world.of(CopyAside)) == 1
+    assert world.of(StartAttempt)[-1].resume_from == "out/step-00300.pt"
+
+
+def test_a_run_whose_resume_point_cannot_be_copied_is_held_until_a_person_names_it() -> None:
+    world = with_checkpoint(found_run()).answer("copy_aside", ok=False, detail="the disk has 0.01 GB free")
+
+    world = crash(world)
+
+    assert isinstance(world.state.machine, Stopped)
+    assert len(world.of(StartAttempt)) == 1
+    world.answer("copy_aside", ok=False, detail="the disk has 0.01 GB free")
+    world = world.command("resume", checkpoint="out/step-00200.pt").wait(1.0)
+    assert world.of(StartAttempt)[-1].resume_from == "out/step-00200.pt"
+
+
+def test_an_attempt_that_counts_from_the_beginning_is_ended_and_the_copy_is_named() -> None:
+    world = with_checkpoint(found_run()).answer("copy_aside", folder="out.kept/1")
+    world = crash(world)
+
+    world = at_step(world, 1)
+
+    assert world.of(StopAttempt)
+    world = world.see(Exit(t=world.t, signal=2)).wait(5.0)
+    assert isinstance(world.state.machine, GivenUp)
+    assert "out.kept/1" in notes(world)
+
+
+def test_an_early_checkpoint_proves_nothing_only_if_the_way_is_known() -> None:
+    world = at_step(saved(at_step(found_run(), 12), "out/step-00012.pt", 12), 14)
+    world = crash(world)
+
+    world = at_step(world, 1)
+
+    assert world.of(StopAttempt)
+
+
+@pytest.mark.parametrize(
+    ("text", "starts"),
+    [
+        ("usage: train.py [-h]\ntrain.py: error: unrecognized arguments: --resume out/step-00200.pt\n", 1),
+        ("RuntimeError: something else\n", 2),
+    ],
+)
+def test_an_option_that_does_not_start_the_trainer_is_taken_back(text: str, starts: int) -> None:
+    world = crash(with_checkpoint(found_run()))
+    for _ in range(starts):
+        assert not world.of(GiveUp)
+        world = world.wait(1.0).see(LogChunk(t=world.t, text=text), Exit(t=world.t, code=2)).wait(30.0)
+
+    assert "taken back" in world.of(GiveUp)[0].reason
+    assert len(world.of(StartAttempt)) == 1 + starts
+
+
+def test_a_known_way_is_not_copied() -> None:
+    known = msgspec.structs.replace(STYLE, found="")
+    preset = msgspec.structs.replace(GENERIC, resume_file=known, resume_directory=known)
+
+    world = crash(with_checkpoint(found_run(preset)))
+
+    assert not world.of(CopyAside)
+    assert world.of(StartAttempt)[-1].resume_from == "out/step-00200.pt"
