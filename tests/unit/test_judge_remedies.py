@@ -68,6 +68,63 @@ def test_out_of_memory(preset: str, values: dict[str, Any], changed: dict[str, A
     assert is_allowed(option.remedy, "equivalent")
 
 
+def test_the_last_step_of_accumulation_is_only_proposed() -> None:
+    """The recovery guide's own step for OOM, 4 to 2: it halves the effective batch, and a person decides that."""
+    (option,) = (o for o in options(load_remedies(), "cuda_oom", around("kohya", {"gradient_accumulation_steps": 4}))
+                 if o.remedy.name == "accumulation-2")  # fmt: skip
+    assert after(option) == {"gradient_accumulation_steps": 2}
+    assert not is_allowed(option.remedy, "equivalent")
+    assert "accumulation-2" not in names("cuda_oom", around("kohya", {"gradient_accumulation_steps": 8}))
+    assert "accumulation-2" not in names("cuda_oom", around("kohya", {}))
+
+
+def test_smaller_images_are_only_proposed() -> None:
+    found = {o.remedy.name: o for o in options(load_remedies(), "cuda_oom", around("dit", {"image_size": 256}))}
+    assert after(found["smaller-images"]) == {"image_size": 128}
+    assert not is_allowed(found["smaller-images"].remedy, "equivalent")
+
+
+SEARCH = frozenset({"--safe_mode", "--disable_triton", "--force_pytorch_sepconv", "--use_checkpoint", "--batch_size"})
+"""Options of the script of an architecture search, as its source declares them."""
+
+
+@pytest.mark.parametrize("failure", ["cuda_unknown_error", "cuda_launch_failure", "triton_compile"])
+def test_safer_modes_of_the_script_are_proposed_without_a_ladder(failure: str) -> None:
+    """Nine unknown errors in a row proposed nothing."""
+    found = {o.remedy.name: o for o in options(load_remedies(), failure, around("generic", {}, options=SEARCH, seen=9))}
+    assert after(found["disable-triton"]) == {"disable_triton": True, "force_pytorch_sepconv": True}
+    assert after(found["safe-mode"]) == {"safe_mode": True}
+    assert not any(is_allowed(found[name].remedy, "equivalent") for name in ("disable-triton", "safe-mode"))
+    plain = names(failure, around("generic", {}, seen=9))
+    assert not {"disable-triton", "safe-mode"} & set(plain), "a script without these options is not given them"
+
+
+def test_a_mode_that_the_command_has_is_not_proposed_again() -> None:
+    values = {"disable_triton": "", "gradient_checkpointing": ""}
+    found = names("cuda_unknown_error", around("generic", values, options=SEARCH, seen=1))
+    assert found == ["safe-mode", "no-checkpointing"]
+    assert names("cuda_unknown_error", around("generic", {"safe_mode": ""}, options=SEARCH, seen=1)) == []
+
+
+def test_sizes_of_the_search_are_proposed_after_out_of_memory() -> None:
+    values = {"batch_size": "32", "layers": "16", "init_channels": "16"}
+    declared = SEARCH | {"--layers", "--init_channels"}
+    found = {
+        o.remedy.name: after(o)
+        for o in options(load_remedies(), "cuda_oom", around("generic", values, options=declared))
+    }
+    assert found["use-checkpoint"] == {"use_checkpoint": True}
+    assert found["smaller-batch"] == {"batch_size": 16}
+    assert found["smaller-network"] == {"layers": 8, "init_channels": 12}
+
+
+def test_compiling_is_proposed_for_slow_runs() -> None:
+    assert "torch-compile" in names("slow", around("hf", {}))
+    assert names("slow", around("generic", {}, options=frozenset({"--compile"}))) == ["torch-compile"]
+    assert "torch-compile" not in names("slow", around("generic", {"compile": ""}, options=frozenset({"--compile"})))
+    assert names("slow", around("generic", {})) == []
+
+
 def test_checkpointing_costs_and_is_never_used_under_wsl2() -> None:
     assert "gradient-checkpointing" in names("cuda_oom", around("kohya", {}))
     assert not is_allowed(first("cuda_oom", around("kohya", {})).remedy, "equivalent")
@@ -126,7 +183,7 @@ def test_what_nobody_could_read_is_not_changed() -> None:
 
 def test_values_of_command_lines_are_text() -> None:
     assert [number(v) for v in ("4", "1e-4", "true", "False", "", "bf16", 3, None)] == [
-        4, 1e-4, True, False, "", "bf16", 3, None,
+        4, 1e-4, True, False, True, "bf16", 3, None,
     ]  # fmt: skip
 
 
@@ -239,7 +296,7 @@ def test_a_person_applies_and_takes_back() -> None:
 
 def test_a_remedy_that_is_not_known_is_said() -> None:
     world = running(mind({})).command("stop").command("resume", remedies=["magic", "half-batch"])
-    assert "there is no remedy 'magic'; known: accumulation-4, expandable-segments" in world.text()
+    assert "there is no remedy 'magic'; known: accumulation-2, accumulation-4, disable-triton" in world.text()
     assert world.word == "stopped", "a typing error starts nothing"
     world.command("resume", remedies=["half-batch"])
     assert "remedy half-batch: it would change nothing here" in world.text()

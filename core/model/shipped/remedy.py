@@ -28,7 +28,10 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class RemedyChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One setting and its new value: ``to``, or the present one ``times`` a factor (whole numbers stay whole)."""
+    """One setting and its new value: ``to``, or the present one ``times`` a factor (whole numbers stay whole).
+
+    ``where`` "flag": an option that is changed only if the trainer's own source declares it.
+    """
 
     key: str
     where: Literal["config", "flag", "env"] = "config"

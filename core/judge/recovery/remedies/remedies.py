@@ -21,7 +21,8 @@ _TRUTH = {"true": True, "false": False, "yes": True, "no": False, "on": True, "o
 class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
     """What the choice of a remedy depends on. ``ladder``: profiles, safest first; ``families``: profile → its family.
 
-    ``traits``: of this machine, such as "wsl2". ``seen``: how often the failure ended an attempt before.
+    ``traits``: of this machine, such as "wsl2". ``options``: those that the trainer's source declares, with their
+    dashes. ``seen``: how often the failure ended an attempt before.
     """
 
     preset: str
@@ -29,6 +30,7 @@ class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
     ladder: tuple[str, ...] = ()
     families: Mapping[str, str] = {}
     traits: frozenset[str] = frozenset()
+    options: frozenset[str] = frozenset()
     values: Values = {}
     applied: tuple[AppliedRemedy, ...] = ()
     seen: int = 0
@@ -70,6 +72,8 @@ def fit(remedy: Remedy, here: Circumstances) -> Option | None:
         return None if lower is None else Option(remedy=remedy, profile=lower)
     changes = []
     for row in remedy.changes:
+        if row.where == "flag" and f"--{row.key}" not in here.options:
+            continue
         before = _value(here, f"${row.key}" if row.where == "env" else row.key)
         if before == UNKNOWN:
             return None  # a part of a remedy may change the result of the training
@@ -102,6 +106,8 @@ def number(value: Any) -> Any:
     """A value as the trainer reads it: command lines and environments have text ("4", "1e-4", "" for a bare flag)."""
     if not isinstance(value, str):
         return value
+    if not value:
+        return True
     if value.lower() in _TRUTH:
         return _TRUTH[value.lower()]
     for kind in (int, float):

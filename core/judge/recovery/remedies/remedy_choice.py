@@ -19,6 +19,7 @@ def circumstances(builder: StepBuilder, seen: int = 0) -> Circumstances:
         ladder=knowledge.settings.profiles.ladder,
         families=knowledge.families,
         traits=knowledge.traits,
+        options=knowledge.options,
         values=knowledge.values,
         applied=state.applied,
         seen=seen,
