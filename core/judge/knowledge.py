@@ -22,7 +22,8 @@ class Knowledge:
     ``created_wall``: zero of run time, in seconds since the epoch. ``profiles``: names that may be asked for; empty =
     any name is accepted. ``remedies``: what may be changed, in order; ``values``: the trainer's settings that they
     need, by profile; ``families``: of the profiles; ``traits``: of this machine ("wsl2"); ``options``: those that the
-    trainer's source declares ("--safe_mode"). ``resume_support``: what a launch can be given to resume from. ``begin_from``: the checkpoint that a person named for the first attempt.
+    trainer's source declares ("--safe_mode"). ``resume_support``: what a launch can be given to resume
+    from. ``begin_from``: the checkpoint that a person named for the first attempt.
     """
 
     catalogue: CompiledCatalogue
