@@ -8,14 +8,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 import night_trainer
 
+from trainwatch.core.act.evidence.capture import PAUSE_SHARE
+from trainwatch.core.judge.hang.loop_watch import AGAIN
+from trainwatch.core.model.decision import CaptureStacks, LookForLoop
 from trainwatch.core.model.fact import StateChanged
+from trainwatch.core.model.record import Record
 from trainwatch.core.store.journal import read_journal
 
 TRAINER = Path(night_trainer.__file__)
@@ -82,10 +86,13 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 class Gap(NamedTuple):
     """Time without training after a fault, in seconds: until the process was ended, and from then to the next start.
 
-    ``planned_s``: part of the second that was waited on purpose. ``repeated``: steps that the next process made again.
+    ``seen_s``: part of the first in which stacks were taken, without the pause between them: the start of processes,
+    which takes as long in a long night. ``planned_s``: part of the second that was waited on purpose. ``repeated``:
+    steps that the next process made again.
     """
 
     dead_s: float
+    seen_s: float
     start_s: float
     planned_s: float
     repeated: int
@@ -290,10 +297,9 @@ def gaps(place: Place, lives: list[tuple[float, int, int]]) -> dict[int, Gap]:
     The moment at which the process was ended is known from trainwatch's journal; without one it is that of the fault.
     """
     journals = list((place.root / "home").glob("runs/*/journal.jsonl"))
-    changes = [] if not journals else [
-        (record.wall, record.fact.state) for record in read_journal(journals[0])
-        if isinstance(record.fact, StateChanged)
-    ]  # fmt: skip
+    records = list(read_journal(journals[0])) if journals else []
+    changes = [(record.wall, record.fact.state) for record in records if isinstance(record.fact, StateChanged)]
+    stacks = stack_times(records, 90.0 / place.night.scale)
     found = {}
     for number, kind, at in place.ledger.faults():
         start = next((began for began, _, _ in lives if began > at), None)
@@ -305,5 +311,25 @@ def gaps(place: Place, lives: list[tuple[float, int, int]]) -> dict[int, Gap]:
         before = next((last for began, _, last in reversed(lives) if began <= at), 0)
         after = next((first for began, first, last in lives if began > at and last > 0), before)
         repeated = max(0, before - after)
-        found[number] = Gap(max(0.0, dead - at), start - dead, start - min(waits) if waits else 0.0, repeated)
+        found[number] = Gap(
+            dead_s=max(0.0, dead - at),
+            seen_s=sum(took_s for wall, took_s in stacks if at < wall < dead),
+            start_s=start - dead,
+            planned_s=start - min(waits) if waits else 0.0,
+            repeated=repeated,
+        )
+    return found
+
+
+def stack_times(records: Sequence[Record], min_s: float) -> list[tuple[float, float]]:
+    """(wall time, seconds) of each time that stacks were taken, less the pause that depends on ``hang.min_s``."""
+    pauses_s = {CaptureStacks: PAUSE_SHARE * min_s, LookForLoop: AGAIN * min_s}
+    begun: dict[int, tuple[float, float]] = {}
+    found = []
+    for record in records:
+        if isinstance(record.decision, CaptureStacks | LookForLoop):
+            begun[record.decision.id] = record.wall, pauses_s[type(record.decision)]
+        elif record.outcome is not None and record.outcome.decision in begun:
+            wall, pause_s = begun[record.outcome.decision]
+            found.append((record.wall, max(0.0, record.wall - wall - pause_s)))
     return found

@@ -7,8 +7,8 @@ for ``--scale`` seconds, in the trainer and in the settings. A night is right if
 undisturbed run.
 
 Prints a table, the ratio of the perfect supervisor's wall time to each other's, and for trainwatch the same ratio for a
-night of 12 hours: what depends on the scale (detection, waits) is multiplied by it, starts of processes are not. Exit
-code 1 if trainwatch loses a night or stays below the bounds.
+night of 12 hours: what depends on the scale (detection, waits) is multiplied by it, starts of processes (the trainer,
+py-spy) are not. Exit code 1 if trainwatch loses a night or stays below the bounds.
 """
 
 import argparse
@@ -80,8 +80,8 @@ def costs(night: Night, ours: Result, best: Result) -> list[tuple[int, float]]:
     found = []
     for number, gap in ours.gaps.items():
         hangs = night.faults[number][1] in HANGS
-        scaled_s = gap.planned_s + (gap.dead_s if hangs else 0.0)
-        fixed_s = gap.start_s - gap.planned_s + (0.0 if hangs else gap.dead_s)
+        scaled_s = gap.planned_s + (gap.dead_s - gap.seen_s if hangs else 0.0)
+        fixed_s = gap.start_s - gap.planned_s + (gap.seen_s if hangs else gap.dead_s)
         perfect = best.gaps.get(number)
         if perfect is not None:
             fixed_s -= perfect.dead_s + perfect.start_s
@@ -98,8 +98,9 @@ def table(night: Night, ours: Result, best: Result) -> str:
         gap, perfect = ours.gaps[number], best.gaps.get(number)
         again = f", {perfect.repeated} under the perfect one" if perfect is not None else ""
         lines.append(
-            f"    {kind:24} at step {step:5}: {extra_s:7.1f} s of 12 hours; ended after {gap.dead_s:5.2f} s, started "
-            f"{gap.start_s:5.2f} s later (waited {gap.planned_s:5.2f} s); {gap.repeated} steps repeated{again}"
+            f"    {kind:24} at step {step:5}: {extra_s:7.1f} s of 12 hours; ended after {gap.dead_s:5.2f} s (stacks "
+            f"{gap.seen_s:4.2f} s), started {gap.start_s:5.2f} s later (waited {gap.planned_s:4.2f} s); "
+            f"{gap.repeated} steps repeated{again}"
         )
     return "\n".join(lines)
 

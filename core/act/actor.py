@@ -1,5 +1,6 @@
 """Performs the judge's decisions. Each decision is one row of a table and a thin call into this package."""
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,8 @@ class RunActor:
         self._save_signal, self._save_file = save_signal, save_file
         self._saved: SaveReport | None = None
         self._copy = copy_aside
+        self._stacks = threading.Lock()
+        """The runner takes stacks for one request at a time."""
         self._target: AttemptTarget | None = None
         self._baseline: dict[int, float] = {}
         self._table: dict[type[Decision], tuple[str, Callable[[Any], Performed]]] = {
@@ -125,8 +128,10 @@ class RunActor:
         if self._target is None or self._target.number != decision.attempt:
             return False, f"attempt {decision.attempt} has ended; there are no processes to examine", {}
         folder = self._incident_folder(decision.incident or 0)
+        gpus = self._gpus_now()
         try:
-            report = examine(self._target, folder, self._spec, gpus=self._gpus_now(), kernel_tail=self._kernel_tail)
+            with self._stacks:
+                report = examine(self._target, folder, self._spec, gpus=gpus, kernel_tail=self._kernel_tail)
         except OSError as error:
             return False, f"{folder}: {error.strerror or error}", {}
         detail = f"{report.sentence}; {len(report.files)} files of evidence in {folder}"
@@ -135,7 +140,8 @@ class RunActor:
     def _look_for_loop(self, decision: LookForLoop) -> Performed:
         if self._target is None or self._target.number != decision.attempt:
             return False, f"attempt {decision.attempt} has ended; there are no processes to look at", {}
-        found = look_for_loops(self._target, pause_s=pause_s(self._spec))
+        with self._stacks:
+            found = look_for_loops(self._target, pause_s=pause_s(self._spec))
         places = "; ".join(f"process {pid} is in the loop {place}" for pid, place in found["loops"].items())
         return True, found["elsewhere"] or places, found
 

@@ -44,8 +44,9 @@ class CaptureStacks(DecisionBase, frozen=True, kw_only=True, tag="capture_stacks
 class LookForLoop(DecisionBase, frozen=True, kw_only=True, tag="look_for_loop"):
     """Look several times where the busy threads of an attempt are. Nothing is stopped, no evidence is written.
 
-    Outcome data: ``loops`` ({pid: place of a loop that changes nothing}), ``elsewhere`` (a sentence: what is busy in no
-    such loop; empty if nothing is), ``moving`` (a busy thread moves through its program).
+    Outcome data: ``loops`` ({pid: place of a loop that changes nothing}), ``polls`` (one of them asks for something),
+    ``elsewhere`` (a sentence: what is busy in no such loop; empty if nothing is), ``moving`` (a busy thread moves
+    through its program).
     """
 
     attempt: int

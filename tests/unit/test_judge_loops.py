@@ -57,6 +57,19 @@ def test_loop_without_gpu_readings_is_ended_soon_after_a_save() -> None:
     assert [i.kind for i in world.incidents][:2] == ["quiet", "hang"]
 
 
+def test_loop_that_asks_for_something_gets_more_time() -> None:
+    world = finding(unread(), {**SPIN, "polls": True}).watch(busy(900))
+    assert 530.0 < detected(world) < 600.0
+
+
+def test_loop_of_a_run_that_makes_such_pauses_gets_twice_the_longest_of_them() -> None:
+    world = unread()
+    after = Story(meta=False, gpus=1)
+    after.step, after.util, after.power = 100, False, False
+    finding(save(world.watch(busy(240)).watch(after.train(50))), SPIN).watch(busy(900))
+    assert 310.0 < detected(world) < 400.0
+
+
 def test_loop_with_hours_unsaved_gets_more_time() -> None:
     story = Story(meta=False, gpus=1)
     story.util = story.power = False
@@ -97,13 +110,13 @@ def test_first_silent_evaluation_that_moves_through_its_functions_is_not_ended()
 
 
 def test_step_ends_what_the_looks_have_shown() -> None:
-    world = finding(unread(), SPIN, IN_A_CALL, SPIN).watch(busy(260))
+    world = finding(unread(), SPIN, SPIN, IN_A_CALL).watch(busy(260))
     after = Story(meta=False, gpus=1)
     after.step = 100
     after.util = after.power = False
-    world.watch(after.train(5)).watch(busy(250))
+    world.watch(after.train(5)).watch(busy(345))
     assert world.hangs == []
-    assert (len(looks(world)), world.state.loops.agreed) == (2, 0)
+    assert (len(world.of(LookForLoop)), world.state.loops.agreed) == (2, 1)
 
 
 def test_loops_on_many_cores_are_found_although_compilers_use_as_many() -> None:

@@ -20,7 +20,8 @@ def asks(function: str = "Event.is_set", module: str = "threading.py") -> Frame:
     return Frame(function, STANDARD + module, 601)
 
 
-def place(source: str, *stacks: Stack) -> str | None:
+def place(source: str, *stacks: Stack) -> tuple[str, bool] | None:
+    """Where the loop is, and whether it polls."""
     return loop_of(list(stacks), {TRAIN: textwrap.dedent(source)}.get)
 
 
@@ -98,8 +99,9 @@ def test_innermost_loop_of_the_function_counts() -> None:
 
 
 def test_thread_in_a_bare_loop_in_every_look_is_in_a_loop() -> None:
-    assert (
-        place(BARE, at("Trainer.spin", 2), at("Trainer.spin", 3), at("Trainer.spin", 2)) == "Trainer.spin (train.py:2)"
+    assert place(BARE, at("Trainer.spin", 2), at("Trainer.spin", 3), at("Trainer.spin", 2)) == (
+        "Trainer.spin (train.py:2)",
+        False,
     )
 
 
@@ -116,7 +118,7 @@ def test_thread_that_was_elsewhere_once_is_no_loop() -> None:
 
 
 def test_thread_that_asks_the_standard_library_for_ever_is_in_a_loop() -> None:
-    assert place(POLLING, at("wait", 3), at("wait", 3, asks()), at("wait", 2)) == "wait (train.py:2)"
+    assert place(POLLING, at("wait", 3), at("wait", 3, asks()), at("wait", 2)) == ("wait (train.py:2)", True)
 
 
 def test_one_long_call_in_such_a_loop_is_no_loop() -> None:

@@ -65,8 +65,9 @@ Stack = tuple[Frame, ...]
 def look(request: Mapping[str, Any]) -> dict[str, Any]:
     """Carry out a request of ``stack_capture.look_for_loops``. Blocks ``pause_s`` and the time of the looks.
 
-    Returns ``loops`` ({pid: where its loop is}), ``elsewhere`` (a sentence: what is busy and in no such loop; empty if
-    nothing is), ``moving`` (a busy thread moves through its program), ``looks``.
+    Returns ``loops`` ({pid: where its loop is}), ``polls`` (one of them asks for something), ``elsewhere`` (a sentence:
+    what is busy and in no such loop; empty if nothing is), ``moving`` (a busy thread moves through its program),
+    ``looks``.
     """
     alive = [p for key in request["keys"][: request["most"]] if (p := _alive(key)) is not None]
     spy = request["py_spy"]
@@ -101,24 +102,33 @@ def _judged(
     sources: Mapping[int, "_Sources"],
 ) -> dict[str, Any]:
     loops: dict[str, str] = {}
-    elsewhere, moving = failed, False
+    elsewhere, moving, polls = failed, False, False
     for pid, thread in hot:
         stacks = seen.get((pid, thread), [])
-        place = loop_of(stacks, sources[pid].read) if len(stacks) == looks else None
-        if place is not None:
-            loops[str(pid)] = place
+        loop = loop_of(stacks, sources[pid].read) if len(stacks) == looks else None
+        if loop is not None:
+            loops[str(pid)], polls = loop.place, polls or loop.polls
             continue
         moving = moving or len({(f.name, f.file) for stack in stacks for f in own_frames(stack)[:1]}) >= MOVING
         inner = stacks[-1][0].place if stacks else "outside Python"
         elsewhere = elsewhere or f"thread {thread} of process {pid} is busy in no such loop: {inner}"
-    return _answer(loops, elsewhere or ("" if loops else "nothing is busy"), looks=looks, moving=moving)
+    return _answer(loops, elsewhere or ("" if loops else "nothing is busy"), looks=looks, moving=moving, polls=polls)
 
 
-def _answer(loops: dict[str, str], elsewhere: str, *, looks: int, moving: bool = False) -> dict[str, Any]:
-    return {"loops": loops, "elsewhere": elsewhere, "moving": moving, "looks": looks}
+def _answer(
+    loops: dict[str, str], elsewhere: str, *, looks: int, moving: bool = False, polls: bool = False
+) -> dict[str, Any]:
+    return {"loops": loops, "polls": polls, "elsewhere": elsewhere, "moving": moving, "looks": looks}
 
 
-def loop_of(stacks: list[Stack], read: Callable[[str], str | None]) -> str | None:
+class Loop(NamedTuple):
+    """``polls``: it asks the standard library for something, which may still come."""
+
+    place: str
+    polls: bool
+
+
+def loop_of(stacks: list[Stack], read: Callable[[str], str | None]) -> Loop | None:
     """Return where the loop that changes nothing is, if all looks at a thread found it there. ``read``: a source."""
     own = [own_frames(stack) for stack in stacks]
     if len(stacks) < 2 or not all(own):
@@ -134,7 +144,7 @@ def loop_of(stacks: list[Stack], read: Callable[[str], str | None]) -> str | Non
     # One look inside what it asks and one elsewhere: it is no single long call.
     polls = any(asked) and len(set(stacks)) > 1 and only_asks(loop)
     if polls or (not any(asked) and only_reads(loop)):
-        return Frame(name, file, loop.lineno).place
+        return Loop(Frame(name, file, loop.lineno).place, polls)
     return None
 
 

@@ -110,30 +110,31 @@ def _check_silence(builder: StepBuilder, run: deadlines.HangInput) -> None:
     state, setting = builder.state, builder.knowledge.settings.hang
     verdict = detector.judge(run, setting)
     if verdict is None or verdict.weight not in {"certain", "strong"}:
-        verdict = _look_for_loop(builder, run) or verdict
+        verdict = detector.in_loop(run, setting, state.loops) or verdict
+    ends = verdict is not None and _is_due(builder, run, verdict)
+    if not ends:
+        _look_for_loop(builder, run)
     sign = verdict if verdict is not None else detector.judge(run, setting, detector.QUIET_SHARE)
     if sign is None:
         if state.quiet is not None:
             close_quiet(builder, "there are signs of life again, or the log prints")
         return
-    ends = verdict is not None and _is_due(builder, run, verdict)
     if state.quiet is None:
         open_quiet(builder, sign, capture=not ends)
     if verdict is not None and ends:
         declare(builder, verdict)
 
 
-def _look_for_loop(builder: StepBuilder, run: deadlines.HangInput) -> detector.Verdict | None:
-    """Return the verdict on busy processes that are in a loop, and ask for a look at them if one is due."""
+def _look_for_loop(builder: StepBuilder, run: deadlines.HangInput) -> None:
+    """Ask for a look at busy processes, if one is due."""
     state, setting = builder.state, builder.knowledge.settings.hang
     if not detector.can_loop(run, setting):
-        return None
+        return
     since = deadlines.last_progress(run.clock, run.log_activity)
     if loop_watch.is_due(state.loops, since=since, now=run.now, min_s=setting.min_s, lost_s=CAPTURE_S):
         why = "no step, but the processes are busy: look whether they are in a loop; nothing is ended yet"
         order = builder.decide(LookForLoop, why, attempt=state.attempt.number)
         builder.set(loops=loop_watch.asked(state.loops, order, since=since, now=run.now))
-    return detector.in_loop(run, setting, state.loops)
 
 
 def on_look(builder: StepBuilder, outcome: Outcome) -> None:

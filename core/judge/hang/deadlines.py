@@ -145,6 +145,12 @@ def for_pinned(run: HangInput, hang: Hang) -> float:
     return max(deadline_s, KNOWN_FACTOR * max(longest_known(run), run.liveness.longest_spin_s))
 
 
+def for_loop(run: HangInput, hang: Hang, *, polls: bool) -> float:
+    """Return the deadline for processes in a loop that changes nothing. ``polls``: what it asks for may still come."""
+    deadline_s = for_pinned(run, hang) if polls else for_spin(run, hang)
+    return max(deadline_s, KNOWN_FACTOR * longest_known(run))
+
+
 def for_dim(run: HangInput, hang: Hang) -> float:
     """Return the deadline for a GPU near 100 % at half to two thirds of its usual power.
 

@@ -117,7 +117,7 @@ def can_loop(run: HangInput, hang: Hang) -> bool:
     return (
         look.sees_process
         and not at_full_load
-        and _without_work_s(run, since) >= QUIET_SHARE * deadlines.for_spin(run, hang)
+        and _without_work_s(run, since) >= QUIET_SHARE * deadlines.for_loop(run, hang, polls=False)
     )
 
 
@@ -127,11 +127,11 @@ def in_loop(run: HangInput, hang: Hang, watch: LoopWatch) -> Verdict | None:
     It may come before its deadline: what ending the run costs decides.
     """
     since = deadlines.last_progress(run.clock, run.log_activity)
-    if not loop_watch.is_found(watch, since) or not can_loop(run, hang):
+    loop_s, silent_s = deadlines.for_loop(run, hang, polls=watch.polls), _without_work_s(run, since)
+    if not loop_watch.is_found(watch, since) or not can_loop(run, hang) or silent_s < QUIET_SHARE * loop_s:
         return None
     reason = "no step, and its processes are in a loop that changes nothing"
-    spin_s, silent_s = deadlines.for_spin(run, hang), _without_work_s(run, since)
-    verdict = _verdict(run, "spin", reason, "strong", silent_s=silent_s, deadline_s=spin_s)
+    verdict = _verdict(run, "spin", reason, "strong", silent_s=silent_s, deadline_s=loop_s)
     return msgspec.structs.replace(verdict, evidence=(*watch.places, *verdict.evidence))
 
 

@@ -25,7 +25,8 @@ class LoopWatch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """``since``: the last progress before the silence that was looked at, in active seconds; None = none yet.
 
     ``order``: decision whose outcome is awaited, 0 = none; ``asked_at``: when, in active seconds; ``silent_s``: the
-    silence then. ``agreed``: looks in a row that found the loops ``places``; ``moving``: the newest look shows work.
+    silence then. ``agreed``: looks in a row that found the loops ``places``; ``polls``: one of these asks for something
+    that may still come; ``moving``: the newest look shows work.
     """
 
     since: float | None = None
@@ -34,6 +35,7 @@ class LoopWatch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     silent_s: float = 0.0
     agreed: int = 0
     places: tuple[str, ...] = ()
+    polls: bool = False
     moving: bool = False
 
 
@@ -59,10 +61,11 @@ def answered(watch: LoopWatch, outcome: Outcome) -> LoopWatch:
     loops, elsewhere = outcome.data.get("loops"), outcome.data.get("elsewhere")
     if not outcome.ok or not isinstance(loops, dict) or not loops or elsewhere:
         moving = outcome.ok and outcome.data.get("moving") is True
-        return msgspec.structs.replace(watch, order=0, agreed=0, places=(), moving=moving)
+        return msgspec.structs.replace(watch, order=0, agreed=0, places=(), polls=False, moving=moving)
     places = tuple(f"process {pid} is in the loop {place}" for pid, place in sorted(loops.items()))
     agreed = watch.agreed + 1 if places == watch.places else 1
-    return msgspec.structs.replace(watch, order=0, agreed=agreed, places=places, moving=False)
+    polls = outcome.data.get("polls") is True
+    return msgspec.structs.replace(watch, order=0, agreed=agreed, places=places, polls=polls, moving=False)
 
 
 def is_found(watch: LoopWatch, since: float) -> bool:
