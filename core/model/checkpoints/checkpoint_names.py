@@ -75,6 +75,8 @@ _COUNTERS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"_(\d{9})" + _KOHYA, "step"),
         # NAME-1500.pt: three digits or more; fewer may be a version
         (r"[-_](?!(?:19|20)\d{6}(?:\D|$))(\d{3,})" + _KOHYA, "step"),
+        # 0050000.pt (facebookresearch/DiT)
+        (r"^(?!(?:19|20)\d{6}(?:\D|$))(\d{3,})(?:\.[a-z]+)?$", "step"),
     )
 )
 
