@@ -99,6 +99,17 @@ class HostSample(Base, frozen=True, kw_only=True, tag="host"):
     """Processes killed for memory since boot (``/proc/vmstat``) or in the cgroup."""
 
 
+class Rank(msgspec.Struct, frozen=True, kw_only=True):
+    """The process that trains as this rank of several. ``state``: its letter in ``/proc/PID/stat``."""
+
+    rank: int
+    pid: int
+    state: str
+
+    def __str__(self) -> str:
+        return f"rank {self.rank} (pid {self.pid})"
+
+
 class ProcessSample(Base, frozen=True, kw_only=True, tag="process"):
     """The trainer's process tree. ``cpu_cores`` over the last interval; bytes are cumulative."""
 
@@ -112,6 +123,8 @@ class ProcessSample(Base, frozen=True, kw_only=True, tag="process"):
     """Processes that compute: those with at least a tenth of the busiest one's CPU time lately."""
     held: int | None = None
     """Those of them that are stopped (state T), or wait for a parent that is."""
+    ranks: tuple[Rank, ...] = ()
+    """If several train."""
     net_bytes: float | None = None
     """Bytes over the sockets of the tree, loopback left out, cumulative."""
     silent_mounts: tuple[str, ...] | None = None

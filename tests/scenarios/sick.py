@@ -23,7 +23,7 @@ from tests.scenarios.cases import (
 )
 from tests.scenarios.healthy import hours
 from trainwatch.core.model.launch.habits import Habits, PhaseHabit
-from trainwatch.core.model.observation import Learned
+from trainwatch.core.model.observation import Learned, Rank
 from trainwatch.core.model.settings import Hang, Settings
 
 SICK: dict[str, Build] = {}
@@ -211,6 +211,12 @@ def dies_as_a_helper_is_stopped(s: Story) -> Story:
 @sick("starved", DEAD_S)
 def one_rank_of_two_is_stopped(s: Story) -> Story:
     return in_trouble(begun(s)).go(900, states={"T": 1, "S": 2}, procs=3, computing=2, held=1)
+
+
+@sick("starved", DEAD_S)
+def one_rank_of_two_is_stopped_and_known(s: Story) -> Story:
+    ranks = (Rank(rank=0, pid=101, state="S"), Rank(rank=1, pid=102, state="T"))
+    return in_trouble(begun(s)).go(900, states={"T": 1, "S": 2}, procs=3, computing=2, held=1, ranks=ranks)
 
 
 @sick("starved", DEAD_S)

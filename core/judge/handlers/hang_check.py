@@ -71,6 +71,7 @@ def _input(knowledge: Knowledge, state: JudgeState, now: float, period_s: float)
         warmup_beats=setting.warmup_steps,
         min_s=setting.min_s,
         stopped_s=_stopped_s(state),
+        stopped_ranks=state.pause.ranks,
     )
 
 

@@ -8,6 +8,7 @@ them. Sources: the longest harmless silences in public reports of each kind, and
 
 import msgspec
 
+from ...model.observation import Rank
 from ...model.settings import Hang
 from .liveness import Liveness
 from .log_activity import ANNOUNCED, LogActivity
@@ -73,6 +74,7 @@ class HangInput(msgspec.Struct, frozen=True, kw_only=True):
     """``hang.min_s``."""
     stopped_s: float | None = None
     """How long some, but not all, of the computing processes have been stopped (state T); None = none is."""
+    stopped_ranks: tuple[Rank, ...] = ()
 
 
 def floor_s(min_s: float, period_s: float) -> float:

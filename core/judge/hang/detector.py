@@ -23,7 +23,7 @@ from . import deadlines, liveness, loop_watch, step_peak
 from .active_time import longest_gap
 from .cost import Weight
 from .deadlines import HangInput
-from .explain import duration, evidence_of
+from .explain import duration, evidence_of, stopped_in
 from .loop_watch import LoopWatch
 
 WAITING_CORES = 0.5
@@ -81,7 +81,7 @@ def judge(run: HangInput, hang: Hang, share: float = 1.0) -> Verdict | None:
     deadline_s = deadlines.for_dead(run, hang, partly_seen=not (look.sees_gpu and look.sees_process))
     late_s = min(hang.max_s, deadlines.overdue(run, hang))
     if run.stopped_s is not None and min(run.stopped_s, silence_s) >= max(share * deadline_s, late_s):
-        reason = "no step while some of its processes are stopped (state T)"
+        reason = f"no step while {stopped_in(run, 'is', 'are')} stopped (state T)"
         return _dead(run, hang, "starved", reason, silent_s=min(run.stopped_s, silence_s), deadline_s=deadline_s)
     oldest_s, age_s = hang.checkpoint_age_s, run.checkpoint_age_s
     if oldest_s is not None and age_s is not None and age_s > oldest_s and silence_s >= late_s:

@@ -29,7 +29,7 @@ def evidence_of(run: HangInput) -> list[str]:
     if seen.net_at is not None:
         lines.append(f"last traffic of its sockets {duration(now - seen.net_at)} ago")
     if run.stopped_s is not None:
-        lines.append(f"some of its processes have been stopped (state T) for {duration(run.stopped_s)}")
+        lines.append(f"{stopped_in(run, 'has', 'have')} been stopped (state T) for {duration(run.stopped_s)}")
     if seen.blocked:
         since = seen.blocked_from if seen.blocked_from is not None else now
         lines.append(f"a process has been blocked in the kernel (state D) for {duration(now - since)}")
@@ -42,6 +42,12 @@ def evidence_of(run: HangInput) -> list[str]:
     if still_prints(log, now, run.min_s):
         lines.append(f"the log grew by {log.printed_lines} lines since the last step, but the step does not advance")
     return lines
+
+
+def stopped_in(run: HangInput, one: str, several: str) -> str:
+    """What of the run is stopped, and the verb for ``one`` or ``several``: the ranks if any are known to be."""
+    names = [str(rank) for rank in run.stopped_ranks] or ["some of its processes"]
+    return f"{', '.join(names)} {one if len(run.stopped_ranks) == 1 else several}"
 
 
 def _gpu_evidence(seen: Liveness) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from ...model.observation import ProcessSample
+from ...model.observation import ProcessSample, Rank
 
 Stopped = Literal["none", "part", "all"]
 
@@ -24,13 +24,15 @@ class Pause(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """``stopped``: how much of the trainer is; ``since_t``: from when, in run seconds.
 
     ``count``: processes in state T now; ``harmless``: as many were stopped while steps were made. ``stepped``: a step
-    was made after the stop; if the next sample still shows it, what is stopped is not needed for training.
+    was made after the stop; if the next sample still shows it, what is stopped is not needed for training. ``ranks``:
+    those in state T, if the run has several.
     """
 
     stopped: Stopped = "none"
     since_t: float | None = None
     count: int = 0
     harmless: int = 0
+    ranks: tuple[Rank, ...] = ()
     stepped: bool = False
 
 
@@ -42,7 +44,8 @@ def with_process(pause: Pause, sample: ProcessSample, t: float, *, others_work: 
     harmless = count if pause.stepped and count >= pause.count else min(pause.harmless, count)
     stopped: Stopped = "none" if count <= harmless else _stopped(sample, count - harmless, others_work=others_work)
     since_t = None if stopped == "none" else t if pause.since_t is None else pause.since_t
-    return Pause(stopped=stopped, since_t=since_t, count=count, harmless=harmless)
+    ranks = () if stopped == "none" else tuple(rank for rank in sample.ranks if rank.state == "T")
+    return Pause(stopped=stopped, since_t=since_t, count=count, harmless=harmless, ranks=ranks)
 
 
 def _stopped(sample: ProcessSample, count: int, *, others_work: bool) -> Stopped:

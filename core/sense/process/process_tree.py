@@ -15,6 +15,7 @@ from .mount_probe import MountProbe
 from .paging import Paging, worked_for
 from .proc_stat import TICKS_PER_S, ProcStat, read_all, read_io
 from .process_identity import boot_id
+from .ranks import Ranks
 from .socket_bytes import SocketBytes
 from .terminal_wait import TerminalWait
 from .tree_activity import Member, TreeActivity
@@ -85,6 +86,7 @@ class ProcessTree(Sampler):
         self._activity = TreeActivity()
         self._computing = Computing()
         self._sockets = SocketBytes()
+        self._ranks = Ranks()
         self._mounts = MountProbe()
         self._paging = Paging()
         self._read = 0
@@ -123,6 +125,7 @@ class ProcessTree(Sampler):
                 silent_mounts=self._mounts.check(tree.values()),
                 computing=standing.computing,
                 held=standing.held,
+                ranks=self._ranks.look(tree),
                 asks=self._terminal.check(tree.values()),
             )
         )

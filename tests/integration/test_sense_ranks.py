@@ -1,0 +1,59 @@
+"""Which processes of a tree are ranks of a distributed training."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from trainwatch.core.model.observation import Rank
+from trainwatch.core.sense.process.proc_stat import ProcStat, read_all, read_stat
+from trainwatch.core.sense.process.ranks import Ranks
+
+WORKER = "import subprocess, sys; child = subprocess.Popen(['sleep', '60']); print(child.pid, flush=True); child.wait()"
+
+
+def _rank(name: str, number: int) -> "subprocess.Popen[str]":
+    env = {**os.environ, name: str(number)}
+    return subprocess.Popen([sys.executable, "-S", "-c", WORKER], env=env, stdout=subprocess.PIPE, text=True)
+
+
+@pytest.fixture
+def started() -> Iterator[list["subprocess.Popen[str]"]]:
+    processes: list[subprocess.Popen[str]] = []
+    yield processes
+    for process in processes:
+        for stat in read_all().values():
+            if stat.parent == process.pid:
+                os.kill(stat.pid, 9)
+        process.kill()
+        process.communicate()
+
+
+def _tree(processes: list["subprocess.Popen[str]"]) -> dict[int, ProcStat]:
+    found: dict[int, ProcStat] = {}
+    for process in processes:
+        assert process.stdout is not None
+        for pid in (process.pid, int(process.stdout.readline())):
+            stat = read_stat(pid)
+            assert stat is not None
+            found[pid] = stat._replace(state="S")
+    return found
+
+
+@pytest.mark.parametrize("name", ["RANK", "OMPI_COMM_WORLD_RANK"])
+def test_ranks_are_known_by_their_environment_and_workers_are_none(
+    started: list["subprocess.Popen[str]"], name: str
+) -> None:
+    started += [_rank(name, 0), _rank(name, 1)]
+    tree, ranks = _tree(started), Ranks()
+    assert ranks.look(tree) == ()
+    assert ranks.look(tree) == tuple(Rank(rank=n, pid=p.pid, state="S") for n, p in enumerate(started))
+
+
+def test_a_single_rank_is_none(started: list["subprocess.Popen[str]"]) -> None:
+    started.append(_rank("RANK", 0))
+    tree, ranks = _tree(started), Ranks()
+    ranks.look(tree)
+    assert ranks.look(tree) == ()
