@@ -1,5 +1,6 @@
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -406,8 +407,66 @@ def test_a_missing_folder_is_no_list_if_checkpoints_are_expected(make: Make, inb
     assert "is missing (is its disk mounted?)" in str(sensor.list_all(0.5, expected=True))
     assert inbox.of(CheckpointEvent) == []
     out.mkdir()
+    (out / "train.log").write_text("a folder that was made anew")
     assert sensor.list_all(20.0, expected=True) is None
     assert [e.event for e in inbox.of(CheckpointEvent)] == ["removed"]
+
+
+def test_an_empty_mount_point_is_no_list_and_says_nothing_about_the_checkpoints_on_its_disk(
+    make: Make, inbox: ListInbox, out: Path
+) -> None:
+    (out / ".trainwatch.lock").write_text("{}")
+    told: list[str] = []
+    sensor = make(known=[str(out / "step-7.pt")], on_problem=told.append)
+    why = str(sensor.list_all(0.5, expected=True))
+    assert "is empty and has none of the 1 checkpoints that were in it (is its disk mounted?)" in why
+    assert inbox.of(CheckpointEvent) == []
+    assert any("counts as unknown" in each for each in told)
+    (out / "step-7.pt").write_bytes(WHOLE)
+    (out / "step-8.pt").write_bytes(WHOLE)
+    age(out / "step-8.pt")
+    assert sensor.list_all(20.0, expected=True) is None
+    assert story(inbox, "step-8.pt") == ["complete/complete"]
+    assert not [e for e in inbox.of(CheckpointEvent) if e.event == "removed"]
+
+
+def test_a_disk_that_goes_away_in_the_run_takes_no_checkpoint_with_it(
+    make: Make, inbox: ListInbox, out: Path, tmp_path: Path
+) -> None:
+    other = Path(tempfile.mkdtemp(dir="/dev/shm"))
+    if other.stat().st_dev == out.stat().st_dev:
+        pytest.skip("/dev/shm is on the disk of the test")
+    try:
+        (out / "step-7.pt").write_bytes(WHOLE)
+        age(out / "step-7.pt")
+        sensor = make()
+        wait_for(inbox, "step-7.pt", "complete/complete")
+        out.rename(tmp_path / "mounted")
+        out.symlink_to(other)  # the place below the mount: a trainer has written there meanwhile
+        (other / "train.log").write_text("x")
+        why = str(sensor.list_all(0.5, expected=True))
+        assert "is on another disk than before and has none of the 1 checkpoints" in why
+        out.unlink()
+        (tmp_path / "mounted").rename(out)
+        assert sensor.list_all(20.0, expected=True) is None
+        assert "removed" not in story(inbox, "step-7.pt")
+    finally:
+        shutil.rmtree(other)
+
+
+def test_a_folder_whose_disk_fstab_names_and_that_is_not_mounted_is_no_list(
+    make: Make, inbox: ListInbox, out: Path, tmp_path: Path
+) -> None:
+    (out / "train.log").write_text("x")
+    sensor = make(
+        known=[str(out / "step-7.pt")],
+        fstab=lambda: f"nas:/export {tmp_path} nfs4 _netdev 0 0\n",
+        mountinfo=lambda: "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n",
+    )
+    assert f"{tmp_path} is not mounted, and {out} has none of the 1 checkpoints" in str(
+        sensor.list_all(0.5, expected=True)
+    )
+    assert inbox.of(CheckpointEvent) == []
 
 
 def test_a_list_with_a_checkpoint_that_cannot_be_read_is_not_complete(

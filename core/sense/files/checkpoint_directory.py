@@ -10,9 +10,10 @@ from ...model.ports import AttemptTarget, Clock, Inbox
 from ...model.settings import Watch
 from ..sampler import JOIN_S
 from ..sensor_problem import OnProblem, ProblemReport, ignore_problem
-from .checkpoint_entries import is_candidate
+from .checkpoint_entries import candidates, is_candidate
 from .checkpoint_scan import CheckpointScan, ignore_complete
 from .directory_events import DirectoryEvents, Means
+from .mount_places import unmounted_place
 
 COALESCE_S = 0.1
 """A save causes hundreds of events; events within this time cause one scan."""
@@ -20,6 +21,8 @@ LATE_S = 1.0
 """Period of checking for a directory that does not exist yet."""
 DRAIN_S = 0.5
 """Longest wait for a last scan before an exit is reported. A slow network disk must not delay it."""
+LOCK = ".trainwatch.lock"
+"""Our own file in an output folder (act/launch/output_locks.py), which a start may make on the wrong disk."""
 HOT_S = 2.0
 """Period of scanning the directories that changed last, because changes inside them cause no events."""
 
@@ -31,7 +34,9 @@ class CheckpointDirectory:
     growing: its size changes. complete: it has not changed for ``watch.settle_s`` and its structure is complete, or of
     a known make and ``opaque``. What may be state of an unknown make is reported as created, with ``unknown_make``.
     removed: it was deleted. Existing checkpoints are reported at once, and as removed those of ``known`` (paths that an
-    earlier supervisor saw) that are not there any more; a missing directory says nothing about them.
+    earlier supervisor saw) that are not there any more; a missing directory says nothing about them, nor does one on
+    another disk that has none of them, an empty one of a new supervisor, or one that fstab has another disk for: all of
+    these look like the place of a disk that is not mounted.
 
     The structure is checked by ``inspect`` (None: not a checkpoint) and for the first scan by ``list_directory``; both
     may raise OSError. ``on_complete``: called with path and modification time of each complete one.
@@ -53,6 +58,7 @@ class CheckpointDirectory:
         inspect_rewritten: Callable[[Path], Checkpoint | None] | None = None,
         on_complete: Callable[[Path, float], None] = ignore_complete,
         mountinfo: Callable[[], str] = Path("/proc/self/mountinfo").read_text,
+        fstab: Callable[[], str] = Path("/etc/fstab").read_text,
         on_problem: OnProblem = ignore_problem,
     ) -> None:
         self._watch = watch
@@ -74,6 +80,8 @@ class CheckpointDirectory:
             inspect_rewritten=inspect_rewritten,
         )
         self._mountinfo = mountinfo
+        self._fstab = fstab
+        self._absent: str | None = None
         self._events: DirectoryEvents | None = None
         self._inode: tuple[int, int] | None = None
         self._changed: set[str] = set()
@@ -127,7 +135,7 @@ class CheckpointDirectory:
                 return None  # nothing that is being mounted: the verification of the resume point tells what is wrong
             why = "the supervisor ends" if self._stopping else self._incomplete
             if why is None and expected and self._events is None:
-                why = f"{self._directory} is missing (is its disk mounted?)"
+                why = self._absent or f"{self._directory} is missing (is its disk mounted?)"
             if why is None or self._stopping or time.monotonic() + LATE_S > end:
                 return why
             time.sleep(LATE_S)
@@ -164,7 +172,10 @@ class CheckpointDirectory:
                 if drains:
                     self._scan.scan(self._scan.unsettled, settle_s=0.0)
                 incomplete = self._scan.unread
-                self._problems.clear("directory")
+                if self._absent is None:
+                    self._problems.clear("directory")
+                else:
+                    self._problems.report("directory", f"{self._absent}: what was there counts as unknown")
             except Exception as fault:
                 incomplete = f"{self._directory}: checkpoints cannot be read ({fault}); retrying"
                 self._problems.report("directory", incomplete)
@@ -219,9 +230,13 @@ class CheckpointDirectory:
 
     def _open(self) -> None:
         """Begin to watch an existing directory: events first, then the first scan, so that no change is missed."""
-        self._inode = self._directory_key()
-        if self._inode is None or self._directory is None:
+        before, found = self._inode, self._directory_key()
+        if found is None or self._directory is None:
             return
+        self._absent = self._why_absent(self._directory, found, before)
+        if self._absent is not None:
+            return
+        self._inode = found
         self._events = DirectoryEvents(self._directory, self._on_change, self._mountinfo)
         try:
             self._events.open()
@@ -237,7 +252,34 @@ class CheckpointDirectory:
             self._close()
             raise
 
+    def _why_absent(self, folder: Path, found: tuple[int, int], before: tuple[int, int] | None) -> str | None:
+        """Why this directory is not the one that had the known checkpoints, as a clause; None if it may be.
+
+        ``before``: the device and inode of that one, if this sensor saw it. Raises OSError.
+        """
+        known = self._scan.known
+        if not known:
+            return None
+        present = candidates(folder, self._globs)
+        if known & present.keys():
+            return None
+        lacks = f"none of the {len(known)} checkpoints that were in it (is its disk mounted?)"
+        if before is not None:
+            return f"{folder} is on another disk than before and has {lacks}" if found[0] != before[0] else None
+        if not {entry.name for entry in folder.iterdir()} - {LOCK}:
+            return f"{folder} is empty and has {lacks}"
+        unmounted = unmounted_place(folder, _text(self._fstab), _text(self._mountinfo))
+        return None if unmounted is None else f"{unmounted} is not mounted, and {folder} has {lacks}"
+
     def _close(self) -> None:
         if self._events is not None:
             self._events.close()
             self._events = None
+
+
+def _text(read: Callable[[], str]) -> str:
+    """A table of the system; empty if it cannot be read: a container has no fstab."""
+    try:
+        return read()
+    except (OSError, ValueError):
+        return ""

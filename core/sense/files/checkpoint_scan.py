@@ -84,6 +84,11 @@ class CheckpointScan:
         self._alike: Counter[str] = Counter()
 
     @property
+    def known(self) -> set[str]:
+        """Names of the checkpoints that were there before the first scan."""
+        return set(self._known)
+
+    @property
     def unread(self) -> str | None:
         """Why the last scan is not complete: an entry that cannot be read, or None."""
         return next(iter(self._unread.values()), None)
