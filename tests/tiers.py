@@ -4,7 +4,11 @@ import os
 
 import pytest
 
-SECOND_TIER = pytest.mark.skipif(
-    os.environ.get("TRAINWATCH_MATRIX") != "all", reason="second tier: ./trainwatch.sh test --all runs it"
-)
+ALL = os.environ.get("TRAINWATCH_MATRIX") == "all"
+SECOND_TIER = pytest.mark.skipif(not ALL, reason="second tier: ./trainwatch.sh test --all runs it")
 """Mark of a test that takes long and that another test covers in its essence."""
+
+
+def examples(number: int) -> int:
+    """How many examples a property test tries: a third of them in the first tier."""
+    return number if ALL else max(4, number // 3)

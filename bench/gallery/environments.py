@@ -32,6 +32,10 @@ def environment(cache: Path, name: str, packages: tuple[str, ...]) -> Path:
     folder = cache / name
     _make(folder)
     (_site(folder) / "_torch.pth").write_text(f"{_site(base)}\n")
+    if folder != base:
+        _, _, script = (base / "bin" / "torchrun").read_text().partition("\n")
+        (folder / "bin" / "torchrun").write_text(f"#!{folder / 'bin' / 'python'}\n{script}")
+        (folder / "bin" / "torchrun").chmod(0o755)
     stamp = folder / ".gallery"
     wanted = msgspec.json.encode(sorted(packages)).decode()
     if packages and (not stamp.exists() or stamp.read_text() != wanted):

@@ -1,5 +1,7 @@
 """An operator's command: check its values, send it to the run's supervisor, or start a supervisor with it."""
 
+import shlex
+
 from ..model.control_messages import Request
 from ..model.observation import Command
 from ..model.profile import NO_PROFILE
@@ -55,6 +57,8 @@ def send_command(run: RunDirectory, command: Command, *, starts_supervisor: bool
 
     if (why := unfit(run, command)) is not None:
         raise CliError(ExitCode.FAILED, why)
+    if command.checkpoint is not None:
+        _require_place(run, command.checkpoint, command.verb)
     try:
         reply = send(run, Request(command=command))
     except NoSupervisor:
@@ -70,6 +74,26 @@ def send_command(run: RunDirectory, command: Command, *, starts_supervisor: bool
     if not reply.ok:
         raise CliError(ExitCode.FAILED, reply.message)
     return reply.message or f"{command.verb}: accepted"
+
+
+def _require_place(run: RunDirectory, checkpoint: str, verb: str) -> None:
+    """Raise CliError with what to add if the command cannot be given a checkpoint that a person named."""
+    from pathlib import Path
+
+    from ..model.launch.resume_support import resume_support
+    from .plan.definitions import definitions_of
+    from .start.resume_place import what_to_add
+
+    spec = run.load_spec()
+    preset = definitions_of(spec).preset_of(spec)
+    if preset.resume == "none" or resume_support(preset, spec.command).forms:
+        return
+    begin = f"trainwatch resume {run.id} --from {shlex.quote(checkpoint)}"
+    raise CliError(
+        ExitCode.FAILED,
+        f"{verb}: the command has no place for {printable(Path(checkpoint).name)}, so nothing was changed: "
+        f"{printable(what_to_add(spec, begin))}",
+    )
 
 
 def _start_with(run: RunDirectory, command: Command) -> str:

@@ -35,8 +35,39 @@ def load_profiles(project: Path | None = None) -> dict[str, Profile]:
 
 
 def load_presets(project: Path | None = None) -> dict[str, Preset]:
-    """Return all presets by name, as above, with the folder ``presets`` beside ``project``."""
-    return {**_shipped_presets(), **_load_all(_own(project, "presets"), Preset)}
+    """Return all presets by name, as above, with the folder ``presets`` beside ``project``.
+
+    One that is based on another one has what it does not set itself from that one.
+    """
+    own = _load_all(_own(project, "presets"), Preset)
+    every = {**_shipped_presets(), **own}
+    problems = [
+        Problem(name, None, f'preset "{name}" is based on "{preset.based_on}", which is no preset of its own')
+        for name, preset in every.items()
+        if preset.based_on is not None and (preset.based_on not in every or every[preset.based_on].based_on is not None)
+    ]
+    if problems:
+        raise ConfigError(problems)
+    return {
+        name: preset if preset.based_on is None else _inherited(preset, every[preset.based_on])
+        for name, preset in every.items()
+    }
+
+
+_OWN = frozenset({"name", "title", "description", "based_on", "never_run", "over", "source"})
+"""Fields of a preset that are never those of another one; nor are those that recognise it."""
+
+
+def _inherited(preset: Preset, base: Preset) -> Preset:
+    """The preset with the values of the other one for all that it leaves out."""
+    left_out = {
+        field.name: getattr(base, field.name)
+        for field in msgspec.structs.fields(preset)
+        if field.name not in _OWN
+        and not field.name.startswith("detect_")
+        and getattr(preset, field.name) in (field.default, {})
+    }
+    return msgspec.structs.replace(preset, **left_out)
 
 
 @cache

@@ -7,17 +7,20 @@ from typing import Any
 import msgspec
 
 from ..model.launch.command_words import lone_config
+from ..model.launch.recognition import Recognition, SourceFacts
 from ..model.preset import Preset
 from ..model.run import RunSpec
 from ..model.settings import Act, Settings
 from .bounds import complaint
-from .detection import detect_preset
+from .detection import NOTHING, recognise
 from .document import show
 from .placeholders import misspelt
 from .problem import ConfigError, Problem, did_you_mean
 from .project import Origin, Project
 from .run_section import AUTO, RunSection, absolute
 
+Look = Callable[[Sequence[str], str], SourceFacts]
+"""Command, working folder → what the trainer's script shows."""
 Identify = Callable[[str], str]
 """Returns the id of a run for its name (``new_run_id`` of the store)."""
 
@@ -70,6 +73,7 @@ def spec_for_run(
     presets: Mapping[str, Preset],
     profiles: Collection[str] | None = None,
     overrides: Overrides = Overrides(),  # noqa: B008  frozen
+    look: Look = lambda _command, _cwd: NOTHING,
 ) -> RunSpec:
     """Return the spec of a project's run. ``cwd``: the working folder of the command line, for paths given there.
 
@@ -82,7 +86,7 @@ def spec_for_run(
     if problems:
         raise ConfigError(problems)
     settings = settings_with(project.settings, overrides)
-    return _spec(section, settings, presets, identify, created_wall, project=str(project.path))
+    return _spec(section, settings, presets, (identify, look), created_wall, project=str(project.path))
 
 
 def spec_for_command(
@@ -94,6 +98,7 @@ def spec_for_command(
     presets: Mapping[str, Preset],
     profiles: Collection[str] | None = None,
     overrides: Overrides = Overrides(),  # noqa: B008  frozen
+    look: Look = lambda _command, _cwd: NOTHING,
 ) -> RunSpec:
     """Return the spec of a bare command (``trainwatch run -- COMMAND``), with default settings. Raises ConfigError."""
     problems = _option_problems(overrides, presets, profiles)
@@ -108,7 +113,7 @@ def spec_for_command(
     problems += _launch_problems(section, lambda key: options.get(key, "run"))
     if problems:
         raise ConfigError(problems)
-    return _spec(section, settings_with(Settings(), overrides), presets, identify, created_wall, project=None)
+    return _spec(section, settings_with(Settings(), overrides), presets, (identify, look), created_wall, project=None)
 
 
 def origins(project: Project, run: RunSection, overrides: Overrides) -> dict[str, Origin]:
@@ -212,12 +217,18 @@ def _spec(
     run: RunSection,
     settings: Settings,
     presets: Mapping[str, Preset],
-    identify: Identify,
+    by: tuple[Identify, Look],
     created_wall: float,
     *,
     project: str | None,
 ) -> RunSpec:
+    identify, look = by
     config = Path(run.config) if run.config else None
+    found = (
+        Recognition(preset=run.preset, why="told by [run] preset or --preset")
+        if run.preset is not None
+        else recognise(run.command, config or _lone_config(run), presets, look(run.command, run.cwd))
+    )
     return RunSpec(
         id=identify(run.name),
         name=run.name,
@@ -225,7 +236,9 @@ def _spec(
         cwd=run.cwd,
         created_wall=created_wall,
         env=run.env,
-        preset=run.preset or detect_preset(run.command, config or _lone_config(run), presets).name,
+        preset=found.preset,
+        preset_why=found.why,
+        preset_resumes=found.resumes,
         config=run.config,
         output_dir=run.output_dir,
         logs=run.logs,

@@ -31,7 +31,9 @@ class RunCreated(FactBase, frozen=True, kw_only=True, tag="run_created"):
     command: tuple[str, ...]
     cwd: str
     preset: str
+    preset_why: str = ""
     output_dir: str | None = None
+    output_why: str = ""
     profile: str | None = None
     max_restarts: int = 0
     act: Act = "all"

@@ -1,5 +1,7 @@
 """Presets: what trainwatch knows about a framework (the files of ``configs/presets``)."""
 
+import re
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -14,11 +16,15 @@ class ResumeStyle(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """How a framework is made to resume from a checkpoint.
 
     A config key that gets the path (``key``), arguments to append (``args``), or environment variables (``env``); in
-    both ``{path}`` is the checkpoint and ``{folder}`` the folder that holds it.
+    both ``{path}`` is the checkpoint and ``{folder}`` the folder that holds it. ``when``: a regular expression on the
+    joined command line; without a match the command has no such option. ``when_imports``: the same for a script that
+    was recognised by its imports: it must import one of these.
     """
 
     key: str | None = None
     args: tuple[str, ...] = ()
+    when: str | None = None
+    when_imports: tuple[str, ...] = ()
     env: dict[str, str] = {}
     by_itself: bool = False
     """The trainer finds its newest checkpoint without being told."""
@@ -47,7 +53,24 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     description: str = ""
     detect_command: tuple[str, ...] = ()
     """Regular expressions on the joined command line; any match selects the preset."""
+    detect_imports: tuple[str, ...] = ()
+    """Modules, or names in them, that the trainer's script imports (``lightning``, ``transformers.Trainer``)."""
+    detect_files: tuple[str, ...] = ()
+    """Files beside the trainer's script, or in the working folder, that all must be there."""
     detect_config_keys: tuple[str, ...] = ()
+    over: tuple[str, ...] = ()
+    """Presets that match as well and are less specific: TRL's scripts import transformers, too."""
+    based_on: str | None = None
+    """The preset that it has everything from that it does not set itself, its remedies too."""
+    never_run: bool = False
+    """Written from the framework's source and documentation; we have not run it. It proves nothing."""
+    output: tuple[str, ...] = ()
+    """Where it saves, from its settings: ``{output_dir}``; one without a name in braces is the default. The first one
+    whose settings are all set counts."""
+    output_below: tuple[str, ...] = ()
+    """The same for the folder below which it makes a new one in each launch (``lightning_logs``)."""
+    finds_checkpoint: str = ""
+    """How it resumes without being told from what, in words; empty = it does not."""
     config_format: Literal["toml", "yaml", "none"] = "none"
     config_option: str | None = None
     """The trainer's option for its config, for the command that ``init`` writes (``--config``)."""
@@ -94,3 +117,22 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Path on whose appearance it does, relative to the run's folder; ``{output_dir}`` is filled in."""
     success_exit_codes: tuple[int, ...] = (0,)
     source: str = ""
+
+    @property
+    def kin(self) -> tuple[str, ...]:
+        """Its name and that of the preset whose remedies it has; one that was never run has none of another one."""
+        return (self.name,) if self.based_on is None or self.never_run else (self.name, self.based_on)
+
+    def told(self, why: str) -> str:
+        """What shows that it is this preset, for people, and that it was never run."""
+        return "; ".join(part for part in (why, "never run by us" if self.never_run else "") if part)
+
+    def of_command(self, command: Sequence[str], *, resumes: bool = True) -> "Preset":
+        """The preset without the ways to resume that this command has no option for."""
+        line = " ".join(command)
+
+        def fits(style: ResumeStyle | None) -> ResumeStyle | None:
+            return style if style is not None and resumes and re.search(style.when or "", line) else None
+
+        file, directory = fits(self.resume_file), fits(self.resume_directory)
+        return msgspec.structs.replace(self, resume_file=file, resume_directory=directory)

@@ -50,8 +50,16 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     created_wall: float
     env: dict[str, str] = {}
     preset: str = "generic"
+    preset_why: str = ""
+    """What shows that it is this preset, for people."""
+    preset_resumes: bool = True
+    """The preset's own ways to resume may be used: the command or the script has them."""
     config: str | None = None
     output_dir: str | None = None
+    output_why: str = ""
+    """How ``output_dir`` is known, for people; empty = it was told."""
+    output_hint: str | None = None
+    """The folder below which the trainer makes a new one in each launch, and saves there."""
     logs: tuple[str, ...] = ()
     gpus: tuple[int, ...] | None = None
     """GPU indices the trainer may use; None = all visible ones."""
@@ -87,12 +95,16 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
             return self
         if self.output_dir is not None and not self.output_found:
             return msgspec.structs.replace(self, outputs=found)
-        return msgspec.structs.replace(self, outputs=found, output_dir=found[0].folder, output_found=True)
+        first = found[0]
+        return msgspec.structs.replace(
+            self, outputs=found, output_dir=first.folder, output_found=True, output_why=first.why
+        )
 
     def without_outputs(self) -> "RunSpec":
         """The run as it was told."""
-        told = None if self.output_found else self.output_dir
-        return msgspec.structs.replace(self, outputs=(), output_dir=told, output_found=False)
+        if not self.output_found:
+            return msgspec.structs.replace(self, outputs=())
+        return msgspec.structs.replace(self, outputs=(), output_dir=None, output_found=False, output_why="")
 
 
 class ProcessIdentity(msgspec.Struct, frozen=True, kw_only=True):

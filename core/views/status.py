@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from ..model.launch.output_place import OutputPlace
 from ..model.launch.resume_way import ResumeWay
 from ..model.observation import GpuSample, HostSample
 from ..model.progress import Progress
@@ -76,6 +77,8 @@ def status_object(
         "gpus": [_reading(r) for r in gpu.gpus] if gpu else [],
         "gpu_trouble": gpu.trouble if gpu else None,
         "host": _sample(host),
+        "preset": None if story.run is None else {"name": story.run.preset, "why": story.run.preset_why},
+        "output": [{"folder": place.folder, "why": place.why} for place in _output(story)],
         "checkpoints": {
             "newest": msgspec.to_builtins(newest) if newest else None,
             "age_s": max(0.0, wall - newest.mtime) if newest else None,
@@ -159,6 +162,14 @@ def _expected(story: RunStory, progress: Progress) -> dict[str, Any] | None:
         return None
     found: dict[str, Any] = msgspec.to_builtins(story.run.expected)
     return found
+
+
+def _output(story: RunStory) -> tuple[OutputPlace, ...]:
+    """The folders that the run saves to, and how they are known."""
+    told = story.run.output_dir if story.run is not None else None
+    if told is None or story.run is None:
+        return story.outputs
+    return (OutputPlace(folder=told, why=story.run.output_why or "told"), *story.outputs)
 
 
 def _uptime(story: RunStory, now_t: float) -> float | None:

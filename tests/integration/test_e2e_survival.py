@@ -160,7 +160,9 @@ def test_a_stopped_tmux_server_does_not_prevent_a_launch(world: World) -> None:
     assert len(world.lives()) == 1
 
 
-@pytest.mark.parametrize("talk", [0, 5000], ids=["short log", "log of many chunks"])
+@pytest.mark.parametrize(
+    "talk", [pytest.param(0, id="short log", marks=SECOND_TIER), pytest.param(5000, id="log of many chunks")]
+)
 def test_a_crash_without_a_supervisor_is_diagnosed_and_resumed_later(world: World, talk: int) -> None:
     world.write("--steps", "100", "--save-every", "20", "--crash-at", "50", "--hold-at", "30", "--talk", str(talk))
     first = world.headless()
@@ -211,9 +213,14 @@ def decided(world: World) -> bool:
 
 
 @pytest.mark.parametrize(
-    "moment", [decided, paper(spool.ORDER), paper(spool.CLAIM), paper(spool.START)],
-    ids=["decided", "ordered", "claimed", "started"],
-)  # fmt: skip
+    "moment",
+    [
+        pytest.param(decided, id="decided", marks=SECOND_TIER),
+        pytest.param(paper(spool.ORDER), id="ordered"),
+        pytest.param(paper(spool.CLAIM), id="claimed", marks=SECOND_TIER),
+        pytest.param(paper(spool.START), id="started"),
+    ],
+)
 def test_a_supervisor_killed_during_a_launch_leaves_one_trainer(world: World, moment: Callable[[World], bool]) -> None:
     world.write(*LONG)
     first = world.headless()
@@ -303,7 +310,7 @@ def test_a_trainer_whose_runner_died_before_start_json_is_found(stuck_runner: tu
     assert command_line(target.trainer.pid).startswith(b"sleep")
 
 
-@pytest.mark.parametrize("verb", ["stop", "kill"])
+@pytest.mark.parametrize("verb", ["stop", pytest.param("kill", marks=SECOND_TIER)])
 def test_a_stop_by_an_operator_holds_if_the_supervisor_dies_during_it(world: World, verb: str) -> None:
     """Killed during the stop sequence: the next one continues it and does not restart the training."""
     world.write(*LONG, "--deaf")
@@ -358,7 +365,7 @@ def test_a_restart_continues_if_the_supervisor_dies_during_the_backoff(world: Wo
     assert len(world.lives()) == 2
 
 
-@pytest.mark.parametrize("name", [spool.ORDER, spool.START])
+@pytest.mark.parametrize("name", [spool.ORDER, pytest.param(spool.START, marks=SECOND_TIER)])
 def test_a_resume_missing_from_the_journal_is_recognised_by_its_order(world: World, name: str) -> None:
     world.write(*LONG, "--crash-at", "50")
     first = world.headless()

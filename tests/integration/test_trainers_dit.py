@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.tiers import SECOND_TIER
+
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
@@ -90,6 +92,7 @@ def test_dit_trainer_resume_continues_the_same_run(whole: tuple[Path, str], tmp_
         assert all(torch.equal(mine[key], theirs[key]) for key in theirs)
 
 
+@SECOND_TIER
 def test_dit_trainer_cannot_resume_a_torn_checkpoint(whole: tuple[Path, str], tmp_path: Path) -> None:
     torn = tmp_path / "checkpoint-4"
     shutil.copytree(whole[0] / "checkpoint-4", torn)

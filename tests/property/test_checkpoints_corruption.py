@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from tests.fakes.checkpoint_layouts import LAYOUTS
 from tests.fakes.corruption import damage_bytes, is_undamaged
+from tests.tiers import examples
 from trainwatch.core.checkpoints import inspect, list_checkpoints, verify
 
-EXAMPLES = int(os.environ.get("TRAINWATCH_CORRUPTIONS", "100"))
+EXAMPLES = int(os.environ.get("TRAINWATCH_CORRUPTIONS", examples(150)))
 """Examples for each layout; the long run takes ``TRAINWATCH_CORRUPTIONS=10000``."""
 
 REQUIRED = {

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
+from tests.tiers import examples
 from trainwatch.core.act.config.flags import find_option, set_option
 from trainwatch.core.act.config.nested_keys import REMOVED, DeriveError, Edit, edited, same
 from trainwatch.core.act.config.toml_edit import edit_toml, read_toml
@@ -89,7 +90,7 @@ def fits(tree: dict[str, Any], path: tuple[str, ...]) -> bool:
 
 
 @given(tree=trees, data=st.data(), value=values)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_toml_edit_changes_only_the_given_keys(tree: dict[str, Any], data: st.DataObject, value: Any) -> None:
     text = tomlkit.dumps(tree)
     before = tomllib.loads(text)
@@ -105,7 +106,7 @@ def test_toml_edit_changes_only_the_given_keys(tree: dict[str, Any], data: st.Da
 
 
 @given(tree=trees, data=st.data(), value=values, flow=st.booleans(), width=st.integers(20, 100))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_yaml_edit_changes_only_the_given_keys(
     tree: dict[str, Any], data: st.DataObject, value: Any, flow: bool, width: int
 ) -> None:
@@ -132,7 +133,7 @@ def test_yaml_edit_changes_only_the_given_keys(
 
 
 @given(rows=rows_of_a_file, pick=st.data(), value=st.one_of(st.integers(), st.booleans(), st.floats(allow_nan=False)))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_edits_of_ordinary_files_always_succeed_and_keep_all_other_bytes(
     rows: list[tuple[str, str]], pick: st.DataObject, value: Any
 ) -> None:
@@ -155,7 +156,7 @@ def test_edits_of_ordinary_files_always_succeed_and_keep_all_other_bytes(
 
 
 @given(value=values)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_written_yaml_values_are_equal_in_yaml_1_1_and_1_2(value: Any) -> None:
     text = f"k: {yaml_text(value)}\n"
     for dialect in (PYYAML, CORE):
@@ -169,7 +170,7 @@ def test_written_yaml_values_are_equal_in_yaml_1_1_and_1_2(value: Any) -> None:
     others=st.lists(st.sampled_from(["--x", "--y=1", "--z", "5", "-v", "pos"]), max_size=5),
     value=st.one_of(st.integers(0, 9), st.floats(0, 1), st.text("ab", min_size=1), st.booleans()),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_setting_an_option_twice_gives_it_once(others: list[str], value: Any) -> None:
     argv = ("t.py", "--lr", "1", *others)
     first = set_option(argv, "lr", value)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.builders import Story, World, judge, story_text
 from tests.scenarios.healthy import HEALTHY
 from tests.scenarios.sick import SICK
+from tests.tiers import examples
 from trainwatch.core.judge.state import from_snapshot, to_snapshot
 from trainwatch.core.model.decision import Decision, GiveUp, StartAttempt
 from trainwatch.core.model.fact import ActionWithheld, AttemptStarted, CommandReceived
@@ -116,7 +117,7 @@ def played(
     return world
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(steps=st.lists(happenings, max_size=40), outcomes=failing)
 def test_two_attempts_never_run_at_once_and_giving_up_ends_all_decisions(steps: Any, outcomes: Any) -> None:
     world = played(steps, outcomes)  # World itself fails when a second one is started
@@ -137,7 +138,7 @@ def test_two_attempts_never_run_at_once_and_giving_up_ends_all_decisions(steps: 
     assert all(d.reason for d in world.of(Decision))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(steps=st.lists(happenings, max_size=30), more=st.lists(happenings, max_size=10))
 def test_a_judge_restored_from_its_snapshot_continues_identically(steps: Any, more: Any) -> None:
     world = played(steps, {})
@@ -151,7 +152,7 @@ by_itself = happenings.filter(lambda happening: happening[1] != "command")
 observing = st.sampled_from(["ask", "notify"])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(act=observing, steps=st.lists(by_itself, max_size=40), outcomes=failing)
 def test_without_an_order_nothing_is_ended_started_or_deleted_unless_act_is_all(
     act: Any, steps: Any, outcomes: Any
@@ -177,7 +178,7 @@ def test_no_sick_run_is_ended_unless_act_is_all(act: Any, name: str) -> None:
     assert any(isinstance(entry, ActionWithheld) for _, entry in fold.entries)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(act=observing, steps=st.lists(happenings, max_size=40), outcomes=failing)
 def test_what_is_ended_or_started_was_ordered_unless_act_is_all(act: Any, steps: Any, outcomes: Any) -> None:
     watching = Settings(restart=Restart(act=act, max_restarts=2, backoff_s=(0.0, 5.0)))

@@ -6,6 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.builders import Story, World, judge
+from tests.tiers import examples
 from trainwatch.core.model.decision import StartAttempt
 from trainwatch.core.model.fact import RampMoved
 from trainwatch.core.model.observation import CheckpointEvent, Exit, LogChunk
@@ -23,7 +24,7 @@ happenings = st.one_of(st.just("save"), st.just("train"), st.just("pause"), st.s
 
 @example(begins="a", goal="1 checkpoint", story=["train", "save", "train", "bug", "bug"])
 @example(begins="a", goal="1 checkpoint", story=["train", "save", "save", "bug", "bug"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     begins=st.sampled_from(LADDER),
     goal=st.sampled_from(["1 checkpoint", "2 checkpoints", "0.01 hours"]),

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.builders import World, judge
+from tests.tiers import examples
 from tests.unit.test_judge_recovery import crash, running
 from trainwatch.core.judge.recovery.restored_state import from_story
 from trainwatch.core.judge.resume.checkpoint_index import newest_verified
@@ -177,7 +178,7 @@ def play(folder: Folder, steps: list[tuple[str, int]]) -> None:
     folder.check()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(steps=happenings, seed=st.integers(0, 9))
 def test_the_resume_point_is_the_checkpoint_that_was_written_last(steps: Any, seed: int) -> None:
     folder = Folder(seed)

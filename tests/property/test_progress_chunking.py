@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.shipped import CATALOGUE, read_progress
+from tests.tiers import examples
 from trainwatch.core.judge.failure.diagnosis import diagnose
 from trainwatch.core.judge.failure.log_evidence import START_EVIDENCE, DiagnosisState, read_evidence
 from trainwatch.core.judge.progress.log_progress import START, ProgressState
@@ -58,13 +59,13 @@ def evidence(chunks: list[str]) -> DiagnosisState:
     return state
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(TEXTS, st.lists(st.integers(min_value=0, max_value=100_000), max_size=12))
 def test_progress_is_the_same_for_any_chunking(text: str, places: list[int]) -> None:
     assert progress(cut(text, places)) == progress([text])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(TEXTS, st.lists(st.integers(min_value=0, max_value=100_000), max_size=12))
 def test_diagnosis_is_the_same_for_any_chunking(text: str, places: list[int]) -> None:
     pieces, whole = evidence(cut(text, places)), evidence([text])
@@ -72,7 +73,7 @@ def test_diagnosis_is_the_same_for_any_chunking(text: str, places: list[int]) ->
     assert diagnose(pieces, CATALOGUE) == diagnose(whole, CATALOGUE)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.text(alphabet="\r\nab1/ [<]:%|.,sit", max_size=80), st.lists(st.integers(min_value=0, max_value=80), max_size=8)
 )
@@ -80,7 +81,7 @@ def test_progress_of_noise_is_the_same_for_any_chunking(text: str, places: list[
     assert progress(cut(text, places)) == progress([text])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(
         st.sampled_from(["good\n", "bad thing\r", "\n", "no", "needle here\n", "x" * 900 + "\n"]), max_size=40
@@ -159,7 +160,7 @@ WORDS = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(WORDS, max_size=14), st.sampled_from(["", " ", "\n"]))
 def test_progress_and_diagnosis_accept_any_text(words: list[str], between: str) -> None:
     text = between.join(words)

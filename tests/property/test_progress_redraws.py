@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.shipped import SHAPES, progress_of, read_progress
+from tests.tiers import examples
 from trainwatch.core.judge.progress.log_progress import START
 from trainwatch.core.judge.progress.redraws import read_dense
 from trainwatch.core.judge.text.lines import Finished, lines_with
@@ -55,7 +56,7 @@ def text_of(rows: list[tuple[list[str], int, str, int]], seed: int) -> str:
     return "".join(out)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(ROWS, st.integers(min_value=0, max_value=99), st.booleans())
 def test_reading_the_ends_of_redrawn_rows_equals_reading_all(
     rows: list[tuple[list[str], int, str, int]], seed: int, known: bool

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.integration.sense_world import HandClock, ListInbox, identity, target
+from tests.tiers import examples
 from trainwatch.core.model.observation import LogChunk
 from trainwatch.core.sense.log.burst_reduction import BurstReduction
 from trainwatch.core.sense.log.followed_file import ROTATION_POLLS
@@ -57,7 +58,7 @@ class Log:
         return "".join(file.decode("utf-8", "replace") for file in self.files)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(actions=ACTIONS)
 def test_log_tail_reads_the_same_text_for_any_chunking_and_rotation(actions: list[tuple[str, bytes]]) -> None:
     with TemporaryDirectory() as folder:
@@ -102,7 +103,7 @@ LINES = st.lists(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(lines=LINES, sizes=st.lists(st.integers(1, 5000), min_size=1, max_size=8))
 def test_line_counts_of_a_reduced_burst_include_all_lines(lines: list[bytes], sizes: list[int]) -> None:
     stretch = b"".join(lines)
@@ -128,7 +129,7 @@ def test_line_counts_of_a_reduced_burst_include_all_lines(lines: list[bytes], si
     assert all(p.skipped_bytes >= 0 and p.skipped_lines >= 0 for p in pieces)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     rows=st.lists(st.text("abc é\t", max_size=30), max_size=60),
     unfinished=st.text("xyz", max_size=10),

@@ -3,9 +3,10 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.tiers import examples
 from trainwatch.core.model.checkpoints.checkpoint import Checkpoint
 from trainwatch.core.model.decision import StartAttempt, StopAttempt
 from trainwatch.core.model.fact import (
@@ -85,6 +86,7 @@ def fold(records: list[Record]) -> RunStory:
     return story
 
 
+@settings(max_examples=examples(100), deadline=None)
 @given(batches=batches, cut=st.floats(0, 1), after=st.lists(entries, min_size=1, max_size=3))
 def test_a_truncated_journal_is_a_prefix_and_can_be_continued(
     batches: list[list[Entry | Outcome]], cut: float, after: list[Entry | Outcome]
@@ -112,6 +114,7 @@ def test_a_truncated_journal_is_a_prefix_and_can_be_continued(
         assert list(follower.poll()) == continued
 
 
+@settings(max_examples=examples(100), deadline=None)
 @given(batches=batches, step=st.integers(1, 200))
 def test_a_journal_follower_returns_the_same_records_for_any_chunking(
     batches: list[list[Entry | Outcome]], step: int

@@ -7,8 +7,15 @@ from tests.scenarios.cases import SIZES, fault, replayed
 from tests.scenarios.goldens import check
 from tests.scenarios.healthy import HEALTHY
 from tests.scenarios.sick import SICK
+from tests.tiers import SECOND_TIER
 
-EACH_SIZE = pytest.mark.parametrize("size", SIZES, ids=lambda s: f"seed{s[0]}-{s[1]:g}s-{s[2]}gpu")
+EACH_SIZE = pytest.mark.parametrize(
+    "size",
+    [
+        pytest.param(size, id=f"seed{size[0]}-{size[1]:g}s-{size[2]}gpu", marks=() if size == SIZES[0] else SECOND_TIER)
+        for size in SIZES
+    ],
+)
 """The first one's text is golden."""
 
 

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from tests.tiers import examples
 from trainwatch.core.views.level import ALL_SAFE, BOUNDS
 from trainwatch.tui.screens.dashboard_layout import Contents, arrange
 from trainwatch.tui.ui.cells import changed_cells, clauses, cut, fit, plain, wrap, wrap_words
@@ -18,13 +19,13 @@ SPANS = st.lists(st.tuples(st.sampled_from(["a", "b"]), TEXTS.map(plain)), max_s
 
 
 @given(SPANS, st.integers(1, 80))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_a_fitted_line_has_exactly_the_given_width(spans: list[tuple[str, str]], width: int) -> None:
     assert sum(cell_len(text) for _, text in fit(spans, width)) == width
 
 
 @given(SPANS, SPANS, st.integers(1, 60))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_changed_cells_cover_every_difference_between_two_lines(
     one: list[tuple[str, str]], two: list[tuple[str, str]], width: int
 ) -> None:
@@ -74,7 +75,7 @@ def test_clauses_that_do_not_fit_are_dropped_completely() -> None:
         checkpoints=st.integers(0, 30),
     ),
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_panes_never_overlap_or_exceed_the_screen(width: int, height: int, contents: Contents) -> None:
     boxes = arrange(width, height, contents)
     assert {"head", "keys"} <= set(boxes)

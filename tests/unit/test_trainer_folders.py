@@ -83,9 +83,66 @@ def test_init_writes_the_output_folder(folder: Path, capsys: pytest.CaptureFixtu
     assert logging_folder(spec(folder, *KOHYA, preset="kohya"), load_presets()["kohya"]) == "logs"
 
 
-def test_check_suggests_the_missing_output_dir(folder: Path) -> None:
-    found = check_output_dir(
-        LaunchPlan(spec=spec(folder, *KOHYA, preset="kohya"), preset=load_presets()["kohya"]), Machine(home=folder)
+def found_for(folder: Path, *command: str) -> tuple[str | None, str, str | None]:
+    made = spec_of_command(command, Overrides(), read_definitions(folder / FILE_NAME))
+    relative = None if made.output_dir is None else str(Path(made.output_dir).relative_to(folder))
+    hint = None if made.output_hint is None else str(Path(made.output_hint).relative_to(folder))
+    return relative, made.output_why, hint
+
+
+@pytest.mark.parametrize(
+    ("script", "command", "output", "why"),
+    [
+        ('p.add_argument("--out_dir", default="runs/a")', (), "runs/a", "out_dir in train.py:1"),
+        ('p.add_argument("--out_dir", default="runs/a")', ("--out_dir", "b"), "b", "its out_dir"),
+        ('SAVE_DIR = Path("ckpts") / "x"', (), "ckpts/x", "SAVE_DIR in train.py:1"),
+        ('class A:\n    output_dir: str = field(default="o")', (), "o", "output_dir in train.py:2"),
+        ('p.add_argument("--save_path", default="models/net.pt")', (), "models", "save_path in train.py:1"),
+        ('p.add_argument("--save", default="500")', (), None, ""),
+        ('OUT_DIR = f"runs/{now}"', (), None, ""),
+        ("def broken(:", (), None, ""),
+    ],
+)
+def test_the_default_of_the_script_names_the_output_folder(
+    folder: Path, script: str, command: tuple[str, ...], output: str | None, why: str
+) -> None:
+    (folder / "train.py").write_text(script)
+    assert found_for(folder, "python", "train.py", *command) == (output, why, None)
+
+
+def test_a_config_in_python_wins_over_the_script(folder: Path) -> None:
+    for name, text in (("train.py", "out_dir = 'out'\n"), ("tiny.py", "out_dir = 'out-tiny'\n")):
+        (folder / name).write_text(text)
+    assert found_for(folder, "python", "train.py", "tiny.py")[0] == "out-tiny"
+
+
+def test_a_framework_that_makes_a_folder_in_each_launch_has_a_hint_only(folder: Path) -> None:
+    (folder / "train.py").write_text("import lightning as L\n")
+    assert found_for(folder, "python", "train.py") == (None, "", "lightning_logs")
+    assert found_for(folder, "python", "train.py", "--default_root_dir", "x") == (None, "", "x/lightning_logs")
+    yolo = ("yolo", "detect", "train", "model=a.yaml")
+    assert found_for(folder, *yolo)[2] == "runs"
+
+
+def test_timm_saves_to_its_experiment(folder: Path) -> None:
+    (folder / "train.py").write_text("from timm.scheduler import create_scheduler_v2\n")
+    timm = ("python", "train.py", "data")
+    assert found_for(folder, *timm) == (None, "", "output/train")
+    given = found_for(folder, *timm, "--output", "o", "--experiment", "e")
+    assert given == ("o/e", "its output and experiment", "o")
+
+
+def test_check_says_how_the_output_folder_is_known(folder: Path) -> None:
+    definitions = read_definitions(folder / FILE_NAME)
+
+    def check(*command: str) -> tuple[str, str]:
+        made = spec_of_command(command, Overrides(), definitions)
+        result = check_output_dir(LaunchPlan(spec=made, preset=definitions.preset_of(made)), Machine(home=folder))
+        return result.result, result.found
+
+    assert check(*KOHYA) == ("pass", f"{folder}/outputs/luca (its output_dir)")
+    assert check("python", "x.py")[0] == "warn"
+    assert check("yolo", "train", "data=a.yaml") == (
+        "pass",
+        f"a new folder below {folder}/runs in each launch: found when it saves",
     )
-    assert found.result == "warn"
-    assert found.remedy == 'set run.output_dir to where the trainer saves: output_dir = "outputs/luca"'

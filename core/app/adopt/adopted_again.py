@@ -15,6 +15,7 @@ from ...model.run import RunSpec
 from ...store.run_directory import RunDirectory
 from ..errors import CliError, ExitCode, config_errors
 from ..plan.definitions import read_definitions
+from ..plan.source_facts import source_facts
 from ..runs.known_runs import here
 from ..runs.output_owner import require_own_output
 
@@ -71,6 +72,7 @@ def _wanted(
             created_wall=known.created_wall,
             cwd=cwd,
             presets=definitions.presets,
+            look=source_facts,
             profiles=definitions.profiles,
             overrides=msgspec.structs.replace(
                 options,

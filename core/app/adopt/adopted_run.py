@@ -24,6 +24,7 @@ from ...store.run_directory import RunDirectory, new_run_id
 from ..errors import CliError, ExitCode, config_errors
 from ..gpu_survey import survey
 from ..plan.definitions import read_definitions
+from ..plan.source_facts import source_facts
 from ..plan.trainer_folders import with_output_folder
 from ..runs.known_runs import all_runs, here, home
 from ..runs.output_owner import require_own_output
@@ -190,6 +191,7 @@ def _spec(
             created_wall=trainer.started_wall,
             cwd=cwd,
             presets=definitions.presets,
+            look=source_facts,
             profiles=definitions.profiles,
             overrides=msgspec.structs.replace(
                 request.options,

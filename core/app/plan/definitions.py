@@ -22,8 +22,9 @@ class Definitions(msgspec.Struct, frozen=True, kw_only=True):
     profiles: Mapping[str, Profile]
 
     def preset_of(self, spec: RunSpec) -> Preset:
-        """The preset of a run, with the way to resume that was found for it."""
-        return with_way(self.presets.get(spec.preset, self.presets["generic"]), spec.resume_way)
+        """The preset of a run, with the ways to resume that its command has, and the one that was found for it."""
+        preset = self.presets.get(spec.preset, self.presets["generic"])
+        return with_way(preset.of_command(spec.command, resumes=spec.preset_resumes), spec.resume_way)
 
 
 def read_definitions(project: Path) -> Definitions:

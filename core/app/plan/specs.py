@@ -13,6 +13,7 @@ from ..errors import config_errors
 from ..runs.known_runs import here, home
 from .definitions import Definitions
 from .rehearsed import with_rehearsed
+from .source_facts import source_facts
 from .trainer_folders import with_output_folder
 
 
@@ -29,6 +30,7 @@ def spec_of_command(command: Sequence[str], overrides: Overrides, definitions: D
             created_wall=time.time(),
             cwd=cwd,
             presets=definitions.presets,
+            look=source_facts,
             profiles=definitions.profiles,
             overrides=overrides,
         )
@@ -38,7 +40,10 @@ def spec_of_command(command: Sequence[str], overrides: Overrides, definitions: D
 def spec_of_project(
     path: Path, run: str | None, overrides: Overrides, definitions: Definitions, *, fresh: bool = False
 ) -> RunSpec:
-    """The spec of a project's run. Its id follows from file and name, to be found again (``fresh``: a new one)."""
+    """The spec of a project's run. Its id follows from file and name, to be found again (``fresh``: a new one).
+
+    Without ``output_dir`` as above.
+    """
     with config_errors():
         project = load_project(path, profiles=definitions.profiles, presets=definitions.presets)
         spec = spec_for_run(
@@ -48,7 +53,8 @@ def spec_of_project(
             created_wall=time.time(),
             cwd=here(),
             presets=definitions.presets,
+            look=source_facts,
             profiles=definitions.profiles,
             overrides=overrides,
         )
-    return with_rehearsed(spec)
+    return with_rehearsed(with_output_folder(spec, definitions.preset_of(spec)))

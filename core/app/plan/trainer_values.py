@@ -23,7 +23,7 @@ def trainer_values(
 
     ``UNKNOWN``: it cannot be told whether a setting is set, so that the framework's default must not be assumed.
     """
-    rows = [r for r in table if not r.presets or preset.name in r.presets]
+    rows = [r for r in table if not r.presets or set(preset.kin) & set(r.presets)]
     keys = {c.key for r in rows for c in r.when}
     keys |= {f"${c.key}" if c.where == "env" else c.key for r in rows for c in r.changes}
     settings = TrainerSettings(spec, preset)

@@ -14,6 +14,7 @@ from ...act.attempt_launcher import READY, Readiness
 from ...act.config.derive import Derived
 from ...config.project import load_project
 from ...model.launch.disk_need import has_inodes, need_bytes
+from ...model.preset import Preset
 from ...model.run import RunSpec
 from ..errors import CliError, ExitCode
 from ..plan.launch_plan import LaunchPlan, plan_launch
@@ -130,7 +131,9 @@ def preflight(spec: RunSpec | None, problem: str | None = None, machine: Machine
     machine = machine if machine is not None else look_at_machine()
     checks = [config_check(spec, problem)]
     if spec is not None:
-        checks += [c for _, check in checks_of(plan_launch(spec), machine) if (c := check()) is not None]
+        plan = plan_launch(spec)
+        checks[0] = config_check(spec, problem, plan.preset)
+        checks += [c for _, check in checks_of(plan, machine) if (c := check()) is not None]
     else:
         checks.append(check_gpus(machine))
         checks += [c for row in MACHINE_CHECKS if (c := _result(row.function, machine)) is not None]
@@ -143,15 +146,17 @@ def checks_of(plan: LaunchPlan, machine: Machine) -> Sequence[tuple[str, Callabl
     return of_run + [(_name(row.function), partial(_result, row.function, machine)) for row in MACHINE_CHECKS]
 
 
-def config_check(spec: RunSpec | None, problem: str | None = None) -> Check:
-    """Whether there is a trainwatch.toml, and whether it can be used."""
+def config_check(spec: RunSpec | None, problem: str | None = None, preset: Preset | None = None) -> Check:
+    """Whether there is a trainwatch.toml, and whether it can be used. ``preset``: that of the run."""
     if problem is not None:
         return failed("config", problem, "correct it, then check again")
     if spec is None:
         return warned("config", "no trainwatch.toml here", "write one: trainwatch init -- COMMAND")
+    why = spec.preset_why if preset is None else preset.told(spec.preset_why)
+    known_by = f"preset {spec.preset}" + (f" ({why})" if why else "")
     if spec.project is None:
-        return passed("config", f"none needed: run {spec.name}, preset {spec.preset}")
-    return passed("config", f"{spec.project}: run {spec.name}, preset {spec.preset}")
+        return passed("config", f"none needed: run {spec.name}, {known_by}")
+    return passed("config", f"{spec.project}: run {spec.name}, {known_by}")
 
 
 class Obstacle(NamedTuple):

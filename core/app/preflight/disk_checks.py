@@ -13,7 +13,6 @@ from ...sense.files.checkpoint_entries import disk_bytes
 from ...sense.host.filesystem_type import filesystem_type, is_network_filesystem
 from ...store.run_directory import RunDirectory
 from ..plan.launch_plan import LaunchPlan
-from ..plan.trainer_folders import output_folder
 from ..runs.output_folder import list_run_checkpoints
 from .check import GB, Check, Machine, existing, failed, passed, warned
 
@@ -30,12 +29,13 @@ STATE_MIN_BYTES = 1 * GB
 def check_output_dir(plan: LaunchPlan, _machine: Machine) -> Check:
     """The folder for checkpoints is set and can be written to."""
     given = plan.spec.output_dir
+    if given is None and plan.spec.output_hint is not None:
+        return passed("output_dir", f"a new folder below {plan.spec.output_hint} in each launch: found when it saves")
     if given is None:
-        named = output_folder(plan.spec, plan.preset)
         return warned(
             "output_dir",
-            "not set: checkpoints are not watched, and a restart trains from the beginning",
-            "set run.output_dir to where the trainer saves" + (f': output_dir = "{named}"' if named else ""),
+            "not known yet: it is found when the trainer saves, and what stands there before is not protected",
+            "set run.output_dir to where the trainer saves, if you know it",
         )
     folder = existing(Path(given))
     if not folder.is_dir():
@@ -53,7 +53,7 @@ def check_output_dir(plan: LaunchPlan, _machine: Machine) -> Check:
             f"trainwatch watches {given}, but the trainer's config saves to {trainer}",
             "set run.output_dir to the same folder",
         )
-    return passed("output_dir", given)
+    return passed("output_dir", given + (f" ({plan.spec.output_why})" if plan.spec.output_why else ""))
 
 
 def check_disk(plan: LaunchPlan, _machine: Machine) -> Check:

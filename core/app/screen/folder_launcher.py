@@ -4,7 +4,6 @@ The screen is started often: what loads much of core is imported by the function
 """
 
 import queue
-import re
 import shlex
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -196,9 +195,7 @@ def _preset_why(spec: RunSpec, preset: Preset) -> str:
             return f"set in {project.provenance.get(f'{section.key}.preset', FILE_NAME)}"
     if spec.preset == "generic":
         return "no framework recognised; its output is read as it is"
-    line = " ".join(spec.command)
-    by_command = any(re.search(pattern, line) for pattern in preset.detect_command)
-    return "recognised from the command" if by_command else "recognised from the keys of its config"
+    return preset.told(spec.preset_why)
 
 
 def _choices(spec: RunSpec, known: Mapping[str, Profile], usual: str | None) -> tuple[tuple[str, str], ...]:

@@ -19,6 +19,7 @@ from ...store.run_directory import RunDirectory
 from ..errors import CliError, ExitCode, config_errors
 from ..plan.definitions import definitions_of
 from ..plan.launch_plan import plan_launch
+from ..plan.source_facts import source_facts
 from ..plan.trainer_folders import output_folder
 from ..preflight.checklist import require_startable
 from ..runs.output_folder import list_run_checkpoints
@@ -59,7 +60,7 @@ def checkpoint_after(run: RunDirectory) -> str | None:
 
 
 def _with_command(known: RunSpec, words: tuple[str, ...]) -> RunSpec:
-    definitions = definitions_of(known)
+    definitions, known = definitions_of(known), known.without_outputs()
     cwd = Path(known.cwd)
     named = known.config is not None and any("{config}" in w or Path(w).name == Path(known.config).name for w in words)
     with config_errors():
@@ -69,6 +70,7 @@ def _with_command(known: RunSpec, words: tuple[str, ...]) -> RunSpec:
             created_wall=known.created_wall,
             cwd=cwd,
             presets=definitions.presets,
+            look=source_facts,
             overrides=Overrides(name=known.name, output_dir=known.output_dir, config=known.config if named else None),
         )
     detected = msgspec.structs.replace(
@@ -76,6 +78,8 @@ def _with_command(known: RunSpec, words: tuple[str, ...]) -> RunSpec:
         command=spec.command,
         config=spec.config,
         preset=known.preset if spec.preset == "generic" else spec.preset,
+        preset_why=known.preset_why if spec.preset == "generic" else spec.preset_why,
+        preset_resumes=spec.preset_resumes,
     )
     folder = output_folder(msgspec.structs.replace(detected, output_dir=None), definitions.preset_of(detected))
     if folder is not None:

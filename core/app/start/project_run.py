@@ -65,7 +65,7 @@ def create_run(plan: LaunchPlan, choice: StartChoice | None = None) -> RunToStar
 
 def _as_given(run: RunDirectory, spec: RunSpec) -> RunDirectory:
     """A known run with the options that are given now."""
-    known = run.load_spec()
+    known = run.load_spec().without_outputs()
     current = msgspec.structs.replace(
         spec,
         id=known.id,

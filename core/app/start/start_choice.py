@@ -4,6 +4,7 @@ Nothing is written over that a person did not name: a start from the beginning n
 the trainer may write over, or ``--fresh``.
 """
 
+import shlex
 from pathlib import Path
 
 import msgspec
@@ -21,6 +22,7 @@ from ..runs.output_folder import list_run_checkpoints
 from ..runs.output_owner import rival_of
 from .earlier_run import ENDED, EarlierRun, earlier_run, runs_into
 from .named_checkpoint import why_unfit
+from .resume_place import what_to_add
 from .standing_state import names_of, resumes_by_itself, standing
 
 NEWEST = "newest"
@@ -144,8 +146,13 @@ def _begin_project(plan: LaunchPlan, there: tuple[Checkpoint, ...], holds: str) 
                 checkpoint=str(Path(point.path).absolute()),
                 said=f"{holds}: going on from {point.name} (`trainwatch run --fresh` begins anew, over them)",
             )
-        why = f"{point.name}: {why}"
+        how = f" ({what_to_add(spec, 'trainwatch --headless')})" if _has_no_place(plan) else ""
+        why = f"{point.name}: {why}{how}"
     raise CliError(ExitCode.OWNED, f"{holds}, and a start would begin anew over them: {why}; {_ways(spec)}")
+
+
+def _has_no_place(plan: LaunchPlan) -> bool:
+    return plan.preset.resume != "none" and not resume_support(plan.preset, plan.spec.command).forms
 
 
 def _objection(plan: LaunchPlan, path: Path) -> str | None:
@@ -163,7 +170,9 @@ def _from_checkpoint(plan: LaunchPlan, given: str, earlier: EarlierRun | None) -
     path = checkpoint_named(spec, given)
     why = _objection(plan, Path(path)) or why_unfit(spec, Path(path))
     if why is not None:
-        raise CliError(ExitCode.FAILED, f"{Path(path).name}: {why}; nothing was started")
+        begin = f"trainwatch run --from {shlex.quote(given)}"
+        how = f"; {what_to_add(spec, begin)}" if _has_no_place(plan) else ""
+        raise CliError(ExitCode.FAILED, f"{Path(path).name}: {why}; nothing was started{how}")
     if earlier is not None:
         first = Command(t=0.0, verb="resume", by="command line", checkpoint=path)
         return StartChoice(known=earlier.run, first=first, said=f"going on with run {earlier.run.id} from {path}")

@@ -64,7 +64,9 @@ def plan_rows(plan: LaunchPreview) -> list[Told]:
     rows.append(Told(plan.cwd, "in", hard=True))
     if plan.config is not None:
         rows.append(Told(f"{plan.config} (each attempt gets its own copy; yours is never written)", "config"))
-    rows.append(Told(plan.output_dir or "not set: checkpoints cannot be watched", "output", _style(plan.output_dir)))
+    rows.append(
+        Told(plan.output_dir or "not known yet: it is found when the trainer saves", "output", _style(plan.output_dir))
+    )
     return rows
 
 

@@ -17,6 +17,7 @@ from .output import print_json, printable, warn
 if TYPE_CHECKING:
     from trainwatch.core.app.plan.launch_plan import LaunchPlan
     from trainwatch.core.app.start.start_choice import Wish
+    from trainwatch.core.model.run import RunSpec
 
 SECTION = "start"
 HELP = "launch a command and supervise it"
@@ -104,7 +105,9 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, as_json: bool) -> int:
             {
                 "run": spec.name,
                 "preset": spec.preset,
+                "preset_why": plan.preset.told(spec.preset_why),
                 "output_dir": spec.output_dir,
+                "output_why": _output_why(spec),
                 "argv": list(plan.command_shown),
                 "problem": problem,
                 "warnings": command_warnings(spec),
@@ -117,7 +120,8 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, as_json: bool) -> int:
             }
         )
         return ExitCode.DONE
-    print(f"run      {printable(spec.name)} (preset {spec.preset}, profile {spec.settings.profiles.use or '–'})")
+    print(f"run      {printable(spec.name)} (profile {spec.settings.profiles.use or '–'})")
+    print(f"preset   {spec.preset}: {printable(plan.preset.told(spec.preset_why))}")
     print(f"command  {printable(shlex.join(plan.command_shown))}")
     if problem:
         print(f"problem  {printable(problem)}: the launch would be refused")
@@ -126,7 +130,7 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, as_json: bool) -> int:
     for warning in command_warnings(spec):
         print(f"warning  {printable(warning)}")
     print(f"cwd      {spec.cwd}")
-    print(f"output   {spec.output_dir or 'not known: checkpoints are not watched (--output-dir D)'}")
+    print(f"output   {printable(spec.output_dir or spec.output_hint or 'not known')}: {printable(_output_why(spec))}")
     print(f"night    {printable(rehearsed_words(spec) or 'not rehearsed: `trainwatch rehearse` before the night')}")
     for change in derived.changes:
         print(f"change   {change.where} {change.key}: {_value(change.before)} -> {_value(change.after)}  {change.why}")
@@ -138,6 +142,15 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, as_json: bool) -> int:
     print("nothing was started (--dry-run)")
     sys.stdout.flush()
     return ExitCode.DONE
+
+
+def _output_why(spec: "RunSpec") -> str:
+    """How the output folder is known, or when it will be."""
+    if spec.output_dir is not None:
+        return spec.output_why or "told"
+    if spec.output_hint is not None:
+        return "a new folder below it in each launch; it is found when the trainer saves"
+    return "it is found when the trainer saves (--output-dir D)"
 
 
 def _value(value: Any) -> str:

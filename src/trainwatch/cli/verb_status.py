@@ -86,6 +86,8 @@ def status_lines(status: dict[str, Any]) -> list[str]:
         lines.append(f"  newest checkpoint {newest['name']} · {newest['verdict']} · {age_min:.0f} min ago")
     else:
         lines.append("  no checkpoint yet")
+    for place in status["output"][-1:]:
+        lines.append(f"  output {place['folder']} ({place['why']})")
     lines.extend(
         f"  {'open' if i['open'] else 'closed'} incident {i['id']}: {i['kind']} {i['class']}: {i['reason']}"
         for i in status["incidents"][-5:]

@@ -14,7 +14,7 @@ def circumstances(builder: StepBuilder, seen: int = 0) -> Circumstances:
     pending = state.profile_pending
     profile = state.profile if pending is None else None if pending == NO_PROFILE else pending
     return Circumstances(
-        preset=knowledge.preset.name,
+        preset=knowledge.preset.kin[-1],
         profile=profile,
         ladder=knowledge.settings.profiles.ladder,
         families=knowledge.families,
