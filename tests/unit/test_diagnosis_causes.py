@@ -175,6 +175,36 @@ def test_diagnosis_weak_evidence_is_weak() -> None:
     assert diagnosis_of(["Sending process 7 closing signal SIGTERM\n"], CATALOGUE, 1).failure == "killed_by_user"
 
 
+TABLE = """\
+W1122 13:53:05.819 7867 torch/distributed/elastic/multiprocessing/api.py:1028] Sending process 8436 closing signal SIGTERM
+E1122 13:53:06.114 7867 torch/distributed/elastic/multiprocessing/api.py:1002] failed (exitcode: {code}) local_rank: 0
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+Failures:
+[1]:
+  rank      : 1 (local_rank: 1)
+  exitcode  : -15 (pid: 8436)  (SIGTERM)
+  traceback : Signal 15 (SIGTERM) received by PID 8436
+Root Cause (first observed failure):
+[0]:
+  rank      : 0 (local_rank: 0)
+  exitcode  : {code} (pid: 8435)
+  {words}
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "failure"),
+    [
+        (-9, "traceback : Signal 9 (SIGKILL) received by PID 8435", "host_oom"),
+        (1, "traceback : To enable traceback see: https://pytorch.org/docs", "unknown"),
+        (-11, "traceback : Signal 11 (SIGSEGV) received by PID 8435", "segfault"),
+        (-15, "traceback : Signal 15 (SIGTERM) received by PID 8435", "killed_by_user"),
+    ],
+)
+def test_diagnosis_of_ranks_is_that_of_the_one_that_ended_by_itself(code: int, words: str, failure: str) -> None:
+    assert diagnosis_of([TABLE.format(code=code, words=words)], CATALOGUE, 1).failure == failure
+
+
 def test_diagnosis_kernel_lines_come_first() -> None:
     state = kernel_evidence(
         state_of("RuntimeError: CUDA error: unknown error\n"),

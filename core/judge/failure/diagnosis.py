@@ -104,9 +104,7 @@ def diagnose(
         if proof is not None and proof.failure == cause.failure:
             sure = max(sure, proof.weight)
         return _answer(catalogue, state, cause.failure, sure, cause)
-    follow = max(
-        (each for each in state.findings if each.role == "cascade"), key=lambda each: each.weight, default=None
-    )
+    follow = _follow(state)
     if follow is not None and (cause is None or follow.weight > cause.weight):
         if follow.failure == "host_oom":
             return _killed_child(catalogue, state, follow, oom_kills)
@@ -176,6 +174,22 @@ def _root(state: DiagnosisState) -> Finding | None:
 
 PEERS = 0.12
 """Pieces of evidence that differ less in weight are equally strong; the first one is the cause."""
+
+
+def _follow(state: DiagnosisState) -> Finding | None:
+    """The strongest line that follows from a failure.
+
+    A launcher ends its other processes with SIGTERM once one has failed: that is a person's doing only if no line
+    says that a process failed.
+    """
+    found = [each for each in state.findings if each.role == "cascade"]
+    failed = [each for each in found if each.failure != "killed_by_user"]
+    by_itself = any(_FAILED_RANK.search(each.text) for each in state.cascade)
+    return max(failed if failed or by_itself else found, key=lambda each: each.weight, default=None)
+
+
+_FAILED_RANK = LazyPattern(r"\bexitcode\s*:\s*(?!-(?:1|2|15)\b)-?[1-9]")
+"""torchrun's table of the processes that ended: one of them not by SIGHUP, SIGINT or SIGTERM."""
 
 
 def _confidence(state: DiagnosisState, cause: Finding) -> float:
