@@ -14,6 +14,7 @@ from .decision import Decision
 from .incident import EvidenceFile
 from .launch.change import Change
 from .launch.launch_preview import LaunchCheck, LaunchOffer, LaunchPreview, LaunchRequest
+from .launch.rehearsal import Rehearsal
 from .launch.trial import TrialResult
 from .observation import Command, Observation, Outcome
 from .profile import Profile
@@ -352,6 +353,13 @@ class Launcher(Protocol):
 
     def start(self, order: LaunchRequest) -> str:
         """Launch it under a detached supervisor, as ``trainwatch run --detach`` does. Returns the run's id."""
+        ...
+
+    def rehearse(self, order: LaunchRequest, say: Callable[[str], None], wanted: Callable[[], bool]) -> Rehearsal:
+        """Train to the first checkpoint, kill, resume, prove it, in a scratch folder.
+
+        ``say`` gets lines of progress; it is interrupted when ``wanted`` returns False.
+        """
         ...
 
 

@@ -12,6 +12,7 @@ from trainwatch.core.model.launch.launch_preview import (
     LaunchPreview,
     LaunchRequest,
 )
+from trainwatch.core.model.launch.rehearsal import Rehearsal
 
 OFFERS = (
     LaunchOffer(name="luca", command="accelerate launch train_network.py --config_file luca.toml", profile="balanced"),
@@ -54,6 +55,7 @@ class FakeLauncher:
     ) -> None:
         self.given, self.given_checks, self.trouble, self.refusal = tuple(offers), tuple(checks), trouble, refusal
         self.started: list[LaunchRequest] = []
+        self.rehearsed: list[LaunchRequest] = []
         self.planned: list[LaunchRequest] = []
         self.gate = threading.Event()
         self.gate.set()
@@ -103,3 +105,13 @@ class FakeLauncher:
             raise RuntimeError(self.refusal)
         self.started.append(order)
         return "mira-2"
+
+    def rehearse(self, order: LaunchRequest, say: Callable[[str], None], wanted: Callable[[], bool]) -> Rehearsal:
+        self.rehearsed.append(order)
+        say("first checkpoint after 3 s")
+        while not self.gate.wait(0.01):
+            if not wanted():
+                raise RuntimeError("interrupted; nothing is left")
+        if self.refusal:
+            raise RuntimeError(self.refusal)
+        return Rehearsal(run="luca", command=("python",), wall=0.0, verdict="safe", reason="resume proven: step 41")

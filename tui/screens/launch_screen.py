@@ -17,6 +17,7 @@ from ..panes.rows_pane import RowsPane
 from ..run_session import Application, RunSession
 from .dashboard_layout import Box
 from .launch_inquiry import LaunchInquiry, checks_page, plan_page
+from .launch_rehearsal import LaunchRehearsal
 from .launch_start import LaunchStart
 from .place_screen import PlaceScreen, bindings_of, share
 
@@ -28,6 +29,8 @@ LAUNCH_KEYS: tuple[Key, ...] = (
         help="start it under a supervisor of its own; one that was started before is opened"),
     Key(key="left", shown="← →", action="profile(-1)", label="profile",
         help="choose another profile; the plan shows what it changes"),
+    Key(key="R", shown="R", action="rehearse", label="rehearse", acts=True,
+        help="train to the first checkpoint in a scratch folder, kill, resume, and see whether tonight is safe"),
     Key(key="t", shown="t", action="type", label="type", help="type a command to start; no file is needed"),
     Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose what to start (also j, Home, End)",
         footer=False),
@@ -64,6 +67,7 @@ class LaunchScreen(PlaceScreen):
         self.profile: str | None = None
         self.checks_first = True
         self.start = LaunchStart(self)
+        self.rehearsal = LaunchRehearsal(self)
 
     @property
     def launcher(self) -> Launcher | None:
@@ -223,6 +227,17 @@ class LaunchScreen(PlaceScreen):
         """The command of the plan."""
         if self.inquiry.plan is not None:
             self.application.copy(shlex.join(self.inquiry.plan.command))
+
+    def action_rehearse(self) -> None:
+        """Rehearse what is chosen, or end the rehearsal that is under way."""
+        if self.rehearsal.under_way or self.offer is not None or self.typed:
+            self.rehearsal.ask(self.order)
+        else:
+            self.action_type()
+
+    def on_unmount(self) -> None:
+        """A rehearsal ends with its screen."""
+        self.rehearsal.leave()
 
     def action_go(self) -> None:
         """Open a run that was started before, else start it, after a confirmation if a check failed."""

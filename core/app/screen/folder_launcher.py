@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ...config.location import FILE_NAME, find_project
 from ...model.launch.launch_preview import LaunchCheck, LaunchOffer, LaunchPreview, LaunchRequest
+from ...model.launch.rehearsal import Rehearsal
 from ...model.preset import Preset
 from ...model.profile import Profile
 from ...model.run import RunSpec
@@ -142,6 +143,15 @@ class FolderLauncher:
                 if ready.claim is not None:
                     ready.claim.release()
         return ready.run.id
+
+    def rehearse(self, order: LaunchRequest, say: Callable[[str], None], wanted: Callable[[], bool]) -> Rehearsal:
+        """As ``trainwatch rehearse``, in a child process."""
+        from .folder_rehearsal import rehearse_in_child
+
+        profile = [] if order.profile is None else ["--profile", order.profile]
+        what = ["--name", order.run] if order.run is not None else ["--", *_split(order.command)]
+        with _sentences():
+            return rehearse_in_child([*profile, *what], here(), say, wanted)
 
 
 def _plan(order: LaunchRequest) -> "LaunchPlan":

@@ -50,6 +50,7 @@ def act(args: argparse.Namespace) -> int:
     from trainwatch.core.app.plan.specs import Overrides
     from trainwatch.core.app.rehearse.proven_config import write_proven
     from trainwatch.core.app.rehearse.rehearse import Limits, rehearse
+    from trainwatch.core.views.rehearsal_text import rehearsal_lines
 
     if not (args.timeout > 0 and math.isfinite(args.timeout)):
         raise CliError(ExitCode.USAGE, f"--timeout: must be more than 0, got {args.timeout:g}")
@@ -76,7 +77,7 @@ def act(args: argparse.Namespace) -> int:
     if args.json:
         print_json(rehearsal_object(result) | {"written": None if written is None else str(written)})
     else:
-        print("\n".join(printable(line) for line in text_of(result)))
+        print("\n".join(printable(line) for line in rehearsal_lines(result)))
         if written is not None:
             print(f"written: {written}")
     if args.write and not result.safe:
@@ -90,32 +91,3 @@ def rehearsal_object(result: "Rehearsal") -> dict[str, Any]:
     hang = next((fault.after_s for fault in result.faults if fault.fault.startswith("hang")), None)
     resume = {"will": found.pop("will"), "how": found.pop("how"), "source": found.pop("source")}
     return {"safe": result.safe, **found, "resume": resume, "hang_after_s": hang}
-
-
-def text_of(result: "Rehearsal") -> list[str]:
-    """For people: the proofs, what tonight will do, and the config."""
-    word = {"safe": "SAFE", "unsafe": "NOT SAFE", "unknown": "UNKNOWN"}[result.verdict]
-    marks = {True: "yes", False: "NO", None: "?"}
-    lines = [f"tonight: {word}: {result.reason}", ""]
-    if result.checkpoint is not None:
-        after = "" if result.checkpoint_after_s is None else f" after {result.checkpoint_after_s:.0f} s"
-        lines.append(f"checkpoint   yes  {result.checkpoint}{after}, in {result.saved_in or '?'}")
-    else:
-        lines.append("checkpoint   NO   none that a resume can use")
-    lines.append(f"step goes on {marks[result.steps.holds]:4} {result.steps.why}")
-    lines.append(f"loss goes on {marks[result.loss.holds]:4} {result.loss.why}")
-    will = {"yes": "yes", "self": "by itself", "no": "NO", "unknown": "unknown"}[result.will]
-    lines.append(f"resume       {will}{f': {result.how}' if result.how else ''}")
-    if result.faults:
-        lines += ["", "what tonight will do:"]
-        wide = max(len(fault.fault) for fault in result.faults)
-        for fault in result.faults:
-            after = "" if fault.after_s is None else f"seen after {fault.after_s:.0f} s: "
-            lines.append(f"  {fault.fault:{wide}}  {marks[fault.survives]:4} {after}{fault.then}")
-    for sentence in result.advice:
-        lines.append(f"change: {sentence}")
-    for path in result.touched[:5]:
-        lines.append(f"changed meanwhile in your folder: {path}")
-    if result.safe:
-        lines += ["", "# the trainwatch.toml that was proven (--write writes it)", *result.config.splitlines()]
-    return lines
