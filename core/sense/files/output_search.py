@@ -26,7 +26,7 @@ from ..sampler import JOIN_S
 from ..sensor_problem import OnProblem, ProblemReport, ignore_problem
 from .folder_tree import FolderTree
 from .inotify import Inotify
-from .written_files import growth, open_for_writing, written_bytes
+from .written_files import OpenFile, growth, open_for_writing, written_bytes
 
 WAKE_S = 0.2
 SEARCH_S = 0.5
@@ -64,7 +64,9 @@ class OutputSearch:
 
     ``roots``: where output is expected (the working folder …). ``watched``: folders whose checkpoints are watched.
     ``checkpoint_of``: path of a file, folders that are no checkpoints → the checkpoint that it belongs to; may raise
-    OSError. ``ignored``: folders of trainwatch itself.
+    OSError. ``ignored``: folders of trainwatch itself. ``open_files``: what processes hold open for writing.
+
+    ``members``: pids of the run at the last sample; ``writers``: path of a file that was seen open → pid.
     """
 
     def __init__(
@@ -76,6 +78,7 @@ class OutputSearch:
         watched: Callable[[], Collection[str]],
         checkpoint_of: Callable[[Path, Collection[Path]], Checkpoint | None],
         ignored: Sequence[str] = (),
+        open_files: Callable[[Iterable[int]], Iterable[OpenFile]] = open_for_writing,
         on_problem: OnProblem = ignore_problem,
     ) -> None:
         self._inbox = inbox
@@ -84,13 +87,14 @@ class OutputSearch:
         self._watched = watched
         self._checkpoint_of = checkpoint_of
         self._ignored = [os.path.realpath(folder) for folder in ignored]
+        self._open_files = open_files
         self._problems = ProblemReport(on_problem)
         self._target: AttemptTarget | None = None
         self._tree: FolderTree | None = None
         self._inotify: Inotify | None = None
-        self._pids: frozenset[int] = frozenset()
+        self.members: frozenset[int] = frozenset()
         self._names: dict[int, str] = {}
-        self._writers: dict[str, int] = {}
+        self.writers: dict[str, int] = {}
         self._written: dict[str, Written] = {}
         self._reported: set[tuple[str, float]] = set()
         self._bytes: deque[ByteSample] = deque(maxlen=SAMPLES)
@@ -186,7 +190,7 @@ class OutputSearch:
         if self._followed is None:
             return
         self._written.clear()
-        self._writers.clear()
+        self.writers.clear()
         self._bytes.clear()
         self._looked = self._sampled = 0.0
         self._begun_wall = time.time() - SETTLE_S
@@ -215,13 +219,13 @@ class OutputSearch:
     def _look(self, now: float) -> None:
         """Take what the run holds open for writing at this moment."""
         self._looked = now
-        for pid, path in open_for_writing(self._pids):
+        for pid, path in self._open_files(self.members):
             if self._is_elsewhere(path):
                 continue
-            if path not in self._writers:
-                self._writers[path] = pid
-                if len(self._writers) > REMEMBERED:
-                    self._writers.pop(next(iter(self._writers)))
+            if path not in self.writers:
+                self.writers[path] = pid
+                if len(self.writers) > REMEMBERED:
+                    self.writers.pop(next(iter(self.writers)))
                 self._begin_folder(os.path.dirname(path), now)  # noqa: PTH120
             self._note(path, now)
 
@@ -245,13 +249,14 @@ class OutputSearch:
             return
         self._sampled = now
         processes = read_all()
-        self._pids = frozenset(tree_of(target, processes))
-        for pid in self._pids:
+        members = frozenset(tree_of(target, processes))
+        runner = set() if target.runner is None else {target.runner.pid}
+        self._bytes.append(self._byte_sample(members | runner, processes))
+        self.members = members
+        for pid in members:
             self._names.setdefault(pid, _name(pid))
             self._begin_working_folder(pid)
         self._look(now)
-        runner = set() if target.runner is None else {target.runner.pid}
-        self._bytes.append(self._byte_sample(self._pids | runner, processes))
 
     def _begin_working_folder(self, pid: int) -> None:
         try:
@@ -315,13 +320,13 @@ class OutputSearch:
 
     def _evidence(self, found: Checkpoint, folder: str, written: Written) -> tuple[str, bool] | None:
         """How it is known that the run wrote it, and whether that is sure; None if nothing says so."""
-        for path, pid in self._writers.items():
+        for path, pid in self.writers.items():
             if path == found.path or is_below(path, found.path) or self._is_draft(path, folder):
                 return f"{self._who(pid)} had {Path(path).name} open for writing", True
         made = self._tree.made if self._tree is not None else set()
         above = folder
         while above in made:
-            for path, pid in self._writers.items():
+            for path, pid in self.writers.items():
                 if is_below(path, above):
                     name = os.path.relpath(path, above)
                     return f"{self._who(pid)} had {name} in {above} open for writing, a folder that is new", True
@@ -341,7 +346,7 @@ class OutputSearch:
             return None
         runner = set() if target.runner is None else {target.runner.pid}
         processes = read_all()
-        own = {*self._pids, *tree_of(target, processes), *runner}
+        own = {*self.members, *tree_of(target, processes), *runner}
         now = self._byte_sample(own, processes)
         done = sum(now.own.values()) - sum(before.own.values())
         if done < found.size_bytes:

@@ -1,0 +1,150 @@
+"""Where a run saves, found by who writes: real processes, real files, no name told."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Self
+
+import pytest
+
+from tests.integration.sense_world import ListInbox, RunClock, identity, running, target, wait_until
+from trainwatch.core.checkpoints import checkpoint_of
+from trainwatch.core.model.observation import OutputSeen
+from trainwatch.core.sense.files.output_search import OutputSearch
+from trainwatch.core.sense.files.written_files import open_for_writing
+
+WRITER = """
+import os, sys, time
+DATA = bytes.fromhex(sys.argv[1]) + bytes(int(sys.argv[2]))
+def put(path, slow=0.0):
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    with open(path + ".tmp", "wb") as f:
+        f.write(DATA[:100]); f.flush(); time.sleep(slow); f.write(DATA[100:])
+    os.rename(path + ".tmp", path)
+for line in sys.stdin:
+    exec(line)
+    print("done", flush=True)
+"""
+
+
+def header(size_bytes: int) -> str:
+    """The beginning of a safetensors file with one tensor of zeros, in hex."""
+    text = f'{{"w":{{"dtype":"U8","shape":[{size_bytes}],"data_offsets":[0,{size_bytes}]}}}}'.encode()
+    return (len(text).to_bytes(8, "little") + text).hex()
+
+
+class Writer:
+    """A process that does what it is told and saves checkpoints in one call."""
+
+    def __init__(self, folder: Path, size_bytes: int) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-S", "-c", WRITER, header(size_bytes), str(size_bytes)],
+            cwd=folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def do(self, line: str) -> None:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        assert self.process.stdout.readline() == "done\n"
+
+
+class World:
+    """A working folder, the run's trainer in it, and another process that is not of the run."""
+
+    def __init__(self, folder: Path, *, looks: bool = True, size_bytes: int = 4096) -> None:
+        self.folder, self.inbox = folder, ListInbox()
+        self.trainer, self.stranger = Writer(folder, size_bytes), Writer(folder, size_bytes)
+        self.watched: list[str] = []
+        self.search = OutputSearch(
+            inbox=self.inbox,
+            clock=RunClock(),
+            roots=[str(folder)],
+            watched=lambda: self.watched,
+            checkpoint_of=checkpoint_of,
+            open_files=open_for_writing if looks else lambda _pids: (),
+        )
+
+    def follow(self) -> None:
+        self.trainer.do("pass")
+        self.stranger.do("pass")
+        self.search.follow(target(identity(self.trainer.process.pid)))
+        wait_until(lambda: self.search.members, "the run's processes are known")
+
+    def seen(self) -> dict[str, bool]:
+        """Folder → whether it is sure that the run wrote there."""
+        return {os.path.relpath(each.folder, self.folder): each.sure for each in self.inbox.of(OutputSeen)}
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    folder = tmp_path / "work"
+    (folder / "old").mkdir(parents=True)
+    made = World(folder)
+    with made.trainer, made.stranger, running(made.search):
+        made.follow()
+        yield made
+
+
+def test_a_new_folder_in_a_new_folder_is_found(world: World) -> None:
+    world.trainer.do("put('results/2026-11-22/checkpoints/0000010.safetensors', 0.3)")
+    wait_until(lambda: world.seen() == {"results/2026-11-22/checkpoints": True}, "the folder is found")
+
+
+def test_a_folder_far_from_the_working_folder_is_found_by_its_open_file(world: World, tmp_path: Path) -> None:
+    away = tmp_path / "disk" / "runs" / "a"
+    world.trainer.do(f"put({str(away / 'model_10.safetensors')!r}, 1.5)")
+    wait_until(lambda: world.inbox.of(OutputSeen), "the folder is found")
+    assert [each.folder for each in world.inbox.of(OutputSeen)] == [str(away)]
+
+
+def test_a_log_that_is_open_in_a_new_folder_shows_whose_it_is(world: World) -> None:
+    world.trainer.do("os.makedirs('logs/version_0/checkpoints'); log = open('logs/version_0/metrics.csv', 'w')")
+    wait_until(lambda: any("metrics.csv" in path for path in list(world.search.writers)), "the open log is seen")
+    world.trainer.do("put('logs/version_0/checkpoints/step=3.safetensors')")
+    wait_until(lambda: world.seen() == {"logs/version_0/checkpoints": True}, "the folder is found")
+
+
+def test_what_another_process_writes_is_not_the_runs(world: World) -> None:
+    world.stranger.do("put('theirs/checkpoint_10.safetensors', 0.3)")
+    world.stranger.do("put('old/checkpoint_11.safetensors')")
+    world.trainer.do("put('mine/checkpoint_12.safetensors', 0.3)")
+    wait_until(lambda: "mine" in world.seen(), "the folder of the run is found")
+    assert world.search.drain(10.0)
+    assert not any(sure for folder, sure in world.seen().items() if folder != "mine")
+
+
+def test_caches_trackers_and_watched_folders_are_left_out(world: World) -> None:
+    world.watched.append(str(world.folder / "known"))
+    for folder in ("wandb/run-1/files", "cache", ".cache/hub", "known", "tokenizer"):
+        world.trainer.do(f"put('{folder}/checkpoint_1.safetensors', 0.05)")
+    world.trainer.do("open('notes.txt', 'w').write('x'); open('train.log', 'w').write('step 1')")
+    world.trainer.do("put('out/checkpoint_2.safetensors', 0.3)")
+    wait_until(lambda: "out" in world.seen(), "the folder of the run is found")
+    assert list(world.seen()) == ["out"]
+
+
+def test_a_save_that_nobody_saw_open_is_told_by_its_bytes(tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    made = World(folder, looks=False, size_bytes=16_000_000)
+    with made.trainer, made.stranger, running(made.search):
+        made.follow()
+        made.trainer.do("put('out/checkpoint_2.safetensors')")
+        wait_until(lambda: made.seen() == {"out": True}, "the folder is found")
+        made.stranger.do("put('theirs/checkpoint_3.safetensors')")
+        assert made.search.drain(10.0)
+        assert list(made.seen()) == ["out"]
