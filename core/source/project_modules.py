@@ -12,9 +12,9 @@ import msgspec
 from .launch_target import Target
 from .syntax import FUNCTIONS, Function, text_of
 
-MOST_FILES = 80
-MOST_BYTES = 1200 << 10
-"""About two seconds of one core."""
+MOST_FILES = 60
+MOST_BYTES = 800 << 10
+"""About a second of one core."""
 LARGEST_BYTES = 600 << 10
 """A larger file is data."""
 _FIRST = re.compile(r"resum|checkpoint|ckpt|train|arg|opt|conf|util|main|engine|load|save|state", re.IGNORECASE)

@@ -116,7 +116,7 @@ def _candidate(number: int, flow: ValueFlow) -> Candidate | None:
             return None
         if _off(events, number) and not guarded:
             return None
-    elif not loads and not named:
+    elif not loads and not named and option.library != "lightning":
         return None
     if points < ENOUGH:
         return None

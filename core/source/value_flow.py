@@ -8,6 +8,7 @@ checked by its first steps), never one that starts anything by itself.
 """
 
 import ast
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -26,8 +27,13 @@ MOST_SAME_NAME = 4
 """Functions of one name; more say nothing about which is meant."""
 
 
+_FIRST_TEXT = -1_000_000
+_NAME_OF_A_FILE = re.compile(r"[\w.\-~]*[./][\w.\-/~]*")
+"""Texts that may be the name of a file: two uses of the same text may be the same file."""
+
+
 class Label(NamedTuple):
-    """``of``: number of the option, or ``-1 - n`` for the n-th load that no option feeds.
+    """``of``: number of the option; negative: of a text in the source, or of a load or search that no option feeds.
 
     ``how``: "path" the value; "inside" a path below it; "found" found in it; "state" loaded from it; "when" chosen by
     it.
@@ -94,6 +100,8 @@ class ValueFlow:
         self._classes: dict[str, list[_Scope]] = {}
         self._scopes: list[_Scope] = []
         self._loads: dict[tuple[str, int, int], int] = {}
+        self._texts: dict[str, int] = {}
+        self._written: set[int] = set()
         self._changed = False
         self._seeds: dict[str, Labels] = {}
         self._environment: dict[str, Labels] = {}
@@ -304,6 +312,9 @@ class ValueFlow:
 
     def _value(self, node: ast.expr | None, scope: _Scope, guards: frozenset[Guard]) -> Labels:
         match node:
+            case ast.Constant(value=str() as words_) if _NAME_OF_A_FILE.fullmatch(words_):
+                of = self._texts.setdefault(words_, _FIRST_TEXT - len(self._texts))
+                return frozenset({Label(of, "path")})
             case None | ast.Constant():
                 return NOTHING
             case ast.Name(id=name):
@@ -318,8 +329,8 @@ class ValueFlow:
                 if (number := argv_index(scope.module, node)) is not None:
                     return self._environment.get(f"$argv{number}", NOTHING)
                 text = text_of(index)
-                found = self._value(base, scope, guards) | self._value(index, scope, guards)
-                return found if text is None else found | self._key(text)
+                found = self._value(base, scope, guards)
+                return found | (self._value(index, scope, guards) if text is None else self._key(text))
             case ast.Call():
                 return self._call(node, scope, guards)
             case ast.Compare():
@@ -402,6 +413,7 @@ class ValueFlow:
         if name in words.LOOKS or name in {"isinstance", "len", "print", "hasattr"}:
             return NOTHING
         if words.FINDS.search(name):
+            inside |= self._own_load(node, scope)
             return result | frozenset(
                 Label(each.of, "found" if each.how in {"path", "inside"} else each.how, each.value) for each in inside
             )
@@ -470,11 +482,7 @@ class ValueFlow:
         """Note what the call does. Returns what its result has beside what went in."""
         name = last(called)
         receiver = called.rpartition(".")[0]
-        places = (
-            base.union(*(v for k, v in named.items() if k not in _NO_PLACES))
-            if name in _READS
-            else NOTHING.union(*(v for k, v in named.items() if k not in _NO_PLACES))
-        )
+        places = NOTHING.union(*(value for key, value in named.items() if key not in _NO_PLACES))
         places = places.union(
             *(each for arg, each in zip(node.args, given, strict=True) if "device" not in ast.unparse(arg))
         )
@@ -491,56 +499,79 @@ class ValueFlow:
                 self._note("count" if key == "initial_epoch" else "whole", labels, guards, node, scope, called, key)
             elif text is True or (isinstance(text, str) and text.lower() in words.NEWEST):
                 self._note("whole", self._own_load(node, scope), guards, node, scope, called, key)
-        if name in words.LOOKS or name == "open":
-            if paths:
-                self._note("look", paths, guards, node, scope, called)
-            if name != "open":
-                return NOTHING
+        if name in words.LOOKS:
+            self._note_if(paths, "look", guards, node, scope, called)
+            return NOTHING
+        if name == "open":
+            return self._opened(node, scope, guards, called, paths | (base if called != "open" else NOTHING))
+        if words.GOES_ON.search(name) and not known:
+            self._note("whole", paths | self._own_load(node, scope), guards, node, scope, called, "resume")
+            return NOTHING
         if words.FINDS.search(name):
             self._note("find", paths, guards, node, scope, called)
         if name == "range" and state:
             self._note("count", state, guards, node, scope, called)
-        if name in {
-            "load_state_dict",
-            "set_state_dict",
-            "load_from_state_dict",
-            "set_weights",
-            "set_state",
-            "setstate",
-            "set_rng_state",
-            "from_bytes",
-            "from_state_dict",
-            "__setstate__",
-        }:
-            if state:
-                self._note("part", state, guards, node, scope, called, receiver)
+        if name in _TAKES_STATE:
+            self._note_if(state, "part", guards, node, scope, called, receiver)
+            return NOTHING
+        if name in _MOVES and given and len(given) <= 2:
+            self._note_if(_places(given[-1]), "save", guards, node, scope, called)
             return NOTHING
         if words.SAVES.search(name) and not words.LOADS.search(name):
             first = given[0] if len(given) == 1 or called.startswith(("np.", "numpy.")) else NOTHING.union(*given[1:])
             written = (first | base if name in _WRITES_SELF else first).union(*named.values())
-            if not known and (to := frozenset(each for each in written if each.how in {"path", "inside", "found"})):
-                self._note("save", to, guards, node, scope, called)
+            if not known:
+                self._note_if(_places(written), "save", guards, node, scope, called)
             return NOTHING
-        if not (words.LOADS.search(name) or name == "open" or name in _READS or words.WHOLE.search(name)):
-            if state and known:
-                self._note("hand", state, guards, node, scope, called)
+        if name in _READS:
+            paths |= frozenset(each for each in base if each.how in {"path", "inside", "found", "when"})
+        elif not (words.LOADS.search(name) or words.WHOLE.search(name)):
+            if known:
+                self._note_if(state, "hand", guards, node, scope, called)
             return NOTHING
-        if state and not paths and name != "open":
+        if state and not paths:
             self._note("part", state, guards, node, scope, called, receiver)
             return NOTHING
-        meant = any(each.of >= 0 and _is_about_resume(self.options[each.of]) for each in paths)
-        if (name in _DATA_LOADS or name in _READS or _is_config(called)) and not meant:
-            return NOTHING
-        if known:
-            return NOTHING  # what it does is seen inside it
+        meant = any(each.of in self._written or self._is_about_resume(each.of) for each in paths)
+        data = name in _DATA_LOADS or name in _READS or _is_config(called)
+        if known or (data and not meant):
+            return NOTHING  # what a function of the project does is seen inside it
         of = paths or self._own_load(node, scope)
         whole = bool(words.WHOLE.search(name)) and not name.startswith("load_model")
-        if name == "open":
-            return frozenset(Label(each.of, each.how, each.value) for each in paths)
         self._note("whole" if whole else "load", of, guards, node, scope, called, receiver)
         return frozenset(Label(each.of, "state") for each in of if each.how != "when") or frozenset(
             Label(each.of, "state") for each in of
         )
+
+    def _opened(self, node: ast.Call, scope: _Scope, guards: frozenset[Guard], called: str, paths: Labels) -> Labels:
+        """A file that is opened: for writing it is saved, else what is read from it is loaded."""
+        mode = text_of(keyword(node, "mode") or next((a for a in reversed(node.args) if text_of(a)), None)) or "r"
+        writes = len(mode) <= 4 and bool(set(mode) & set("wax"))
+        self._note_if(_places(paths), "save" if writes else "look", guards, node, scope, called)
+        return paths
+
+    def _is_about_resume(self, of: int) -> bool:
+        if of < 0:
+            return False
+        option = self.options[of]
+        said = f"{option.name} {option.help}"
+        return bool(words.RESUME.search(said) or words.CHECKPOINT.search(option.name))
+
+    def _note_if(  # noqa: PLR0917
+        self,
+        labels: Labels,
+        kind: str,
+        guards: frozenset[Guard],
+        node: ast.AST,
+        scope: _Scope,
+        called: str,
+        receiver: str = "",
+    ) -> None:
+        if labels:
+            self._note(kind, labels, guards, node, scope, called, receiver)
+        if kind == "save" and not {each.of for each in labels} <= self._written:
+            self._written |= {each.of for each in labels}
+            self._changed = True
 
     def _own_load(self, node: ast.Call, scope: _Scope) -> Labels:
         """The label of a load that no option feeds."""
@@ -657,7 +688,14 @@ class ValueFlow:
 
 _WRITES_SELF = frozenset({"mkdir", "write_bytes", "write_text"})
 """Methods of a path that write to it."""
-_READS = frozenset({"read_bytes", "read_text", "open"})
+_READS = frozenset({"read", "readline", "readlines", "read_bytes", "read_text"})
+_MOVES = frozenset({"replace", "rename", "renames", "move", "copyfile", "copy", "copy2"})
+"""Calls whose last argument is written to."""
+_TAKES_STATE = frozenset({
+    "load_state_dict", "set_state_dict", "load_from_state_dict", "set_weights", "set_state", "setstate",
+    "set_rng_state", "from_bytes", "from_state_dict", "__setstate__",
+})  # fmt: skip
+"""Last names of calls that give what was loaded to a part of the training."""
 _NO_PLACES = frozenset({"map_location", "device", "weights_only", "strict", "dtype", "mode", "encoding", "key", "rank"})
 """Keywords of loads that name no file."""
 _LIBRARIES = frozenset(
@@ -679,8 +717,8 @@ def _is_config(called: str) -> bool:
     )
 
 
-def _is_about_resume(option: Option) -> bool:
-    return bool(words.RESUME.search(f"{option.name} {option.help}") or words.CHECKPOINT.search(option.name))
+def _places(labels: Labels) -> Labels:
+    return frozenset(each for each in labels if each.how in {"path", "inside", "found"})
 
 
 def _below(labels: Labels) -> Labels:
@@ -704,6 +742,7 @@ def _facts(scope: _Scope) -> _Facts:
             name = last(dotted(node.func))
             called.add(name)
             loads |= bool(words.LOADS.search(name) and name not in _DATA_LOADS) or name == "open"
+            loads |= bool(words.GOES_ON.search(name))
             loads |= any(k.arg is not None and words.WHOLE_KEYWORDS.search(k.arg) for k in node.keywords)
             looks |= name in words.LOOKS or bool(words.FINDS.search(name))
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):

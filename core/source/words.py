@@ -42,6 +42,11 @@ WHOLE = re.compile(
     r"|resume|resume_training|resume_from|resume_from_checkpoint|auto_resume|autoresume|resume_or_load)$"
 )
 """Last names of calls that restore a whole training."""
+GOES_ON = re.compile(
+    r"BackupAndRestore|MonitoredTrainingSession|restore_or_initialize|resume_or_load"
+    r"|^(maybe|try|auto)_?(load|resume|restore)|(load|resume|restore)_(latest|last|newest|if)|_if_(exists|available|any)"
+)
+"""Last names of library calls that go on from what is there, if anything is."""
 WHOLE_KEYWORDS = re.compile(
     r"(ckpt_path|resume_from_checkpoint|resume_from|resume_path|resume_checkpoint|resume|autoresume|auto_resume|load_path"
     r"|restore_from|restore_path|resume_training|resume_id|checkpoint_to_resume|resume_ckpt|initial_epoch)$"

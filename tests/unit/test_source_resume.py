@@ -146,6 +146,77 @@ def test_what_only_looks_like_it_is_none(tmp_path: Path, text: str) -> None:
     assert "a crash ends this run" in found.how
 
 
+OWN_STATE = """
+import json, os
+STATE = os.path.join("out", "stand.json")
+n = 0
+if os.path.exists(STATE):
+    with open(STATE) as file:
+        n = json.load(file)["n"]
+for n in range(n, 100):
+    with open(STATE + ".neu", "w") as file:
+        json.dump({"n": n}, file)
+    os.replace(STATE + ".neu", STATE)
+"""
+SNAPSHOT = """
+import os, torch
+class Runner:
+    def __init__(self, net, opt, snapshot_path):
+        self.net, self.opt, self.snapshot_path, self.epochs_run = net, opt, snapshot_path, 0
+        if os.path.exists(snapshot_path):
+            self._load()
+    def _load(self):
+        snapshot = torch.load(self.snapshot_path)
+        self.net.load_state_dict(snapshot["NET"]); self.opt.load_state_dict(snapshot["OPT"])
+        self.epochs_run = snapshot["EPOCHS_RUN"]
+    def train(self, most):
+        for epoch in range(self.epochs_run, most):
+            torch.save({"NET": self.net.state_dict(), "EPOCHS_RUN": epoch}, self.snapshot_path)
+Runner(net, opt, "snapshot.pt").train(9)
+"""
+LAST_CHECKPOINT = """
+from transformers import Trainer, TrainingArguments
+from transformers.trainer_utils import get_last_checkpoint
+args = TrainingArguments("out")
+last = get_last_checkpoint(args.output_dir)
+Trainer(args=args).train(resume_from_checkpoint=last)
+"""
+FRESH = argparse_script(
+    'parser.add_argument("--fresh", action="store_true")',
+    'path = os.path.join(args.out, "state.pth")\nif os.path.isfile(path) and not args.fresh:'
+    + RESTORE.format("path")
+    + "\ntorch.save({}, path)",
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        OWN_STATE,
+        SNAPSHOT,
+        LAST_CHECKPOINT,
+        FRESH,
+        "import keras\nmodel.fit(x, callbacks=[keras.callbacks.BackupAndRestore('backup')])\n",
+        "import lightning as L\nL.Trainer().fit(Model(), ckpt_path='last')\n",
+    ],
+    ids=["a file of its own", "a snapshot", "the last checkpoint", "a flag against it", "a callback", "a word for it"],
+)
+def test_a_trainer_that_goes_on_by_itself_is_recognised(tmp_path: Path, text: str) -> None:
+    found = way(tmp_path, text)
+
+    assert (found.will, found.source) == ("self", "self")
+    assert found.file is not None
+    assert found.file.by_itself
+
+
+def test_the_best_weights_that_are_loaded_at_the_end_are_no_resume(tmp_path: Path) -> None:
+    text = argparse_script("", 'best = os.path.join(args.out, "best.pt")\ntorch.save(net.state_dict(), best)')
+
+    found = way(tmp_path, text + "\nnet.load_state_dict(torch.load(best))\n")
+
+    assert found.will == "no"
+
+
 def test_an_environment_variable_is_given_as_one(tmp_path: Path) -> None:
     text = 'import os, torch\nckpt = os.environ.get("WEITER_VON")\nif ckpt:' + RESTORE.format("ckpt")
 

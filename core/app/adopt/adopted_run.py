@@ -24,6 +24,7 @@ from ...store.run_directory import RunDirectory, new_run_id
 from ..errors import CliError, ExitCode, config_errors
 from ..gpu_survey import survey
 from ..plan.definitions import read_definitions
+from ..plan.resume_plan import decided
 from ..plan.source_facts import source_facts
 from ..plan.trainer_folders import with_output_folder
 from ..runs.known_runs import all_runs, here, home
@@ -200,12 +201,14 @@ def _spec(
                 output_dir=None if output is None else str(here() / output),
             ),
         )
-    return msgspec.structs.replace(
-        with_output_folder(spec, definitions.preset_of(spec)),
+    preset = definitions.preset_of(spec)
+    known = msgspec.structs.replace(
+        with_output_folder(spec, preset),
         env=trainer.env,
         logs=place.more,
         settings=settings_with(settings, request.options),
     )
+    return decided(known, preset)
 
 
 def _session_name(request: AdoptRequest, pane: PaneSeen | None) -> str | None:
@@ -223,7 +226,7 @@ def _remarks(spec: RunSpec, trainer: Trainer, log: str, *, own_words: bool) -> I
         yield "where it saves is not known yet; its files are watched for it (--output-dir D says it)"
     elif not Path(spec.output_dir).exists():
         yield f"{spec.output_dir} does not exist yet: is it where the trainer saves? Only checkpoints can be resumed"
-    if spec.preset == "generic" and not any("{resume}" in word for word in spec.command):
+    if spec.resume_way is None or spec.resume_way.will in {"no", "unknown"}:
         again = "put {resume} into it" if own_words else "give the command behind -- with {resume} in it"
         yield (
             "how this command resumes is not known: a restart would train from the beginning; "

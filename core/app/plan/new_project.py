@@ -9,19 +9,22 @@ from ...act.adopt.adoption import config_of
 from ...config.init import config_text, survey_folder, write_config
 from ...config.location import FILE_NAME
 from ...config.spec import Overrides
+from ...model.launch.resume_way import ResumeWay
 from ...model.run import RunSpec
 from ..errors import CliError, ExitCode
 from ..runs.known_runs import here
 from .definitions import presets_here
+from .resume_plan import way_of
 from .trainer_folders import logging_folder, output_folder
 
 
 class NewProject(NamedTuple):
-    """What was written. ``output_dir``: where the trainer saves, if that is known."""
+    """What was written. ``output_dir``: where the trainer saves, if that is known. ``resume``: how it is resumed."""
 
     path: Path
     preset: str
     output_dir: str | None
+    resume: ResumeWay
 
 
 def write_project(command: tuple[str, ...], options: Overrides) -> NewProject:
@@ -51,4 +54,4 @@ def write_project(command: tuple[str, ...], options: Overrides) -> NewProject:
         raise CliError(ExitCode.USAGE, str(error)) from None
     except OSError as error:
         raise CliError(ExitCode.FAILED, f"{folder / FILE_NAME}: {error.strerror or error}") from None
-    return NewProject(path, survey.preset, output_dir)
+    return NewProject(path, survey.preset, output_dir, way_of(spec, preset))

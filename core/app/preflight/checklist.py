@@ -48,6 +48,7 @@ from .launch_checks import (
 from .length_check import check_length
 from .memory_checks import check_advice, check_memory, check_need
 from .model_checks import check_data_changed, check_model
+from .resume_way_check import check_resume
 from .trial_check import check_measured
 
 SHOWN_COMMAND = 200
@@ -85,6 +86,7 @@ RUN_CHECKS = (
     RunCheck(check_paths, quick=True),
     RunCheck(check_output_dir, quick=True, refuses=ExitCode.FAILED),
     RunCheck(check_disk, quick=True),
+    RunCheck(check_resume),
     RunCheck(check_resume_point),
     RunCheck(check_model),
     RunCheck(check_data_changed),

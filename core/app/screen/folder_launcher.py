@@ -22,6 +22,7 @@ from ...store.home import runs_folder
 from ...store.journal import JournalTooNew, load_story
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory, RunUnreadable, run_id_for
+from ...views.resume_words import resume_words
 from ..errors import CliError, config_errors
 from ..runs.known_runs import here, home
 
@@ -86,6 +87,8 @@ class FolderLauncher:
                 profile=spec.settings.profiles.use,
                 profiles=_choices(spec, plan.profiles, _usual_profile(spec)),
                 changes=EDGE.value(plan.derived.changes),
+                resume=resume_words(spec.resume_way),
+                resumes=spec.resume_way is not None and spec.resume_way.will in {"yes", "self"},
             )
 
     def check(self, order: LaunchRequest, seen: Callable[[LaunchCheck], None], wanted: Callable[[], bool]) -> None:

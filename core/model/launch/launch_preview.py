@@ -33,6 +33,7 @@ class LaunchPreview(msgspec.Struct, frozen=True, kw_only=True):
     """What a start would launch. ``changes``: all that differs from the user's own config, flags and environment.
 
     ``preset_why``: how it was found. ``profiles``: (name, title) of those that may be chosen, the default first.
+    ``resume``: how it is resumed after a crash, in words; ``resumes``: whether it is.
     """
 
     name: str
@@ -45,6 +46,8 @@ class LaunchPreview(msgspec.Struct, frozen=True, kw_only=True):
     profile: str | None = None
     profiles: tuple[tuple[str, str], ...] = ()
     changes: tuple[Change, ...] = ()
+    resume: str = ""
+    resumes: bool = True
 
 
 class LaunchCheck(msgspec.Struct, frozen=True, kw_only=True):

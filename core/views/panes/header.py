@@ -8,6 +8,13 @@ from .. import quantity
 from ..run_progress import fraction, run_progress
 from ..verdict import Verdict, unwatched, verdict
 
+RESUME = {
+    "yes": "Resume: yes",
+    "self": "Resume: by itself",
+    "no": "Resume: NO, a crash ends this run",
+    "unknown": "Resume: unknown",
+}
+
 
 class HeaderView(msgspec.Struct, frozen=True, kw_only=True):
     """``done`` 0..1 or None (total unknown). ``facts``: short clauses, the most important first."""
@@ -42,6 +49,8 @@ def _facts(now: Situation) -> tuple[str, ...]:
         facts.append(f"{story.budget_used} of {quantity.plural(story.budget_max, 'restart')}")
     if story.act in {"ask", "notify"}:
         facts.append("asks first" if story.act == "ask" else "only notifies")
+    if story.run is not None and story.run.resume is not None:
+        facts.append(RESUME[story.run.resume.will])
     if story.profile is not None:
         facts.append(f"{story.profile} next" if story.profile_pending else story.profile)
     return tuple(facts)

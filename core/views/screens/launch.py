@@ -51,6 +51,8 @@ class CheckSum(msgspec.Struct, frozen=True, kw_only=True):
 def plan_rows(plan: LaunchPreview) -> list[Told]:
     """Preset, profile with what it changes, command, places."""
     rows = [Told(f"{plan.preset}: {plan.preset_why}", "preset")]
+    if plan.resume:
+        rows.append(Told(plan.resume, "resume", "text" if plan.resumes else "strong"))
     names = [name for name, _ in plan.profiles]
     if plan.profile is None:
         others = f" · {quantity.plural(len(names), 'profile')} to choose from: ← →" if names else ""

@@ -5,6 +5,7 @@ import argparse
 from trainwatch.core.app.errors import ExitCode
 
 from .launch_options import overrides_of
+from .output import printable
 
 SECTION = "start"
 HELP = "write a commented trainwatch.toml"
@@ -28,8 +29,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def act(args: argparse.Namespace) -> int:
     """2 if it exists or an option is wrong."""
     from trainwatch.core.app.plan.new_project import write_project
+    from trainwatch.core.views.resume_words import resume_line
 
-    path, preset, output_dir = write_project(tuple(args.command_after_dashes or args.words), overrides_of(args))
+    path, preset, output_dir, resume = write_project(tuple(args.command_after_dashes or args.words), overrides_of(args))
     saves = f", output_dir {output_dir}" if output_dir else ""
     print(f"{path}: written (preset {preset}{saves}); check its values, then: trainwatch check, trainwatch")
+    print(printable(resume_line(resume)))
     return ExitCode.DONE
