@@ -104,7 +104,7 @@ def test_work_is_looked_at_less_often_the_longer_it_lasts() -> None:
 
 
 def test_first_silent_evaluation_that_moves_through_its_functions_is_not_ended() -> None:
-    world = finding(unread(), WORKS).watch(busy(2400))
+    world = finding(unread(), WORKS, IN_A_CALL).watch(busy(2400))
     assert world.hangs == []
     assert [i.kind for i in world.incidents] == ["quiet", "stall"]
 
@@ -169,6 +169,21 @@ def test_process_that_wants_a_core_and_gets_nearly_none_is_not_dead() -> None:
     world = unread().watch(busy(500, cpu=0.05, states=always))
     assert world.hangs == []
     assert unread().watch(busy(500, cpu=0.05)).hangs[0].class_ == "idle"
+
+
+def test_short_silence_on_a_machine_that_is_busy_with_other_work_is_not_dead() -> None:
+    """Seen with ``hang.min_s = 6`` at a load of 46 on two cores: an evaluation was ended after 11 s."""
+    mind = World(judge(Settings(hang=Hang(min_s=6.0, max_s=120.0))))
+    world = unread(mind=mind, cpu=0.3).watch(busy(30, cpu=0.05, states={"R": 1}))
+    assert world.hangs == []
+
+
+def test_process_that_wants_a_core_now_and_then_is_dead_all_the_same() -> None:
+    mind = World()
+    unread(mind=mind)
+    for _ in range(40):
+        mind.watch(busy(5, cpu=0.05, states={"S": 9})).watch(busy(5, cpu=0.05, states={"R": 1, "S": 8}))
+    assert mind.hangs[0].class_ == "idle"
 
 
 def test_short_deadlines_look_early() -> None:

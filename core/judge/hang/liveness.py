@@ -71,8 +71,10 @@ class Liveness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     process_at: float | None = None
     cpu: float | None = None
     cpu_bits: int = 0
-    run_bits: int = 0
-    """A process was running or waited for a core (state R)."""
+    run_n: int = 0
+    """Samples in a row with a process that was running or waited for a core (state R)."""
+    run_from: float = 0.0
+    """When the first of them came."""
     run_sum: float = 0.0
     """Such processes, added up over the samples in ``cpu_count``."""
     cpu_alive_at: float | None = None
@@ -184,10 +186,11 @@ def with_process(seen: Liveness, sample: ProcessSample, now: float, hang: Hang, 
     cpu = sample.cpu_cores
     cpu_bits = (seen.cpu_bits << 1) & mask
     many = False
-    run_bits = (seen.run_bits << 1 | (sample.states.get("R", 0) > 0)) & mask
+    run_n = seen.run_n + 1 if sample.states.get("R", 0) else 0
+    run_from = seen.run_from if run_n > 1 else now
     # On a machine that is busy with other work a process may always want a core and get little of it.
-    waits_for_core = run_bits == mask
-    if cpu is not None and (waits_for_core or cpu >= alive_cores(seen, hang.idle_cpu_cores)):
+    wants_core = run_n >= WINDOW_MIN and 2.0 * (now - run_from) >= min(WINDOW_S, hang.min_s)
+    if cpu is not None and cpu >= alive_cores(seen, hang.idle_cpu_cores):
         cpu_bits |= 1
         # Ranks that wait for a spinning GPU keep a core busy each: that is no work.
         waits = seen.gpu_at in {None, seen.spin_at, seen.pinned_at, seen.dim_at}
@@ -198,14 +201,15 @@ def with_process(seen: Liveness, sample: ProcessSample, now: float, hang: Hang, 
     if elapsed > 0.0 and moved >= hang.idle_io_bytes_per_s * elapsed:
         io_bits |= 1
         io_now = moved >= IO_AT_ONCE_S * hang.idle_io_bytes_per_s or 2 * io_bits.bit_count() > window
-    cpu_alive = bool(cpu_bits & 1) and 2 * cpu_bits.bit_count() > window
+    cpu_alive = wants_core or (bool(cpu_bits & 1) and 2 * cpu_bits.bit_count() > window)
     states = sample.states
     after = msgspec.structs.replace(
         seen,
         process_at=now if cpu is not None or sample.read_bytes is not None else last,
         cpu=cpu,
         cpu_bits=cpu_bits,
-        run_bits=run_bits,
+        run_n=run_n,
+        run_from=run_from,
         run_sum=seen.run_sum + (0.0 if cpu is None else sample.states.get("R", 0)),
         cpu_sum=seen.cpu_sum + (cpu or 0.0),
         cpu_count=seen.cpu_count + (cpu is not None),
@@ -356,7 +360,7 @@ def after_gap(seen: Liveness, now: float) -> Liveness:
         net_seen_at=None,
         net_bits=0,
         cpu_bits=0,
-        run_bits=0,
+        run_n=0,
         io_bits=0,
         cpu_sum=0.0,
         run_sum=0.0,

@@ -26,7 +26,7 @@ class LoopWatch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``order``: decision whose outcome is awaited, 0 = none; ``asked_at``: when, in active seconds; ``silent_s``: the
     silence then. ``agreed``: looks in a row that found the loops ``places``; ``polls``: one of these asks for something
-    that may still come; ``moving``: the newest look shows work.
+    that may still come; ``moving``: a look shows work.
     """
 
     since: float | None = None
@@ -60,7 +60,7 @@ def answered(watch: LoopWatch, outcome: Outcome) -> LoopWatch:
     """Take what a look found."""
     loops, elsewhere = outcome.data.get("loops"), outcome.data.get("elsewhere")
     if not outcome.ok or not isinstance(loops, dict) or not loops or elsewhere:
-        moving = outcome.ok and outcome.data.get("moving") is True
+        moving = watch.moving or (outcome.ok and outcome.data.get("moving") is True)
         return msgspec.structs.replace(watch, order=0, agreed=0, places=(), polls=False, moving=moving)
     places = tuple(f"process {pid} is in the loop {place}" for pid, place in sorted(loops.items()))
     agreed = watch.agreed + 1 if places == watch.places else 1
@@ -74,5 +74,5 @@ def is_found(watch: LoopWatch, since: float) -> bool:
 
 
 def shows_work(watch: LoopWatch, since: float) -> bool:
-    """Return whether the newest look at this silence shows work."""
+    """Return whether a look at this silence shows work, and none later a loop."""
     return watch.since == since and watch.moving
