@@ -63,7 +63,10 @@ def way_of(spec: RunSpec, preset: Preset) -> ResumeWay:
             file=style,
             directory=style,
         )
-    return _from_source(spec, preset)
+    way = _from_source(spec, preset)
+    if way.is_found or not preset.finds_checkpoint:
+        return way
+    return msgspec.structs.replace(way, how=f"{way.how}; {preset.finds_checkpoint}")
 
 
 def _shown(style: ResumeStyle) -> str:
