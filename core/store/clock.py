@@ -11,12 +11,12 @@ class RunClock:
     """The Clock of model/ports.py. Thread-safe.
 
     The time of day is read once, when the clock is made; then only the boot clock counts, so a corrected time of day
-    (NTP, a user) moves no deadline. ``not_before``: the newest ``t`` in the journal, so that an adopting supervisor
-    never goes back in time.
+    (NTP, a user) moves no deadline. ``not_before``: the newest ``t`` in the journal: an adopting supervisor never goes
+    back in time, and its time goes on from there if the time of day was set back meanwhile.
     """
 
     def __init__(self, created_wall: float, *, not_before: float = 0.0) -> None:
-        self._offset = max(time.time() - created_wall, 0.0)
+        self._offset = max(time.time() - created_wall, not_before, 0.0)
         self._boot = time.clock_gettime(_CLOCK)
         self._newest = max(not_before, 0.0)
         self._lock = threading.Lock()

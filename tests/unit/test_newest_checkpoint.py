@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.builders import World
@@ -38,6 +39,37 @@ def index(*events: CheckpointEvent) -> CheckpointIndex:
 def newest(*events: CheckpointEvent) -> str | None:
     found = newest_verified(index(*events))
     return None if found is None else found.path
+
+
+def after_a_gap(*found: CheckpointEvent) -> CheckpointIndex:
+    """What a supervisor finds whose predecessor saw step 20 and watched until run time 4000."""
+    known = msgspec.structs.replace(index(event(3000.0, OLD, 20, 4000.0)), looked_t=4000.0)
+    for each in (event(4100.0, OLD, 20, 4000.0), *found):
+        known = with_event(known, each, position=None, created_wall=1000.0)
+    return known
+
+
+@pytest.mark.parametrize("mtime", [500.0, 1500.0, 3900.0], ids=["before the run", "in the run", "just before"])
+def test_a_checkpoint_of_a_gap_in_which_the_clock_was_set_back_is_the_newest(mtime: float) -> None:
+    found = newest_verified(after_a_gap(event(4101.0, NEW, 40, mtime), event(4101.0, "out/step-60", 60, mtime + 50.0)))
+    assert found is not None
+    assert found.path == "out/step-60"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        event(4101.0, "out/step-10", 10, 1500.0),
+        event(4101.0, "out/base-model-90", 90, 500.0),
+        event(4101.0, "out/step-latest", None, 1500.0),
+        event(4200.0, NEW, 40, 1500.0),
+    ],
+    ids=["a lower step", "another kind of name", "no step", "it appears long after the start"],
+)
+def test_an_old_file_that_appears_after_a_gap_is_not_the_newest(other: CheckpointEvent) -> None:
+    found = newest_verified(after_a_gap(other))
+    assert found is not None
+    assert found.path == OLD
 
 
 @pytest.mark.parametrize("again_t", [200.0, 300.0])

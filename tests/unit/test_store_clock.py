@@ -24,5 +24,12 @@ def test_run_clock_starts_after_the_last_journal_record() -> None:
     assert RunClock(time.time(), not_before=5000.0).now() >= 5000
 
 
+def test_run_clock_goes_on_if_the_time_of_day_was_set_back_before_it_began() -> None:
+    clock = RunClock(time.time(), not_before=5000.0)
+    before = clock.now()
+    time.sleep(0.002)
+    assert clock.now() > before
+
+
 def test_wall_time_of_the_run_clock_is_the_time_of_day() -> None:
     assert abs(RunClock(0).wall() - time.time()) < 60

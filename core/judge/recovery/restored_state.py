@@ -71,7 +71,9 @@ def from_story(story: RunStory, snapshot: Mapping[str, Any] | None, profile: str
         budget=msgspec.structs.replace(state.budget, used=story.budget_used),
         trained=state.trained or any(a.last_step for a in story.attempts),
         incidents=story.open_incidents,
-        checkpoints=msgspec.structs.replace(state.checkpoints, known=_checkpoints(state.checkpoints, story)),
+        checkpoints=msgspec.structs.replace(
+            state.checkpoints, known=_checkpoints(state.checkpoints, story), looked_t=story.t, looked_from=None
+        ),
         outputs=msgspec.structs.replace(state.outputs, known=tuple(place.folder for place in story.outputs)),
         # The story's step is as old as the last progress written down; the snapshot was taken at the end itself.
         failed_position=state.failed_position if state.failed_position is not None else story.overall_step,

@@ -4,7 +4,8 @@ Files from before this run are never resumed from automatically: an old director
 those that the run left behind when it went back to an older one, nor those that cannot be passed to a launch.
 
 The modification time tells which one is newer, whatever the order of discovery. Known false alarm: the clock of the
-machine is set back. One that appeared when the trainer was at its step is the run's own and no older than the others.
+machine is set back. One that appeared when the trainer was at its step is the run's own and no older than the others;
+so is one of a higher step that nobody saw while there was a supervisor, and whose time says that it was there.
 """
 
 from collections.abc import Container
@@ -14,6 +15,7 @@ import msgspec
 
 from ...model.checkpoints.checkpoint import AgeOrder, Checkpoint, Form, Holds, Kind, Verdict, age_order, kind_of
 from ...model.checkpoints.checkpoint_suffixes import has_checkpoint_suffix
+from ...model.checkpoints.other_files import kind_of_name
 from ...model.launch.resume_support import ResumeSupport
 from ...model.observation import CheckpointEvent
 
@@ -23,6 +25,11 @@ SLACK = 256
 """So many more before some are forgotten: sorting at each event would be slow."""
 IN_SNAPSHOT = 64
 """Checkpoints in a snapshot, the newest ones. The journal has a record of every complete one."""
+
+FIRST_LOOK_S = 30.0
+"""A new supervisor lists the folder at once; what appears later is not from before it."""
+LOOK_SLACK_S = 60.0
+"""A checkpoint that was written so long before the last record of a supervisor was seen by it."""
 
 GOOD: frozenset[str] = frozenset({"complete", "opaque"})
 DAMAGED: frozenset[str] = frozenset({"torn", "corrupt", "nonfinite"})
@@ -104,11 +111,15 @@ class CheckpointIndex(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
     ``went_back``: modification time (-inf: from the beginning) of the older one that the run went back to, run time of
     that launch, and why what was written in between does not count. ``doubt``: see doubt.py.
+    ``looked_t``: run time at which the supervisor before this one still watched, None = there was none.
+    ``looked_from``: run time of the first thing that this one saw.
     """
 
     known: tuple[KnownCheckpoint, ...] = ()
     went_back: tuple[float, float, str] | None = None
     doubt: Doubt = Doubt()
+    looked_t: float | None = None
+    looked_from: float | None = None
 
 
 def with_event(
@@ -128,6 +139,8 @@ def with_event(
     before = find(index, event.path)
     if event.event == "removed":
         return without(index, event.path)
+    if index.looked_t is not None and index.looked_from is None:
+        index = msgspec.structs.replace(index, looked_from=event.t)
     if before is not None and (before.complete or before.rewriting) and event.verdict == "writing":
         # What is known of it holds until it is complete again, with another modification time or with the same one.
         again = msgspec.structs.replace(
@@ -137,7 +150,8 @@ def with_event(
     complete = event.event == "complete" and (event.verdict is None or event.verdict in GOOD)
     if event.verdict != "writing":
         fresh = before is not None and not before.complete and before.fresh
-    old = event.mtime is not None and event.mtime < created_wall and not fresh
+    set_back = before is None and _was_set_back(index, event, created_wall)
+    old = event.mtime is not None and event.mtime < created_wall and not fresh and not set_back
     epoch = event.epoch if event.epoch is not None else before.epoch if before is not None else None
     entry = KnownCheckpoint(
         path=event.path,
@@ -155,7 +169,7 @@ def with_event(
         damage=(event.verdict, event.reason or event.verdict) if event.verdict in DAMAGED else None,
         form="file" if event.form == "file" else "directory" if event.form == "directory" else None,
         holds="state" if event.holds == "state" else "weights" if event.holds == "weights" else None,
-        left=None if old else _seen_late(index, event, created_wall),
+        left=None if old or set_back else _seen_late(index, event, created_wall),
         unclear=_unclear(event),
         unknown_make=event.unknown_make,
         unfinished=event.unfinished,
@@ -181,9 +195,24 @@ def with_event(
             written=before.written,
             own=before.own,
         )
-    elif fresh and complete:
+    elif (fresh or set_back) and complete:
         entry = _no_older_than_earlier_steps(index, entry)
     return _with(index, entry)
+
+
+def _was_set_back(index: CheckpointIndex, event: CheckpointEvent, created_wall: float) -> bool:
+    """Return whether it was written while no supervisor watched, by a clock that was set back.
+
+    Its time says that the last supervisor should have seen it, and it goes on from the checkpoints that this one saw:
+    the same kind of name and a higher step.
+    """
+    if index.looked_t is None or index.looked_from is None or event.mtime is None or event.step is None:
+        return False
+    if event.t - index.looked_from > FIRST_LOOK_S or event.mtime - created_wall >= index.looked_t - LOOK_SLACK_S:
+        return False
+    kind = kind_of_name(base_name(event.path))
+    alike = [k.step for k in index.known if k.own and k.complete and kind_of_name(base_name(k.path)) == kind]
+    return bool(alike) and all(step is not None and step < event.step for step in alike)
 
 
 def _no_older_than_earlier_steps(index: CheckpointIndex, entry: KnownCheckpoint) -> KnownCheckpoint:
