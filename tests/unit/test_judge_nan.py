@@ -319,8 +319,9 @@ def test_nan_in_the_same_checkpoint_again_gives_the_run_up() -> None:
 def test_nan_seen_in_the_loss_first_and_then_in_a_later_checkpoint_gives_the_run_up() -> None:
     world = told(steps(saving(), 20), *["nan"] * 50)
     assert world.of(StartAttempt)[-1].resume_from == "out/step-40"
-    told(world, *noisy(22), *["nan"] * 18, start=41)
-    checkpoint(world, 80, nonfinite=["unet.w"])
+    told(world, *noisy(120), start=41)  # further than before, without a checkpoint
+    told(world, *["nan"] * 20, start=161)
+    checkpoint(world, 180, nonfinite=["unet.w"])
     assert world.word == "given_up"
     assert len(world.of(StartAttempt)) == 2
 
