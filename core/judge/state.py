@@ -110,6 +110,8 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     withdrawn: tuple[str, ...] = ()
     """Names of remedies that took no effect here, or did not start."""
     printed: Printed = Printed()
+    total_batch: tuple[int, str | None] | None = None
+    """The total batch that an attempt without remedies printed, and its profile."""
     step_back: StepBack = StepBack()
     disk_free_bytes: float | None = None
     disk_total_bytes: float | None = None

@@ -10,7 +10,10 @@ from tests.unit.test_derive_launch import preset as shipped
 from tests.unit.test_judge_recovery import crash, running, story
 from tests.unit.test_judge_remedies import FAMILIES, OOM, PLAIN
 from trainwatch.core.config.shipped import load_remedies
+from trainwatch.core.judge.recovery.remedies import remedy_proof
+from trainwatch.core.judge.recovery.remedies.remedy_memory import Printed
 from trainwatch.core.judge.state import from_snapshot, to_snapshot
+from trainwatch.core.judge.step_builder import StepBuilder
 from trainwatch.core.model.decision import NotifyPeople, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import RemediesDropped, RemedyApplied
 from trainwatch.core.model.observation import LogChunk
@@ -88,6 +91,49 @@ def test_a_remedy_that_shows_or_of_which_nothing_is_said_stays(preset: str, valu
     assert world.of(RemediesDropped) == []
     assert world.of(StopAttempt) == []
     assert world.word == "running"
+
+
+TOTALS = {
+    "hf": "  Total train batch size (w. parallel, distributed & accumulation) = {}\n",
+    "diffusers": "INFO   Total train batch size (w. parallel, distributed & accumulation) = {}\n",
+    "kohya": "  total train batch size (with parallel & distributed & accumulation) / 総バッチサイズ: {}\n",
+    "a script": "effective batch size: {}\n",
+}
+
+
+def after_a_total(line: str, before: int, after: int) -> World:
+    """The first attempt and the one with the remedy print the total batch, and nothing else."""
+    settings = Settings(restart=Restart(max_restarts=3, backoff_s=(0.0,)))
+    preset = msgspec.structs.replace(shipped("hf"), resume="state")
+    mind = judge(settings, preset, remedies=load_remedies(), values={"": {**PLAIN, **HF}}, families=FAMILIES)
+    world = World(mind).begin()
+    prints(world, line.format(before))
+    crash(world, OOM)
+    assert [r.name for r in world.of(RemedyApplied)] == ["half-batch"]
+    return prints(world, line.format(after))
+
+
+@pytest.mark.parametrize("line", TOTALS.values(), ids=TOTALS)
+def test_a_total_batch_that_changes_shows_that_half_of_a_remedy_took_no_effect(line: str) -> None:
+    world = after_a_total(line, 16, 32)
+    assert [dropped.names for dropped in world.of(RemediesDropped)] == [("half-batch",)]
+    assert "a total batch of 32, not 16" in world.of(RemediesDropped)[0].why
+    assert after_a_total(line, 16, 16).of(RemediesDropped) == []
+
+
+def test_a_total_batch_of_another_profile_is_not_compared() -> None:
+    world = after_a_total(TOTALS["hf"], 16, 16)
+    changes = world.state.applied[0].changes
+    assert changes
+    state = msgspec.structs.replace(world.state, total_batch=(64, "another"), printed=Printed(total=16))
+    builder = StepBuilder(world.judge.knowledge, state)
+    remedy_proof.on_beat(builder)
+    assert builder.entries == []
+
+
+def test_a_total_batch_without_one_to_compare_it_with_says_nothing() -> None:
+    world = prints(second_attempt("hf", HF), TOTALS["hf"].format(32))
+    assert world.of(RemediesDropped) == []
 
 
 def test_what_is_printed_after_the_first_step_says_nothing() -> None:

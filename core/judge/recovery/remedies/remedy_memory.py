@@ -4,10 +4,14 @@ import msgspec
 
 
 class Printed(msgspec.Struct, frozen=True, omit_defaults=True):
-    """``values``: (setting, text), before the first step; ``tail``: the unfinished line."""
+    """``values``: (setting, text), before the first step; ``tail``: the unfinished line.
+
+    ``total``: the batch of all devices and accumulated steps together.
+    """
 
     values: tuple[tuple[str, str], ...] = ()
     tail: str = ""
+    total: int | None = None
 
 
 class StepBack(msgspec.Struct, frozen=True, omit_defaults=True):

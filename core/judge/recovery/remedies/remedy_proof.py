@@ -4,26 +4,40 @@ Many trainers print their settings before the first step: ``Namespace(batch_size
 ``Instantaneous batch size per device = 4``. If the value before the remedy is printed and the new one nowhere, a place
 that was not known decides the setting. Half of a remedy may change the result of the training (twice the accumulation
 with the same batch), so the attempt is then started again without it. Seen: kohya's dataset file, which wins over
-``train_batch_size``. Known limit: a trainer that prints nothing, or the value of something else under the same name.
+``train_batch_size``. A product of settings shows it, too: "Total train batch size (w. parallel, distributed &
+accumulation) = 32" after an attempt with 16, although batch and accumulation were to cancel out. Known limit: a trainer
+that prints nothing, or the value of something else under the same name.
 """
 
 import re
+from collections.abc import Mapping
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
 import msgspec
 
 from ....model.fact import RemediesDropped
+from ....model.launch.change import Change
 from ...knowledge import Knowledge
 from ...run_states import RestartPlan
 from ...state import JudgeState
 from ...step_builder import StepBuilder
+from ...text.patterns import LazyPattern
 from .. import restart_stages
 from .remedies import merged, number
 from .remedy_memory import Printed
 
 replace = msgspec.structs.replace
 
+TOTAL = LazyPattern(
+    r"\b(?:total|effective|global)\b[^\n=:]{0,24}\bbatch[ _-]?size\b[^\n=:]{0,80}[=:]\s*(\d+)", re.IGNORECASE
+)
+"""The total batch as trainers print it: kohya, the Hugging Face Trainer, the examples of diffusers."""
+FACTOR = LazyPattern(
+    r"^(?:per_device_|per_gpu_|micro_)?(?:train_)?(?:micro_)?batch(?:_size)?(?:_per_\w+)?$|accum", re.IGNORECASE
+)
+"""Settings whose product is the total batch; not ``vae_batch_size``."""
 MOST_VALUES = 64
 """Most values that are kept of one attempt: a trainer prints its settings once or twice for each process."""
 MOST_TAIL = 4096
@@ -32,9 +46,13 @@ MOST_TAIL = 4096
 
 def read(knowledge: Knowledge, state: JudgeState, text: str) -> JudgeState:
     """Take a chunk of the log that comes before the first step."""
-    if not state.applied or state.attempt.beat_t is not None or len(state.printed.values) >= MOST_VALUES:
+    if state.attempt.beat_t is not None or len(state.printed.values) >= MOST_VALUES:
         return state
     *lines, tail = (state.printed.tail + text).split("\n")
+    totals = [int(match[1]) for line in lines for match in TOTAL.finditer(line)]
+    total = totals[-1] if totals else state.printed.total
+    if not state.applied:
+        return replace(state, printed=Printed(tail=tail[-MOST_TAIL:], total=total))
     keys = {change.key for change in merged(state.applied) if change.where != "env"}
     found = [
         (key, match)
@@ -43,21 +61,29 @@ def read(knowledge: Knowledge, state: JudgeState, text: str) -> JudgeState:
         for match in _patterns(key, knowledge.preset.prints.get(_bare(key), ())).findall(line)
     ]
     values = (*state.printed.values, *((key, next(filter(None, groups))) for key, groups in found))
-    return replace(state, printed=Printed(tuple(dict.fromkeys(values))[:MOST_VALUES], tail[-MOST_TAIL:]))
+    return replace(state, printed=Printed(tuple(dict.fromkeys(values))[:MOST_VALUES], tail[-MOST_TAIL:], total))
 
 
 def on_beat(builder: StepBuilder) -> None:
     """At the first step the settings were printed, if they are at all: withdraw remedies that do not show."""
     state = builder.state
-    if not state.printed.values:
+    printed = state.printed
+    if not printed.values and printed.total is None:
         return
     builder.set(printed=Printed())
+    if not state.applied:
+        builder.set(total_batch=None if printed.total is None else (printed.total, state.attempt.profile))
+        return
     changes = {change.key: change for change in merged(state.applied) if change.where != "env"}
     hidden = {}
     for key, change in changes.items():
         seen = [number(text) for name, text in state.printed.values if name == key]
         if seen and change.after not in seen and (change.before is None or number(change.before) in seen):
             hidden[key] = f"{key} {_word(seen[-1])}, not {_word(change.after)}"
+    before = None if state.total_batch is None else state.total_batch[0]
+    if state.total_batch is not None and state.total_batch[1] != state.attempt.profile:
+        before = None  # a profile may set a factor, too
+    hidden |= {} if hidden else _hidden_by_total(changes, printed.total, before)
     dropped = [remedy for remedy in state.applied if any(change.key in hidden for change in remedy.changes)]
     if not dropped:
         return
@@ -73,6 +99,20 @@ def on_beat(builder: StepBuilder) -> None:
     if in_part:
         reason = f"{', '.join(names)} took effect only in part ({', '.join(sorted(in_part))}): start again without it"
         restart_stages.stop(builder, "restart", RestartPlan(reason=reason))
+
+
+def _hidden_by_total(changes: Mapping[str, Change], total: int | None, before: int | None) -> dict[str, str]:
+    """The factors of the total batch, if it is not what they make of the total before them. Nothing if unknown."""
+    factors = {key: change for key, change in changes.items() if FACTOR.search(_bare(key)) is not None}
+    wanted = Fraction(before or 0)
+    for change in factors.values():
+        old, new = number(change.before), number(change.after)
+        if not isinstance(old, int) or not isinstance(new, int) or old <= 0:
+            return {}
+        wanted *= Fraction(new, old)
+    if not factors or not wanted or total is None or total == wanted:
+        return {}
+    return dict.fromkeys(factors, f"a total batch of {total}, not {wanted}")
 
 
 @cache
