@@ -1,13 +1,12 @@
 """The current attempt, and how far the run has come over all its attempts.
 
-Trainers count steps in three ways: on from the resumed step, from zero again (weights only), and from zero in each
-epoch. ``position`` is one count over all of them, as far as it is known.
+The log tells the step of the run as far as this attempt shows it (``run_count.py``, whatever its bars do in each
+epoch). A trainer may count on from the resumed step, or from zero again (weights only). ``position`` is one count over
+all attempts, as far as it is known, in the unit of the log: ``stride`` of them make one optimizer step.
 """
 
 import msgspec
 
-WRAP_SHARE = 0.5
-"""A counter that falls below this share of its last value began a new epoch."""
 STARTED_OVER_STEPS = 20
 """A resume point earlier than this proves nothing about the counter."""
 PLACES = 10
@@ -53,6 +52,8 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     saved_at: tuple[int, int] | None = None
     nan_t: float | None = None
     resume_verdict: str = "none"
+    elsewhere: bool = False
+    """Its first step does not follow that of the checkpoint it was told: it took another one."""
     beats: int = 0
     told_resume: bool | None = None
     named: tuple[str, ...] = ()
@@ -81,7 +82,7 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 
 def with_beat(attempt: AttemptProgress, step: int | None, t: float) -> AttemptProgress:
-    """Add a heartbeat. ``step``: over all epochs, even if the trainer counts within each; None = not printed."""
+    """Add a heartbeat. ``step``: of the run as the log shows it; None = not printed, or it cannot be told."""
     beats = attempt.beats + 1 if attempt.resume_verdict == "open" else attempt.beats
     if attempt.first_beat_t is None:
         attempt = msgspec.structs.replace(attempt, first_beat_t=t)
@@ -90,8 +91,6 @@ def with_beat(attempt: AttemptProgress, step: int | None, t: float) -> AttemptPr
     offset = attempt.offset
     if offset is None:
         offset = _first_offset(attempt)
-    elif attempt.step is not None and step < attempt.step * WRAP_SHARE:
-        offset += attempt.step
     moved = step - attempt.step if attempt.step is not None and step > attempt.step else attempt.printed_every
     first = attempt.first_step if attempt.first_step is not None else step
     again = attempt.reread_to is not None and offset + step <= attempt.reread_to

@@ -12,7 +12,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """The state after the newest line. Field names are the contract of ``trainwatch progress --json``.
 
     ``step`` counts as the trainer prints it (within the epoch if its bar is per epoch), ``epoch`` likewise
-    (0-based stays 0-based). ``loss`` is None if the trainer printed NaN or nothing. Units: seconds.
+    (0-based stays 0-based). ``run_step``, ``run_total_steps`` and ``eta_s`` are of the whole run, in the unit of the
+    counter; None if they cannot be told. ``loss`` is None if the trainer printed NaN or nothing. Units: seconds.
     """
 
     phase: Phase = "unknown"
@@ -24,3 +25,10 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     lr: float | None = None
     sec_per_step: float | None = None
     eta_s: float | None = None
+    run_step: int | None = None
+    run_total_steps: int | None = None
+
+    @property
+    def any_step(self) -> int | None:
+        """The step of the whole run; as printed if it cannot be told (or in a journal of an older version)."""
+        return self.step if self.run_step is None else self.run_step

@@ -26,35 +26,37 @@ def run_progress(now: Situation) -> Progress:
 
 
 def over_run(story: RunStory, progress: Progress) -> Progress:
-    """A reading of the newest attempt, with the steps that the run had made before it."""
+    """A reading of the newest attempt, with the steps of the whole run: over its epochs, and over earlier attempts."""
     attempt = story.attempt
     offset = story.step_offset if attempt is not None and story.progress_attempt == attempt.number else 0
-    if not offset or progress.step is None:
+    step, total = progress.step, progress.total_steps
+    if progress.run_step is not None:
+        step, total = progress.run_step, progress.run_total_steps
+    if step is None:
         return progress
-    total = None if progress.total_steps is None else progress.total_steps + offset
-    return msgspec.structs.replace(progress, step=progress.step + offset, total_steps=total)
+    return msgspec.structs.replace(progress, step=step + offset, total_steps=None if total is None else total + offset)
 
 
 def overall_step(now: Situation) -> int | None:
     """The step over all attempts, by the newest reading; None before the first step."""
     story, attempt = now.story, now.story.attempt
-    told, newest = story.progress, live_progress(now)
+    told, newest = story.progress.any_step, live_progress(now).any_step
     if attempt is None or story.overall_step is None or story.progress_attempt != attempt.number:
         fresh = now.progress is not None and attempt is not None and now.progress_t >= attempt.t
-        return newest.step if fresh or story.overall_step is None else story.overall_step
+        return newest if fresh or story.overall_step is None else story.overall_step
     if attempt.last_step is not None:
         return max(story.overall_step, attempt.last_step + story.step_offset)
-    if newest.step is None or told.step is None or newest.step < told.step:
+    if newest is None or told is None or newest < told:
         return story.overall_step
-    return story.overall_step + newest.step - told.step
+    return story.overall_step + newest - told
 
 
 def eta_s(progress: Progress) -> float | None:
     """Seconds to the last step: steps left times the pace, else by the trainer."""
-    if progress.step is None or progress.total_steps is None or progress.sec_per_step is None:
+    if progress.run_step is None or progress.run_total_steps is None or progress.sec_per_step is None:
         return progress.eta_s
-    by_pace = max(0, progress.total_steps - progress.step) * progress.sec_per_step
-    # With a bar per epoch the trainer's own estimate covers the rest of the run; its bar does not.
+    by_pace = max(0, progress.run_total_steps - progress.run_step) * progress.sec_per_step
+    # A trainer's own estimate for several epochs holds their evaluations, too.
     return max(by_pace, progress.eta_s or 0.0) if _per_epoch(progress) else by_pace
 
 

@@ -115,7 +115,10 @@ def training(number: int, step: int, loss: float | None = 0.0912) -> tuple[Fact,
 
 
 def progress(step: int, loss: float | None = 0.0912) -> Progress:
-    return Progress(phase="train", step=step, total_steps=TOTAL, loss=loss, lr=1e-4, sec_per_step=STEP_S)
+    return Progress(
+        phase="train", step=step, total_steps=TOTAL, loss=loss, lr=1e-4, sec_per_step=STEP_S,
+        run_step=step, run_total_steps=TOTAL,
+    )  # fmt: skip
 
 
 CRASH = Incident(

@@ -5,7 +5,7 @@ from trainwatch.core.model.progress import Progress
 
 
 def test_pace_printed_by_the_trainer_is_shown() -> None:
-    said = with_own_pace(Progress(step=50, total_steps=100, sec_per_step=2.0), Pace(s_per_step=3.0), 2.5)
+    said = with_own_pace(Progress(run_step=50, run_total_steps=100, sec_per_step=2.0), Pace(s_per_step=3.0), 2.5)
     assert (said.sec_per_step, said.eta_s) == (2.0, 150.0)
 
 

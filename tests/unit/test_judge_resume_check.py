@@ -9,6 +9,7 @@ from tests.unit.test_judge_recovery import crash, quick, running, save, story
 from trainwatch.core.judge.attempt_progress import AttemptProgress, with_beat
 from trainwatch.core.judge.resume.resume_check import check_resume
 from trainwatch.core.judge.text.reading import Reading
+from trainwatch.core.judge.text.run_count import RunCount
 from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import Note
 from trainwatch.core.model.observation import CheckpointEvent, LogChunk
@@ -52,10 +53,10 @@ def test_bar_that_counts_what_is_left_shows_that_the_resume_was_taken() -> None:
 
 def test_bar_that_restarts_in_each_epoch_is_checked_by_the_epoch() -> None:
     late = AttemptProgress(**fields(resume_epoch=7))
-    assert proof_after(late, 1, 2, 3, progress=Progress(step=3, epoch=1), per_epoch=True) == "ignored"
-    assert proof_after(late, 1, 2, 3, progress=Progress(step=3, epoch=8), per_epoch=True) == "taken"
+    assert proof_after(late, 1, 2, 3, progress=Progress(step=3, epoch=1), run=RunCount(per_epoch=True)) == "ignored"
+    assert proof_after(late, 1, 2, 3, progress=Progress(step=3, epoch=8), run=RunCount(per_epoch=True)) == "taken"
     first = AttemptProgress(**fields(resume_epoch=0))
-    assert proof_after(first, 1, 2, 3, progress=Progress(step=3, epoch=1), per_epoch=True) == "unclear"
+    assert proof_after(first, 1, 2, 3, progress=Progress(step=3, epoch=1), run=RunCount(per_epoch=True)) == "unclear"
 
 
 def test_resume_at_a_low_step_is_unclear() -> None:
@@ -128,7 +129,7 @@ def test_resume_that_was_taken_is_noted_in_the_journal() -> None:
     world.answer("start_attempt", told_resume=True, resume="state")
     bar = "\rsteps:   0%|          | 41/10260 [00:01<1:00:00,  2.50s/it, avr_loss=0.09]"
     crash(world).see(LogChunk(t=world.t + 5.0, text=bar))
-    assert "resume verified: step-40 holds step 40, and the training continues at 41" in _notes(world)
+    assert "resume verified: step-40 holds step 40, first step after it 41" in _notes(world)
 
 
 def test_last_save_of_an_attempt_that_started_over_is_no_resume_point() -> None:
@@ -166,10 +167,7 @@ def test_weights_of_a_script_whose_counter_continues_were_resumed(every: int) ->
     world.watch(on.load(10).train(30, every=every))
 
     # Then nothing is added to it
-    assert (
-        f"resume verified: m-step000060.safetensors holds step 60, and the training continues at {60 + every}"
-        in _notes(world)
-    )
+    assert f"resume verified: m-step000060.safetensors holds step 60, first step after it {60 + every}" in _notes(world)
     assert (world.state.attempt.position, world.state.attempt.step_offset) == (90, 0)
 
 
@@ -233,5 +231,5 @@ def test_checkpoint_keeps_its_own_step_if_the_log_counts_batches() -> None:
     crash(world).watch(on.load(10).train(10))
 
     # Then nobody reads that it holds batch 40
-    told = "resume verified: step-20 holds step 20 (the log counts 40 there), and the training continues at 41"
+    told = "resume verified: step-20 holds step 20 (the log counts 40 there), first step after it 41"
     assert told in _notes(world)

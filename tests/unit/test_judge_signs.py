@@ -187,9 +187,10 @@ def test_announced_phase_does_not_change_the_pace() -> None:
 
 def test_position_counts_over_epochs_and_attempts() -> None:
     attempt = AttemptProgress()
-    for step in (1, 100, 1, 50):
+    for step in (1, 100, 101, 150):
         attempt = with_beat(attempt, step, 1.0)
     assert attempt.position == 150
+    assert with_beat(attempt, 120, 1.0).position == 120  # its workers began again from a checkpoint
     weights = with_beat(AttemptProgress(weights_only=True, resume_position=400), 3, 1.0)
     assert weights.position == 403
     assert with_beat(AttemptProgress(), None, 7.0).beat_t == 7.0
@@ -220,7 +221,7 @@ def test_checkpoint_noticed_late_changes_no_stride() -> None:
 
 def test_eta_follows_from_the_runs_own_pace() -> None:
     pace = eta.Pace()
-    progress = Progress(step=10, total_steps=100, eta_s=77.0)
+    progress = Progress(run_step=10, run_total_steps=100, eta_s=77.0)
     assert eta.eta_s(pace, progress) == 77.0
     for n in range(20):
         pace = eta.with_step(pace, n * 10, n * 40.0)

@@ -99,12 +99,15 @@ OTHER_PHASES = [
 ]  # fmt: skip
 
 
+APART = {"text", "run_step", "run_total_steps"}
+
+
 def fields_of(progress: Progress) -> dict[str, Any]:
-    return {name: getattr(progress, name) for name in Example.__struct_fields__ if name != "text"}
+    return {name: getattr(progress, name) for name in Example.__struct_fields__ if name not in APART}
 
 
 def expected(example: Example) -> dict[str, Any]:
-    fields = {name: value for name, value in msgspec.structs.asdict(example).items() if name != "text"}
+    fields = {name: value for name, value in msgspec.structs.asdict(example).items() if name not in APART}
     return {
         name: pytest.approx(value, rel=1e-4) if isinstance(value, float) else value for name, value in fields.items()
     }
@@ -114,6 +117,9 @@ def expected(example: Example) -> dict[str, Any]:
 def test_progress_of_the_examples_of_each_row(example: Example) -> None:
     assert fields_of(progress_of([example.text])) == expected(example)
     assert fields_of(progress_of([QUIET + example.text])) == expected(example)
+    read = progress_of([example.text])
+    assert example.run_step in {None, read.run_step}
+    assert example.run_total_steps in {None, read.run_total_steps}
 
 
 @pytest.mark.parametrize("name", ROWS)

@@ -34,25 +34,25 @@ def test_progress_new_epoch_is_a_heartbeat_and_restarts_the_count() -> None:
         "Epoch 0: 100%|█| 50/50 [00:50<00:00,  1.00it/s, loss=0.5]\n",
         "Epoch 1:   2%|▏| 1/50 [00:01<00:49,  1.00it/s, loss=0.4]",
     )
-    assert (state.heartbeats, state.progress.step, state.progress.epoch, state.overall_step) == (2, 1, 1, 51)
+    assert (state.heartbeats, state.progress.step, state.progress.epoch, state.progress.run_step) == (2, 1, 1, 51)
 
 
 def test_progress_overall_step_of_one_based_epochs_and_of_plain_bars() -> None:
-    assert read("Epoch 2/5:  10%|█| 5/50 [00:05<00:45,  1.00it/s, loss=0.4]").overall_step == 55
-    assert read(BAR.format(7)).overall_step == 7
-    assert START.overall_step is None
+    assert read("Epoch 2/5:  10%|█| 5/50 [00:05<00:45,  1.00it/s, loss=0.4]").progress.run_step == 55
+    assert read(BAR.format(7)).progress.run_step == 7
+    assert START.progress.run_step is None
 
 
 def test_progress_bar_that_restarts_at_an_epoch_line_counts_within_the_epoch() -> None:
     keras = "{0}/50 [====>......] - ETA: 1:00 - loss: 0.5000\n"
     state = read("Epoch 1/3\n", keras.format(50), "Epoch 2/3\n", keras.format(10))
-    assert (state.overall_step, state.heartbeats) == (60, 4)
-    assert read_progress(state, keras.format(11)).overall_step == 61
+    assert (state.progress.run_step, state.heartbeats) == (60, 4)
+    assert read_progress(state, keras.format(11)).progress.run_step == 61
 
 
 def test_progress_bar_that_goes_on_over_epochs_is_not_within_the_epoch() -> None:
     state = read("epoch 1/3\n", BAR.format(30), "\nepoch 2/3\n", BAR.format(31), BAR.format(32))
-    assert state.overall_step == 32
+    assert state.progress.run_step == 32
 
 
 def test_progress_evaluation_bar_without_label_during_training_is_no_step() -> None:

@@ -41,12 +41,18 @@ def began(number: int, resume_from: str | None = None, resume_step: int | None =
 
 
 def made(number: int, step: int, total: int = 200, **more: Any) -> ProgressMade:
-    progress = Progress(phase="train", step=step, total_steps=total, sec_per_step=1.0)
+    progress = Progress(
+        phase="train", step=step, total_steps=total, sec_per_step=1.0, run_step=step, run_total_steps=total
+    )
     return ProgressMade(attempt=number, progress=progress, **{"overall_step": step, **more})
 
 
 def at(story: RunStory, step: int | None = None, t: float = 100.0) -> Situation:
-    progress = None if step is None else Progress(phase="train", step=step, total_steps=200, sec_per_step=1.0)
+    progress = (
+        None
+        if step is None
+        else Progress(phase="train", step=step, total_steps=200, sec_per_step=1.0, run_step=step, run_total_steps=200)
+    )
     return Situation(story=story, progress=progress, progress_t=t, now_t=t, now_wall=1000.0 + t, supervisor_alive=True)
 
 

@@ -65,4 +65,4 @@ class StepsReader:
         beat = now.heartbeats > before.settled.heartbeats
         lossy = now.losses is not before.settled.losses
         if (beat or lossy) and len(self.lines) < MOST:
-            self.lines.append(Printed(self._state.overall_step, now.progress.loss if lossy else None, wall))
+            self.lines.append(Printed(now.progress.run_step, now.progress.loss if lossy else None, wall))

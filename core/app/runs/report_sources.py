@@ -109,7 +109,7 @@ def last_step(log: str, shapes: Sequence[str] = ()) -> int | None:
     except OSError:
         return None
     text = "".join(line.text if line.open else f"{line.text}\n" for line in lines)
-    return read_progress(START, text, ShapeTable(load_log_shapes(), shapes)).progress.step
+    return read_progress(START, text, ShapeTable(load_log_shapes(), shapes)).progress.any_step
 
 
 def _log_end(log: str) -> tuple[LogLine, ...]:

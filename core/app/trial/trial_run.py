@@ -139,7 +139,7 @@ def _end_in_time(run: RunDirectory, length: TrialLength, over: threading.Event) 
     with HistoryReader(run.history) as history:
         while not over.wait(LOOK_S):
             point = history.latest().progress
-            step = None if point is None else point.progress.step
+            step = None if point is None else point.progress.any_step
             if point is None or step is None:
                 continue
             first = first or (time.monotonic(), step)

@@ -37,10 +37,11 @@ def begin_attempt(pace: Pace) -> Pace:
 
 
 def eta_s(pace: Pace, progress: Progress) -> float | None:
-    """Return seconds to the last step of the bar; at first, what the trainer itself prints."""
-    if progress.step is None or progress.total_steps is None or pace.s_per_step is None:
+    """Return seconds to the last step of the run; at first, what the trainer itself prints."""
+    step, total = progress.run_step, progress.run_total_steps
+    if step is None or total is None or pace.s_per_step is None:
         return progress.eta_s
-    return max(0, progress.total_steps - progress.step) * pace.s_per_step
+    return max(0, total - step) * pace.s_per_step
 
 
 def with_own_pace(progress: Progress, pace: Pace, step_s: float | None) -> Progress:

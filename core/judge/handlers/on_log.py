@@ -70,7 +70,7 @@ def _while_stopping(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) ->
     state = replace(state, reading=after, diagnosis=_evidence(knowledge, state, chunk.text))
     t = state.time.t
     if _settled_beats(after) > _settled_beats(before):
-        state = replace(state, attempt=attempt_progress.with_beat(state.attempt, after.overall_step, t))
+        state = replace(state, attempt=attempt_progress.with_beat(state.attempt, after.progress.run_step, t))
     changed = after.phase != before.phase
     if changed or (after.progress != before.progress and t - (state.progress_t or 0.0) >= JOURNAL_STOPPING_S):
         return _write_progress(state, changed=changed)
@@ -100,7 +100,7 @@ def _on_beat(knowledge: Knowledge, state: JudgeState, chunk: LogChunk, after: Pr
     t = state.time.t
     now = active_time.now(state.time)
     progress = after.progress
-    step = after.overall_step
+    step = progress.run_step
     steps = 1
     if step is not None and state.attempt.step is not None:
         steps = max(1, step - state.attempt.step)
@@ -131,7 +131,7 @@ def _on_beat(knowledge: Knowledge, state: JudgeState, chunk: LogChunk, after: Pr
         pause=pauses.with_step(state.pause, t),
         peak=_peak(state, step, progress, now),
         loss=lost,
-        pace=state.pace if progress.step is None else eta.with_step(state.pace, progress.step, now),
+        pace=state.pace if step is None else eta.with_step(state.pace, step, now),
     )
     entries: tuple[Entry, ...] = NOTHING
     if measured is not None:

@@ -116,7 +116,7 @@ def _fill(builder: StepBuilder, free_bytes: float, saves: int) -> StepBuilder:
         if disk_forecast.is_enough(use, coming, need_s):
             builder.close_incident(warned.id, "there is room again")
         return builder
-    if need_s is None and state.progress.total_steps is not None:
+    if need_s is None and state.progress.run_total_steps is not None:
         return builder  # the time left is known soon
     if coming is not None and disk_forecast.is_short(use, coming, need_s):
         reason = disk_forecast.describe_forecast(coming)

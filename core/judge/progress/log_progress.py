@@ -14,6 +14,7 @@ from ...model.progress import Phase, Progress
 from ..text.lines import LineFold, fold, is_dense, lines_with, plain
 from ..text.loss_run import LossRun
 from ..text.reading import Reading
+from ..text.run_count import next_attempt
 from ..text.segments import read_segment
 from ..text.shape_table import ShapeTable
 from .redraws import read_dense
@@ -64,25 +65,13 @@ class ProgressState(msgspec.Struct, frozen=True):
         """How long the printed loss has been NaN."""
         return self.now.losses
 
-    @property
-    def overall_step(self) -> int | None:
-        """Steps since training began if the bar counts within the epoch; else the step as printed."""
-        progress = self.now.progress
-        if progress.step is None:
-            return None
-        if not self.now.per_epoch or progress.epoch is None or progress.total_steps is None:
-            return progress.step
-        return max(0, int(progress.epoch) - (0 if self.now.zero_based else 1)) * progress.total_steps + progress.step
-
 
 START = ProgressState()
 
 
 def begin_attempt(before: ProgressState) -> ProgressState:
-    """The state for the log of the next attempt: whether its losses are averages stays known."""
-    if not before.losses.acts_as_average:
-        return START
-    reading = Reading(losses=LossRun(acts_as_average=True))
+    """The state for the log of the next attempt: how its counters count, and whether its losses are averages."""
+    reading = Reading(run=next_attempt(before.now.run), losses=LossRun(acts_as_average=before.losses.acts_as_average))
     return ProgressState(settled=reading, now=reading)
 
 

@@ -108,7 +108,8 @@ def _state(reading: Reading) -> tuple[object, ...]:
         reading.proven,
         reading.firm,
         reading.side,
-        reading.per_epoch,
+        reading.run.per_epoch,
+        reading.run.base,
         reading.zero_based,
         reading.lossy,
     )

@@ -70,8 +70,10 @@ def _recover(builder: StepBuilder) -> None:
         not_told = attempt.told_resume is False and attempt.resume_verdict != "taken"
         resumed = attempt.resume_from is not None and attempt.resume_verdict != "ignored" and not not_told
         where = f"resumed from {_name(attempt.resume_from)}" if resumed else "started over"
+        where = "resumed by itself" if attempt.elsewhere else where
         # If the printed step starts again, the run's own count is the one that continues.
-        resumed_step = attempt.resumed_at if attempt.weights_only else attempt.resume_step
+        own = attempt.weights_only or attempt.elsewhere
+        resumed_step = attempt.resumed_at if own else attempt.resume_step
         at = f" at step {resumed_step}" if resumed and resumed_step is not None else ""
         cost = f", {lost} steps lost" if lost is not None else ""
         ending = f"recovered: {where}{at}{cost}"
@@ -126,12 +128,17 @@ def _resume_in_words(state: JudgeState) -> str:
     attempt = state.attempt
     if not attempt.weights_only:
         first = None if attempt.first_step is None else attempt.first_step + (attempt.offset or 0)
-        goes_on = "" if first is None else f", and the training continues at {first}"
+        if attempt.elsewhere:
+            return (
+                f"resumed by itself: first step {first}; it was told to resume from {_name(attempt.resume_from)}"
+                f"{'' if attempt.resume_step is None else f' (step {attempt.resume_step})'}"
+            )
+        goes_on = "" if first is None else f", first step after it {first}"
         stored, place = attempt.resume_step, attempt.resumed_at
         # A log that counts batches has another number for the same place.
         counted = "" if stored is None or stored == place else f" (the log counts {place} there)"
         if stored is None and first is not None:
-            return f"resume verified: the training continues at {first} from {_name(attempt.resume_from)}"
+            return f"resume verified: the first step after {_name(attempt.resume_from)} is {first}"
         held = place if stored is None else stored
         return f"resume verified: {_name(attempt.resume_from)} holds step {held}{counted}{goes_on}"
     at = "" if attempt.resumed_at is None else f"; the run's own count continues from step {attempt.resumed_at}"

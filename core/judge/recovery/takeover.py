@@ -130,7 +130,7 @@ def started(builder: StepBuilder, start: Start) -> None:
         resume_epoch=known.epoch if known is not None else None,
         resume_epochs=known.epochs_done if known is not None else None,
         changes=tuple(f"{c.key} {c.before} -> {c.after}" for c in start.changes[:CHANGES_KEPT]),
-        total_before=state.progress.total_steps,
+        total_before=state.progress.run_total_steps,
         run_total_before=run_total(state) or state.attempt.run_total_before,
         printed_every_before=state.attempt.printed_every,
     )

@@ -10,11 +10,19 @@ from typing import Literal
 
 import msgspec
 
-from ..attempt_progress import STARTED_OVER_STEPS, WRAP_SHARE, AttemptProgress
+from ..attempt_progress import STARTED_OVER_STEPS, AttemptProgress
 from ..text.reading import Reading
 
 SURE_BEATS = 3
 """Heartbeats before a low count proves anything: some bars are drawn at 0 and then jump."""
+NEAR_SHARE = 0.5
+"""A first step below this share of the resume point did not come from it."""
+PLACE_SHARE = 0.05
+"""A first step within this share of the resume point comes from it: saves are noticed a little late."""
+PLACE_LINES = 3
+"""Printed lines within which it does."""
+UNIT_TOLERANCE = 0.1
+"""How near to a whole number the ratio of two counts of one place must be to be in other units."""
 LEFT_TOLERANCE = 0.1
 """A total that is smaller by the resumed step, within this share of it, counts what is left."""
 
@@ -45,10 +53,10 @@ def check_resume(
     at = attempt.resumed_at
     if at is None or attempt.step is None:
         return attempt, "unclear"
-    if attempt.step >= at * WRAP_SHARE and not (unproven and _may_be_from_the_beginning(attempt, at)):
-        return attempt, "taken"
+    if attempt.step >= at * NEAR_SHARE and not (unproven and _may_be_from_the_beginning(attempt, at)):
+        return _measured(attempt, reading, at, attempt.step), "taken"
     if _counts_the_rest(attempt, reading.progress.total_steps, at):
-        moved = msgspec.structs.replace(attempt, offset=at, position=at + attempt.step)
+        moved = msgspec.structs.replace(attempt, offset=at, position=at + attempt.step, first_step=attempt.step)
         return moved, "taken"
     if at < STARTED_OVER_STEPS and not (unproven and at > PRINTED_TIMES * max(1, attempt.printed_every_before)):
         return attempt, "unclear"
@@ -59,6 +67,28 @@ def check_resume(
         if epoch >= attempt.resume_epoch - 1:  # the two may count from 0 and from 1
             return attempt, "taken"
     return attempt, "open" if attempt.beats < SURE_BEATS else "ignored"
+
+
+def _measured(attempt: AttemptProgress, reading: Reading, at: int, step: int) -> AttemptProgress:
+    """The attempt with the first step that proves its resume, and with the place that this step shows.
+
+    A trainer may take another checkpoint than the one that it was told, or count in another unit.
+    """
+    first = attempt.first_step if attempt.first_step is not None and attempt.first_step >= at * NEAR_SHARE else step
+    slack = max(PLACE_LINES * max(1, attempt.printed_every_before), int(PLACE_SHARE * at))
+    before = max(slack, reading.progress.total_steps or 0) if reading.per_epoch else slack
+    if at - before <= first <= at + slack + 1:
+        return msgspec.structs.replace(attempt, first_step=first)
+    stored = attempt.resume_step
+    ratio = None if not stored or first <= at else (first - 1) / stored
+    units = ratio is not None and round(ratio) > 1 and abs(ratio - round(ratio)) <= UNIT_TOLERANCE
+    return msgspec.structs.replace(
+        attempt,
+        first_step=first,
+        resume_position=first - 1,
+        stride=round(ratio) if ratio is not None and units else attempt.stride,
+        elsewhere=not units,
+    )
 
 
 def _check_weights(attempt: AttemptProgress) -> ResumeVerdict:

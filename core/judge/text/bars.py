@@ -16,6 +16,7 @@ from .line_fields import Loss, find_epoch, find_loss, find_lr, find_seconds_per_
 from .numbers import parse_clock, parse_count, parse_number, parse_rate
 from .patterns import LazyPattern
 from .reading import Bar, Reading, TrainingFields, advance, enter
+from .run_count import Rule, is_evaluated, without_counts
 from .shape_table import CompiledShape, ShapeTable
 
 ANNOUNCED_LINES = 4
@@ -39,6 +40,8 @@ class Label(NamedTuple):
     epoch: float | None
     total_epochs: int | None
     epochs: bool
+    broken: bool = False
+    overall: int | None = None
 
 
 def read_bar(
@@ -58,19 +61,22 @@ def read_bar(
     phase = shapes.phase_of_unit(groups.get("unit") or unit) or label.phase
     if shape.loss_means_training:
         seconds = find_seconds_per_step(rest if loss is not None else line.lower())
-        phase = "train" if loss is not None else "eval"
+        evaluates = loss is None or is_evaluated(reading.run, count, total)
+        phase = "eval" if evaluates else "train"
     elif phase is None and seconds is not None and seconds < FASTEST_STEP_S:
         phase = "load"
     if phase is not None and phase != "train" and (loss is None or phase == "eval"):
         return enter(reading, phase)
-    news = TrainingFields(seconds=seconds, loss=loss, epoch=label.epoch, epochs=label.total_epochs)
+    news = TrainingFields(seconds=seconds, loss=loss, epoch=label.epoch, epochs=label.total_epochs, broken=label.broken)
     left = groups.get("left")
     if left is not None:
-        news.eta, news.eta_known = parse_clock(left), True
+        news.eta, news.eta_known, news.bar_eta = parse_clock(left), True, True
     if label.epochs or unit in ("epoch", "epochs", "ep"):
         news.epoch, news.epochs, news.seconds = count, total, None
         return advance(reading, news, "epochs")
-    trusted = phase == "train" or loss is not None or label.epoch is not None
+    if news.epoch is None and ("/" in before or "epoch" in groups) and shape.epoch_before_bar:
+        _read_columns(news, groups, before)
+    trusted = phase == "train" or loss is not None or news.epoch is not None
     if not trusted and _FOREIGN_LOSS.search(rest) is not None:
         return enter(reading, "eval")
     if loss is not None and phase is None and label.epoch is None and _evaluation_announced(reading, label.key, number):
@@ -79,16 +85,33 @@ def read_bar(
         other = _side_phase(reading, label.key, total, rest, number)
         if other is not None:
             return msgspec.structs.replace(enter(reading, other), side=Bar(label.key, total, other))
-    if news.epoch is None and ("/" in before or "epoch" in groups) and shape.epoch_before_bar:
-        _read_columns(news, groups, before)
     if news.epoch is None and ("poch" in before or before.lstrip()[:1] == "["):
         _read_description(news, before.lower())
-    per_epoch = news.epoch is not None or _starts_again(reading, count, total)
+    news.rule = _rule(shape.rule, label, news, rest)
     if rest:
         _read_postfix(news, rest)
+    if news.overall is None:
+        news.overall = label.overall
     news.step, news.total = count, total
+    news.drawn = count == 0 and seconds is None
     firm = total is not None and (groups["step"] or "")[-1:].isdigit()
-    return advance(_with_training_bar(reading, Bar(label.key, total), trusted, firm, per_epoch), news, "bar")
+    return advance(_with_training_bar(reading, Bar(label.key, total), trusted, firm), news, "bar")
+
+
+def _rule(row: Rule, label: Label, news: TrainingFields, rest: str) -> Rule:
+    """What the bar's row, its label and its postfix tell about its count."""
+    rule = msgspec.structs.replace(row, names_last=True) if news.rule.names_last else row
+    if row.per_epoch is None and news.epoch is not None:
+        rule = msgspec.structs.replace(rule, per_epoch=True)
+    elif row.per_epoch is None and _COUNTS_STEPS.search(label.key) is not None:
+        rule = msgspec.structs.replace(rule, per_epoch=False)
+    if "v_num" in rest and row.base is None:  # Lightning's version number; its epochs count from 0
+        rule = msgspec.structs.replace(rule, base=0)
+    return rule
+
+
+_COUNTS_STEPS = LazyPattern(r"(?:^|[^a-z])(?:global |train(?:ing)? )?steps?$")
+"""A label that says that the bar counts steps, not batches."""
 
 
 def _evaluation_announced(reading: Reading, key: str, number: int) -> bool:
@@ -104,29 +127,19 @@ def _read_description(news: TrainingFields, before: str) -> None:
         return
     epoch = find_epoch(before)
     if epoch is not None:
-        news.epoch, news.epochs = epoch.value, epoch.total
+        news.epoch, news.epochs, news.broken = epoch.value, epoch.total, epoch.broken
     if news.lr is None and ("lr" in before or "rate" in before):
         news.lr = find_lr(before)
 
 
-def _with_training_bar(reading: Reading, bar: Bar, trusted: bool, firm: bool, per_epoch: bool) -> Reading:
+def _with_training_bar(reading: Reading, bar: Bar, trusted: bool, firm: bool) -> Reading:
     proven = trusted or (reading.proven and reading.main == bar)
-    epoch = reading.progress.epoch
-    same = (reading.main, reading.side, reading.proven, reading.firm, reading.per_epoch, reading.bar_epoch)
-    if same == (bar, None, proven, firm, per_epoch, epoch):
+    if (reading.main, reading.side, reading.proven, reading.firm) == (bar, None, proven, firm):
         return reading
-    return msgspec.structs.replace(
-        reading, main=bar, side=None, proven=proven, firm=firm, per_epoch=per_epoch, bar_epoch=epoch
-    )
-
-
-def _starts_again(reading: Reading, count: int, total: int | None) -> bool:
-    """True if a bar without an epoch in its label starts again in each epoch (Keras does, kohya does not)."""
-    old = reading.progress
-    if old.total_steps != total or old.step is None:
-        return False
-    turned = old.epoch is not None and reading.bar_epoch is not None and old.epoch > reading.bar_epoch
-    return count < old.step if turned and count != old.step else reading.per_epoch
+    run = reading.run
+    if reading.main is not None and not reading.proven and reading.main != bar:
+        run = without_counts(run)  # the bar before it was of something else
+    return msgspec.structs.replace(reading, main=bar, side=None, proven=proven, firm=firm, run=run)
 
 
 def _loss(before: str, rest: str) -> Loss | None:
@@ -137,13 +150,18 @@ def _loss(before: str, rest: str) -> Loss | None:
 
 
 def _read_postfix(news: TrainingFields, rest: str) -> None:
-    """Learning rate and epoch after the bar: tqdm's postfix, or a log line of the trainer on the same line."""
+    """Learning rate, epoch and global step after the bar: tqdm's postfix, or a log line on the same line."""
+    if "step=" in rest and (found := _STEP_IN_POSTFIX.search(rest)) is not None:
+        news.overall = parse_count(found["step"])
     if "lr" in rest or "rate" in rest:
         news.lr = find_lr(rest)
     if news.epoch is None and "epoch" in rest:
         epoch = find_epoch(rest)
         if epoch is not None:
-            news.epoch, news.epochs = epoch.value, epoch.total
+            news.glued, news.epochs, news.broken = epoch.value, epoch.total, epoch.broken
+
+
+_STEP_IN_POSTFIX = LazyPattern(r"(?<![a-z_])(?:global_)?step=(?P<step>\d+)(?![\d.])")
 
 
 def _label(before: str) -> str:
@@ -169,8 +187,10 @@ def _read_label(label: str, shapes: ShapeTable) -> Label:
         parts = label.split("|")  # torchtune: "1|250|loss: 0.88" = epoch, step, loss
         tune = parse_number(parts[0]) if len(parts) > 2 and parts[0].isdecimal() and parts[1].isdecimal() else None
         key = "torchtune" if tune is not None else key
-        return Label(key, shapes.phase_of_label(label), tune, None, epochs=label.endswith(("epoch", "epochs")))
-    return Label(key, shapes.phase_of_label(label), epoch.value, epoch.total, epochs=False)
+        overall = None if tune is None else parse_count(parts[1])
+        ends = label.endswith(("epoch", "epochs"))
+        return Label(key, shapes.phase_of_label(label), tune, None, epochs=ends, overall=overall)
+    return Label(key, shapes.phase_of_label(label), epoch.value, epoch.total, epochs=False, broken=epoch.broken)
 
 
 def _side_phase(reading: Reading, key: str, total: int | None, rest: str, number: int) -> Phase | None:
@@ -207,6 +227,7 @@ def _read_columns(news: TrainingFields, groups: dict[str, str | None], before: s
         epoch, slash, epochs = word.partition("/")
         if slash and epoch.isdecimal() and epochs.isdecimal() and _are_columns(words[at + 1 : at + 4]):
             news.epoch, news.epochs = parse_number(epoch), parse_count(epochs)
+            news.rule = Rule(names_last=True)  # YOLOv5 and v7 count from 0, later ones from 1
             numbers = [value for value in (parse_number(text) for text in words[at + 2 : at + 6]) if value is not None]
             # YOLOv7's fourth column is the sum of the first three, the total loss. Other versions print parts only.
             if len(numbers) == 4 and numbers[3] > 0 and abs(sum(numbers[:3]) - numbers[3]) <= 0.002 * numbers[3] + 2e-5:

@@ -126,11 +126,12 @@ class Loss(NamedTuple):
 
 
 class Epoch(NamedTuple):
-    """A printed epoch. ``at``: the position of its name in the line."""
+    """A printed epoch. ``at``: the position of its name in the line; ``broken``: it has a point ("0.52", "1.0")."""
 
     value: float
     total: int | None
     at: int
+    broken: bool = False
 
 
 class Step(NamedTuple):
@@ -173,7 +174,8 @@ def find_epoch(low: str) -> Epoch | None:
         if (plural and found["epochs"] is None) or _NOT_EPOCH.search(low, max(0, found.start() - 8), found.start()):
             continue
         epoch = parse_number(found["epoch"])
-        return None if epoch is None else Epoch(epoch, parse_count(found["epochs"] or "?"), found.start())
+        broken = "." in found["epoch"]
+        return None if epoch is None else Epoch(epoch, parse_count(found["epochs"] or "?"), found.start(), broken)
     return None
 
 
@@ -203,6 +205,15 @@ _LIKELY = _words(
     "ce nll mse bce diffusion recon main pix model cross entropy celoss contrastive text lm mlm task actor pg"
 )
 """Words joined to "loss" that count if the line has no better one."""
+
+
+def find_global_step(low: str) -> int | None:
+    """The step that the line itself calls global; None if it names none."""
+    found = _GLOBAL.search(low) if "global" in low or "num_updates" in low else None
+    return None if found is None else parse_count(found["step"])
+
+
+_GLOBAL = LazyPattern(r"(?<![a-z_])(?:global[_ ]?steps?|num_updates)['\"]?\s*[=:]\s*(?P<step>\d+)(?![\d./])")
 
 
 def find_lr(low: str) -> float | None:

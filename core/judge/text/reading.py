@@ -6,6 +6,7 @@ from ...model.progress import Phase, Progress
 from ...model.shipped.log_shapes import EndWords
 from .line_fields import Loss
 from .loss_run import START_RUN, LossRun, with_printed
+from .run_count import NO_RULE, START_COUNT, Count, Rule, RunCount, with_count, with_epoch
 
 COUNTERS_KEPT = 4
 """Counters kept apart (bar, step line …), so that two that disagree do not count as movement."""
@@ -33,11 +34,11 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     ``announced``: the line on which words (not a bar) named the phase. ``heartbeats``: how often the position advanced
     in training. ``main``: the training bar; ``proven``: it has shown a loss or a training label; ``firm``: its count is
     exact and has a total, so lines without a total do not override its step. ``side``: a bar of another phase.
-    ``per_epoch``: the count starts again in each epoch; known from the label, or from what the bar did when the epoch
-    changed (``bar_epoch``: the epoch at its last redraw). ``lossy``: a loss was printed since the last line with a
-    counter. ``end_words``: the strongest words of an end since the last training line, and ``end_text``, their line.
+    ``run``: the count over all epochs. ``lossy``: a loss was printed since the last line with a counter.
+    ``end_words``: the strongest words of an end since the last training line, and ``end_text``, their line.
     ``interval``: steps between the last two printed ones. ``first_epoch``: the first epoch that was printed.
-    ``losses``: how long the printed loss has been NaN.
+    ``losses``: how long the printed loss has been NaN. ``beside``: losses are printed in the lines of the counters;
+    ``alone``: in lines of their own. ``rank``: the rank that the newest line names.
     """
 
     progress: Progress = Progress()
@@ -51,28 +52,47 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     proven: bool = False
     firm: bool = False
     side: Bar | None = None
-    per_epoch: bool = False
-    bar_epoch: float | None = None
+    run: RunCount = START_COUNT
     zero_based: bool = False
     counters: tuple[Counter, ...] = ()
     lossy: bool = False
     losses: LossRun = START_RUN
     interval: int = 1
     first_epoch: float | None = None
+    beside: bool = False
+    alone: bool = False
+    rank: str = ""
+
+    @property
+    def per_epoch(self) -> bool:
+        """The counter is known to begin again in each epoch."""
+        return self.run.per_epoch is True
 
 
 class TrainingFields(msgspec.Struct):
-    """Fields of one training line; None = not named."""
+    """Fields of one training line; None = not named.
+
+    ``broken``: the epoch is printed with a point. ``glued``: an epoch behind the bar, in its postfix or in a message on
+    the same line, which tells nothing about what the bar counts. ``overall``: the step that the line calls global.
+    ``eta``: seconds to go; of a bar (``bar_eta``) those to its own end. ``drawn``: a bar at 0, before its first step.
+    ``rule``: what is known about the counter beforehand.
+    """
 
     step: int | None = None
     total: int | None = None
     epoch: float | None = None
     epochs: int | None = None
+    broken: bool = False
+    glued: float | None = None
+    overall: int | None = None
     loss: Loss | None = None
     lr: float | None = None
     seconds: float | None = None
     eta: float | None = None
     eta_known: bool = False
+    bar_eta: bool = False
+    drawn: bool = False
+    rule: Rule = NO_RULE
 
 
 def enter(reading: Reading, phase: Phase) -> Reading:
@@ -106,51 +126,119 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
     """The reading with the fields of a training line, and a heartbeat if its counter moved."""
     old = reading.progress
     step, total, epoch, epochs = old.step, old.total_steps, old.epoch, old.total_epochs
-    if news.epoch is not None:
-        epoch = int(news.epoch) if news.epoch == int(news.epoch) else news.epoch
+    printed = news.epoch if news.epoch is not None else news.glued
+    if printed is not None:
+        epoch = int(printed) if printed == int(printed) else printed
         epochs = news.epochs if news.epochs is not None else epochs
+    run = reading.run
     if news.step is not None and (
         counter == "bar" or news.total is not None or not reading.firm or reading.main is None
     ):
+        run = _counted(reading, news, news.step, counter)
+        if news.glued is not None:
+            run = with_epoch(run, news.glued, news.epochs, broken=news.broken, bar=False)
         if news.total is not None or counter == "bar" or (total is not None and news.step > total):
             total = news.total
         step = news.step
+    elif news.epoch is not None:
+        run = with_epoch(run, news.epoch, news.epochs, broken=news.broken, bar=counter == "epochs")
     beats, counters = _count(reading, news, counter)
     nan = news.loss is not None and news.loss.value is None
     loss = old.loss if news.loss is None else news.loss.value
     seconds = news.seconds if news.seconds is not None else old.sec_per_step
-    if news.eta_known:
-        eta = news.eta
-    elif step is not None and total is not None and seconds is not None:
-        eta = (total - step) * seconds
-    else:
-        eta = None
+    redrawn = reading.finished_words and news.step is not None and beats == reading.heartbeats
     progress = Progress(
-        phase="train",
+        phase="finish" if redrawn else "train",
         step=step,
         total_steps=total,
         epoch=epoch,
-        total_epochs=epochs,
+        total_epochs=epochs if epochs is not None or epoch is None else run.declared,
         loss=loss,
         lr=news.lr if news.lr is not None else old.lr,
         sec_per_step=seconds,
-        eta_s=eta,
+        eta_s=_time_left(run, news, step, total, seconds),
+        run_step=run.run_step,
+        run_total_steps=run.run_total,
     )
     return msgspec.structs.replace(
         reading,
         progress=progress,
         heartbeats=beats,
         counters=counters,
-        finished_words=False,
-        end_words=None,
-        end_text="",
+        finished_words=redrawn,
+        end_words=reading.end_words if redrawn else None,
+        end_text=reading.end_text if redrawn else "",
         loss_is_nan=nan if news.loss is not None else reading.loss_is_nan,
         losses=reading.losses if news.loss is None else _losses(reading, news, news.loss, step, moved=beats),
+        run=run,
         zero_based=reading.zero_based or epoch == 0,
+        beside=reading.beside or (news.loss is not None and (news.step is not None or printed is not None)),
+        alone=reading.alone or (news.loss is not None and news.step is None and printed is None),
         first_epoch=epoch if reading.first_epoch is None else reading.first_epoch,
         interval=step - old.step if step is not None and old.step is not None and step > old.step else reading.interval,
         lossy=news.loss is not None or (reading.lossy and news.step is None and news.epoch is None),
     )
+
+
+def _counted(reading: Reading, news: TrainingFields, step: int, counter: str) -> RunCount:
+    """The count over all epochs after a line with a counter."""
+    return with_count(
+        reading.run,
+        Count(
+            source=f"{counter} of rank {reading.rank}" if reading.rank else counter,
+            step=step,
+            total=news.total,
+            epoch=news.epoch,
+            epochs=news.epochs,
+            broken=news.broken,
+            overall=news.overall,
+            rule=news.rule,
+        ),
+    )
+
+
+ETA_MARGIN = 1.5
+"""x the time to the end of the epoch: a longer printed time to go is that of the whole run."""
+
+
+def _time_left(
+    run: RunCount, news: TrainingFields, step: int | None, total: int | None, seconds: float | None
+) -> float | None:
+    """Seconds to the end of the whole run; None if they cannot be told."""
+    left = None if step is None or total is None else max(0, total - step)
+    pace = seconds
+    if pace is None and left and news.eta_known and news.bar_eta and news.eta is not None:
+        pace = news.eta / left
+    through = run.per_epoch is False or (run.per_epoch is None and run.run_total is not None)
+    if through or run.step is None or total is None:
+        if news.eta_known:
+            return news.eta
+        return None if left is None or pace is None else left * pace
+    here_s = None if left is None or pace is None else left * pace
+    printed = news.eta if news.eta_known and not news.bar_eta else None
+    if printed is not None and here_s is not None and printed > ETA_MARGIN * here_s:
+        return printed
+    now, end = run.run_step, run.run_total
+    return None if now is None or end is None or pace is None else (end - now) * pace
+
+
+def with_run(reading: Reading, run: RunCount) -> Reading:
+    """The reading with another count over the epochs."""
+    if run == reading.run:
+        return reading
+    old = reading.progress
+    epochs = old.total_epochs if old.total_epochs is not None or old.epoch is None else run.declared
+    progress = msgspec.structs.replace(old, total_epochs=epochs, run_step=run.run_step, run_total_steps=run.run_total)
+    return msgspec.structs.replace(reading, run=run, progress=progress)
+
+
+def with_later_epoch(reading: Reading, epoch: float) -> Reading:
+    """The reading after a line about something else that names a later epoch than the last training line."""
+    old = reading.progress
+    if not reading.run.broken or old.epoch is None or epoch <= old.epoch:
+        return reading
+    later = int(epoch) if epoch == int(epoch) else epoch
+    return msgspec.structs.replace(reading, progress=msgspec.structs.replace(old, epoch=later))
 
 
 def _losses(reading: Reading, news: TrainingFields, loss: Loss, step: int | None, *, moved: int) -> LossRun:
@@ -170,7 +258,7 @@ def _losses(reading: Reading, news: TrainingFields, loss: Loss, step: int | None
 
 def _count(reading: Reading, news: TrainingFields, counter: str) -> tuple[int, tuple[Counter, ...]]:
     """Heartbeats and counters after a line of the source ``counter``; its first line counts too."""
-    if news.step is None and news.epoch is None:
+    if news.drawn or (news.step is None and news.epoch is None):
         return reading.heartbeats, reading.counters
     mine = Counter(counter, news.epoch, news.step)
     if mine in reading.counters:

@@ -1,9 +1,12 @@
 """One finished segment of a log, read with the table of shapes: ``read_segment(reading, line, …) -> reading``."""
 
+import msgspec
+
 from .bars import read_bar
+from .patterns import LazyPattern
 from .reading import Reading, enter
 from .shape_table import ShapeTable
-from .step_lines import read_step, read_words
+from .step_lines import read_end, read_step, read_words
 
 
 def read_segment(reading: Reading, line: str, number: int, shapes: ShapeTable) -> Reading:
@@ -11,6 +14,9 @@ def read_segment(reading: Reading, line: str, number: int, shapes: ShapeTable) -
 
     A segment without news returns the same object. If a line holds several bars, the last one counts.
     """
+    rank = _RANK.match(line) if "rank" in (head := line[:10].lower()) or "[default" in head else None
+    if (name := "" if rank is None else rank["rank"]) != reading.rank:
+        reading = msgspec.structs.replace(reading, rank=name)
     for shape in shapes.rows:
         if shape.gates and not _has(line, shape.gates):
             continue
@@ -23,8 +29,14 @@ def read_segment(reading: Reading, line: str, number: int, shapes: ShapeTable) -
             return read_step(reading, shape, found.groupdict(), line)
         while _has(line[found.end() :], shape.gates) and (again := shape.pattern.search(line, found.end())) is not None:
             found = again
-        return read_bar(reading, shape, found, line, number, shapes=shapes)
+        read = read_bar(reading, shape, found, line, number, shapes=shapes)
+        rest = line[found.end() :]
+        return read_end(read, rest[rest.find("]") + 1 :], shapes) if "rain" in rest and "`" in rest else read
     return read_words(reading, line, number, shapes)
+
+
+_RANK = LazyPattern(r"\s*\[?(?i:default|rank)[ :]{0,2}(?P<rank>\d+)\]?:?\s")
+"""What torchrun, Lightning and scripts put before the line of a rank."""
 
 
 def _has(line: str, gates: tuple[str, ...]) -> bool:

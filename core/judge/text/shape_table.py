@@ -13,6 +13,7 @@ from ...model.shipped.log_shapes import SHAPE_GROUPS, EndWords, LineShape, LogSh
 from . import line_fields
 from .lines import Gates, gate_of, gates_of
 from .patterns import LazyPattern
+from .run_count import NO_RULE, Rule
 
 
 class CompiledShape(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,6 +26,7 @@ class CompiledShape(msgspec.Struct, frozen=True, kw_only=True):
     epoch_before_bar: bool = False
     loss_means_training: bool = False
     loss_is_average: bool = False
+    rule: Rule = NO_RULE
     own: bool = False
 
 
@@ -60,6 +62,11 @@ class ShapeTable:
 
         A label that begins with a task ("Analyzing graphs") other than training is preparation.
         """
+        head = _HEAD.match(label)
+        if head is not None:  # "train: scanning labels" prepares the training data
+            rest = self.phase_of_label(label[head.end() :])
+            if rest is not None:
+                return rest
         best: tuple[int, Phase] | None = None
         for phase, pattern in self._labels:
             found = pattern.search(label)
@@ -101,6 +108,13 @@ def _row(row: LineShape, pattern: str) -> CompiledShape:
         epoch_before_bar=row.epoch_before_bar,
         loss_means_training=row.loss_means_training,
         loss_is_average=row.loss_is_average,
+        rule=Rule(
+            per_epoch=None if row.counts is None else row.counts == "epoch",
+            firm=row.counts is not None,
+            base=row.epochs_from,
+            names_last=row.names_last_epoch,
+            index=row.steps_from == 0,
+        ),
     )
 
 
@@ -126,6 +140,8 @@ def _any_of(patterns: Iterable[str], abbreviations: Mapping[str, str]) -> LazyPa
     return LazyPattern("|".join(expand(pattern, abbreviations) for pattern in patterns))
 
 
+_HEAD = LazyPattern(r"^\W*(?:train(?:ing)?|val(?:id|idation)?|test|eval) ?[:|] ?\W*(?=[a-z])")
+"""The part of the data that a task is about."""
 _TASK = LazyPattern(r"^\W*(?:\w+: )?[a-z]{2,}ing\b(?! ?(?:epoch|step|iter|round|stage|cycle|\d))")
 _LEARNING = LazyPattern(
     r"\b(?:learning|pre-?training|fine-?tuning|tuning|progressing|running|working|stepping|string)\b"

@@ -8,6 +8,7 @@ from .line_fields import (
     Step,
     find_epoch,
     find_eta,
+    find_global_step,
     find_loss,
     find_lr,
     find_seconds_per_step,
@@ -17,7 +18,18 @@ from .line_fields import (
 )
 from .numbers import parse_clock, parse_count, parse_number, parse_rate, seconds_of
 from .patterns import LazyPattern
-from .reading import Bar, Reading, TrainingFields, advance, announce, enter, finish
+from .reading import (
+    Bar,
+    Reading,
+    TrainingFields,
+    advance,
+    announce,
+    enter,
+    finish,
+    with_later_epoch,
+    with_run,
+)
+from .run_count import with_declared
 from .shape_table import CompiledShape, ShapeTable
 
 
@@ -35,10 +47,13 @@ def read_step(reading: Reading, shape: CompiledShape, groups: dict[str, str | No
     news.total = parse_count(named("total_steps") or "?")
     if named("epoch"):
         news.epoch, news.epochs = parse_number(named("epoch") or ""), parse_count(named("total_epochs") or "?")
+        news.broken = "." in (named("epoch") or "")
     elif "epoch" in low:
         found = find_epoch(low)
         if found is not None:
-            news.epoch, news.epochs = found.value, found.total
+            news.epoch, news.epochs, news.broken = found.value, found.total, found.broken
+    news.overall = find_global_step(low)
+    news.rule = shape.rule
     news.lr = parse_number(named("lr") or "") if named("lr") else find_lr(low)
     news.seconds = _seconds(groups)
     if news.seconds is None:
@@ -46,8 +61,8 @@ def read_step(reading: Reading, shape: CompiledShape, groups: dict[str, str | No
     left = named("left") or find_eta(low)
     if left:
         news.eta, news.eta_known = parse_clock(left), True
-    if news.total is not None and news.epoch is not None:
-        reading = msgspec.structs.replace(reading, per_epoch=True)
+    if news.total is not None and news.epoch is not None and news.rule.per_epoch is None:
+        news.rule = msgspec.structs.replace(news.rule, per_epoch=True)
     return advance(reading, news, shape.name)
 
 
@@ -72,20 +87,27 @@ def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
     if loss is not None and any(word in low for word in _BESIDE_A_LOSS):
         end = shapes.end_of_line(low)
         if end in ("early_stop", "framework"):
-            return finish(reading, end, line)
+            return finish(_with_epoch_of(reading, low), end, line)
     step = find_step(low)
     epoch = find_epoch(low) if "ep" in low or "epoch" in low else None
     if loss is not None and step is None and epoch is None and _is_under_evaluation(reading, number):
         return reading
+    mean = loss is not None and loss.value is not None and step is None and epoch is None
+    if mean and reading.beside and not reading.alone:
+        return reading  # a summary: the losses of this trainer stand beside its counters
     if loss is not None and not loss.own and reading.lossy and step is None and epoch is None:
         return reading  # another part of a loss that is already known
     lr = find_lr(low) if "lr" in low or "learning" in low else None
     words = shapes.phase_of_line(low) if loss is None else None
     if words == "finish" and (end := shapes.end_of_line(low)) is not None:
-        return finish(reading, end, line)
+        return finish(_with_epoch_of(_with_declared(reading, low), low), end, line)
     if is_evaluation(low, loss) and (loss is not None or step is not None or epoch is not None or words is None):
         evaluated = loss is not None or step is not None or epoch is not None or "acc" in low or words == "eval"
+        if epoch is not None:
+            reading = with_later_epoch(reading, epoch.value)
         return enter(reading, "eval") if evaluated else reading
+    if loss is None and step is None and "epochs" in low:
+        reading = _with_declared(reading, low)
     if words is not None and words != "train" and lr is None:
         return announce(reading, words, number)
     if lr is not None and loss is None and step is None and epoch is None:
@@ -103,13 +125,43 @@ def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
     if step is not None:
         news.step, news.total = step.value, step.total
     if epoch is not None:
-        news.epoch, news.epochs = epoch.value, epoch.total
+        news.epoch, news.epochs, news.broken = epoch.value, epoch.total, epoch.broken
     left = find_eta(low) if "eta" in low else None
     if left:
         news.eta, news.eta_known = parse_clock(left), True
     if loss is not None and (not reading.proven or reading.side is not None):
         reading = _prove(reading)
     return advance(reading, news, "step" if step is not None else "line")
+
+
+def _with_epoch_of(reading: Reading, low: str) -> Reading:
+    """The reading with the epoch that a summary names."""
+    epoch = find_epoch(low)
+    return reading if epoch is None else with_later_epoch(reading, epoch.value)
+
+
+def read_end(reading: Reading, rest: str, shapes: ShapeTable) -> Reading:
+    """The reading after a bar on whose line a framework then says that the training is over."""
+    low = rest.lower()
+    end = shapes.end_of_line(low)
+    return finish(_with_declared(reading, low), end, rest) if end in ("framework", "early_stop") else reading
+
+
+def _with_declared(reading: Reading, low: str) -> Reading:
+    """The reading with the number of epochs that a line of settings, or the end of the training, names."""
+    found = _DECLARED.search(low)
+    if found is None:
+        return reading
+    return with_run(reading, with_declared(reading.run, int(found["epochs"] or found["max"])))
+
+
+_DECLARED = LazyPattern(
+    r"(?:^|[^\w ]\s*|\s\s)(?:(?:num(?:ber of)?|total|scheduled|training for)[_ ](?:train[_ ])?epochs[ =:]{1,3}"
+    r"|starting training for )(?P<epochs>\d{1,6})(?![\w.]\d)"
+    r"|`trainer\.fit` stopped: `max_epochs=(?P<max>\d+)"
+)
+"""Hugging Face and diffusers: "Num Epochs = 4"; timm: "Scheduled epochs: 4"; Ultralytics: "Starting training for 4
+epochs"; Lightning: "`max_epochs=4` reached"."""
 
 
 _BESIDE_A_LOSS = ("stop", "converge", "train_runtime")

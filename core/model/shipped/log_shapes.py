@@ -23,7 +23,10 @@ BAR_GROUPS = (*SHAPE_GROUPS, "unit")
 
 
 class Example(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A piece of log and the progress that is read from it. Fields as in ``Progress``."""
+    """A piece of log and the progress that is read from it. Fields as in ``Progress``.
+
+    ``run_step``, ``run_total_steps``: None = not checked.
+    """
 
     text: str
     phase: Phase = "train"
@@ -34,6 +37,8 @@ class Example(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     loss: float | None = None
     lr: float | None = None
     sec_per_step: float | None = None
+    run_step: int | None = None
+    run_total_steps: int | None = None
 
 
 class LineShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -51,6 +56,14 @@ class LineShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """The same bar is drawn for evaluation; with a loss it is training."""
     loss_is_average: bool = False
     """The loss is an average over the epoch so far: one NaN stays in it until the epoch ends."""
+    counts: Literal["epoch", "run"] | None = None
+    """The step begins again in each epoch, or runs through; None: both occur, and what it does shows it."""
+    epochs_from: Literal[0, 1] | None = None
+    """The first epoch as printed; None: both occur."""
+    steps_from: Literal[0, 1] = 1
+    """The number of the first batch; 0: the line names the batch that was just done, so one more is done."""
+    names_last_epoch: bool = False
+    """If epochs count from 0, the number after the slash is that of the last one ("0/4" of five)."""
     examples: tuple[Example, ...] = ()
 
 

@@ -51,7 +51,7 @@ COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
         ("write_bytes", "write_bytes"),
     ),
     "progress": (
-        ("step", "step"),
+        ("step", "any_step"),
         ("epoch", "epoch"),
         ("loss", "loss"),
         ("lr", "lr"),

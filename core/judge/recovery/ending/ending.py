@@ -33,7 +33,9 @@ class Place(msgspec.Struct, frozen=True):
 class Counters(msgspec.Struct, frozen=True, kw_only=True):
     """What the log showed of steps and epochs.
 
-    ``per_epoch``: the step starts again in each epoch. ``zero_based``: epoch 0 was printed. ``first_epoch_seen``: the
+    ``per_epoch``: the step starts again in each epoch. ``zero_based``: epoch 0 was printed; ``names_last``: the number
+    of epochs beside it is then that of the last one. ``training``: the counter is known to be that of the training:
+    a bar without a label or a loss may count anything. ``first_epoch_seen``: the
     attempt began with the first epoch, so it is known whether they count from 0. ``counts_done``: the epoch is a number
     of completed ones (the bar counts epochs). ``lossy``: a loss was printed with or after the last counter.
     ``first_epoch``: the first one printed. ``interval``: steps between the last two printed ones.
@@ -42,6 +44,8 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True):
     progress: Progress = Progress()
     per_epoch: bool = False
     zero_based: bool = False
+    names_last: bool = False
+    training: bool = True
     first_epoch_seen: bool = True
     counts_done: bool = False
     lossy: bool = False
@@ -150,6 +154,11 @@ def _proof(run: EndingInput) -> str:
 
 def place_of(seen: Counters) -> Place:
     """Where the counters stand, over all epochs of the run."""
+    found = _place(seen)
+    return found if seen.training or found.at != "end" else Place("unknown", found.words)
+
+
+def _place(seen: Counters) -> Place:
     progress = seen.progress
     step, total = progress.step, progress.total_steps
     epochs = _epochs(seen)
@@ -161,11 +170,17 @@ def place_of(seen: Counters) -> Place:
         if epochs == "last" and (seen.lossy or seen.counts_done):
             return Place("end", in_epochs)
         return _by_time(seen, in_epochs or ("" if step is None else f"step {step}"))
-    words = f"step {step} of {total}" + (f", {in_epochs}" if in_epochs and seen.per_epoch else "")
+    made, whole = progress.run_step, progress.run_total_steps
+    words = f"step {step} of {total}"
+    if seen.per_epoch and made is not None and whole is not None:
+        words = f"step {made} of {whole}"
+    words += f", {in_epochs}" if in_epochs and seen.per_epoch else ""
     short = total - step > max(1, seen.interval) and step < NEARLY * total
     if seen.per_epoch:
         if short or epochs == "left":
             return Place("short", words)
+        if not counted and made is not None and whole is not None:  # the log names its epochs apart from the counter
+            return Place("end" if made >= whole else "short" if whole - made >= total else "unknown", words)
         return Place("end", words) if step >= total and epochs == "last" else _by_time(seen, words)
     if short:
         return Place("short", words)
@@ -190,7 +205,7 @@ def _epochs(seen: Counters) -> Literal["last", "left", "unknown"]:
         return "unknown"
     if epoch != int(epoch):
         return "last" if epoch >= NEARLY * total else "left"
-    last = total if seen.counts_done or not seen.zero_based else total - 1
+    last = total if seen.counts_done or not seen.zero_based or seen.names_last else total - 1
     if epoch >= last:
         return "last"
     return "unknown" if epoch == total - 1 and not seen.first_epoch_seen else "left"

@@ -56,12 +56,13 @@ def main_reading(state: JudgeState) -> ProgressState:
 def place(state: JudgeState) -> Place:
     """Where the counters of the attempt stand."""
     now, attempt = main_reading(state).now, state.attempt
-    began = attempt.step_offset if attempt.offset is not None else 0
     return place_of(
         Counters(
             progress=now.progress,
-            per_epoch=now.per_epoch or (attempt.offset or 0) > began,
+            per_epoch=now.per_epoch,
             zero_based=now.zero_based,
+            names_last=now.run.names_last,
+            training=now.main is None or now.proven or now.progress.loss is not None or now.progress.epoch is not None,
             first_epoch_seen=now.zero_based or attempt.resume_from is None,
             counts_done=any(counter.name == "epochs" for counter in now.counters),
             lossy=now.lossy,
@@ -73,13 +74,8 @@ def place(state: JudgeState) -> Place:
 
 def run_total(state: JudgeState) -> int | None:
     """Steps of the whole run as this attempt printed them; None if they are not known."""
-    now, attempt = main_reading(state).now, state.attempt
-    progress = now.progress
-    if progress.total_steps is None or (attempt.offset or 0) > attempt.step_offset:
-        return None
-    if now.per_epoch:
-        return None if progress.total_epochs is None else progress.total_steps * progress.total_epochs
-    return None if (progress.total_epochs or 1) > 1 and (progress.epoch or 0) <= 1 else progress.total_steps
+    total, attempt = main_reading(state).now.progress.run_total_steps, state.attempt
+    return None if total is None else total + (attempt.offset or 0) - attempt.step_offset
 
 
 def _resumed_at_end(state: JudgeState) -> bool:

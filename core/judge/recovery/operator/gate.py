@@ -260,8 +260,8 @@ def _price(builder: StepBuilder, lost: int | None, *, starts: bool, live: bool) 
         still = "if it hangs, " if live else ""
         progress, hour = state.progress, HOUR_S / step_s
         left = None
-        if progress.total_steps is not None and progress.step is not None:
-            left = progress.total_steps - progress.step
+        if progress.run_total_steps is not None and progress.run_step is not None:
+            left = progress.run_total_steps - progress.run_step
         if left is None or left >= hour:
             parts.append(f"{still}each hour of waiting costs {hour:.0f} steps")
         else:

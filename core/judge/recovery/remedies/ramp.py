@@ -201,6 +201,6 @@ def _nearly_done(builder: StepBuilder) -> bool:
     progress = builder.state.progress
     if progress.epoch is not None and progress.total_epochs:
         return progress.epoch >= LAST_SHARE * progress.total_epochs
-    if progress.step is None or not progress.total_steps:
+    if progress.run_step is None or not progress.run_total_steps:
         return False
-    return progress.step >= LAST_SHARE * progress.total_steps
+    return progress.run_step >= LAST_SHARE * progress.run_total_steps

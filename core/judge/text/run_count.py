@@ -1,0 +1,323 @@
+"""The step of the whole run, and how many it has, from counters that may begin again in each epoch.
+
+``run step = counts of the finished epochs + the counter``. It is in the unit that the counter has (batches or optimizer
+steps); checkpoints hold optimizer steps, and ``attempt_progress`` knows how many counts make one.
+
+Whether a counter begins again in each epoch is known from its row in ``log_shapes.toml``, else from what it does when
+the epoch changes: it falls or goes on. Before that: one that is printed together with a whole epoch, or below a bar of
+epochs, counts within the epoch; one beside a broken epoch ("epoch 0.52") does not; otherwise it is open.
+
+Known limits: "Epoch 3/9" counts from 1 unless an epoch 0 was printed; an epoch without a total of epochs, first seen
+above 1, may count from either, and the run step is unknown. Epochs that were not seen count as long as the present one.
+"""
+
+from typing import Literal
+
+import msgspec
+
+NEARLY = 0.98
+"""Share of its total from which a counter is at its end: the last redraws of a bar may be missing."""
+AGAIN_SHARE = 0.5
+"""A counter without a total that falls below this share of its last count began again."""
+OTHERS_BEFORE_SWITCH = 3
+"""Lines of another counter in a row after which that one is followed: the first one is not printed any more."""
+
+Apart = Literal["", "before", "after", "bar"]
+"""Where epochs are printed that do not stand beside the counter: above it, below it, or as a bar of finished epochs."""
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True):
+    """What a row of log_shapes.toml, or a label, tells about its counter.
+
+    ``per_epoch``: it begins again in each epoch, False = it runs through, None = not known. ``firm``: that is certain.
+    ``base``: the first epoch is printed as 0 or 1. ``names_last``: if epochs count from 0, "0/4" names the last one.
+    ``index``: the counter names the present batch from 0, so one more is done.
+    """
+
+    per_epoch: bool | None = None
+    firm: bool = False
+    base: int | None = None
+    names_last: bool = False
+    index: bool = False
+
+
+NO_RULE = Rule()
+
+
+class Count(msgspec.Struct, frozen=True, kw_only=True):
+    """One line with a counter. ``epoch``, ``epochs``: printed beside it; ``broken``: as a number with a point.
+
+    ``overall``: a step that the line calls global, None = none.
+    """
+
+    source: str
+    step: int
+    total: int | None = None
+    epoch: float | None = None
+    epochs: int | None = None
+    broken: bool = False
+    overall: int | None = None
+    rule: Rule = NO_RULE
+
+
+class RunCount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The counter of one attempt's log over the epochs that it has shown.
+
+    ``source``: the counter that is followed; ``others``: lines of others since. ``step``, ``total``: as printed last,
+    ``epoch``: the one printed then; ``gap``: distance of its last two lines. ``named``, ``epochs``: epoch and number of
+    epochs printed last; ``declared``: number of epochs in the settings that the trainer printed. ``base``: 0 or 1, the
+    first epoch as printed. ``per_epoch``: None = open; ``seen``: shown by what the counter did. ``index``: epochs
+    before the present one; ``done``: counts in them; None = unknown.
+    """
+
+    source: str = ""
+    others: int = 0
+    step: int | None = None
+    total: int | None = None
+    epoch: float | None = None
+    gap: int = 1
+    named: float | None = None
+    first_named: float | None = None
+    epochs: int | None = None
+    declared: int | None = None
+    apart: Apart = ""
+    broken: bool = False
+    base: int | None = None
+    names_last: bool = False
+    per_epoch: bool | None = None
+    seen: bool = False
+    index: int | None = None
+    done: int | None = None
+
+    @property
+    def run_step(self) -> int | None:
+        """Counts since the training began; None if they cannot be told."""
+        if self.step is None:
+            return None
+        if self.per_epoch:
+            return None if self.done is None else self.done + self.step
+        if self.per_epoch is None and self.total is not None and (self.index or 0) > 0:
+            return None
+        return self.step
+
+    @property
+    def run_total(self) -> int | None:
+        """Counts of the whole training; None if they cannot be told."""
+        step, total, epochs = self.run_step, self.total, self.number_of_epochs
+        if step is None or total is None:
+            return None
+        if self.per_epoch:
+            if epochs is None or self.index is None or self.done is None or self.index >= epochs:
+                return None
+            total = self.done + (epochs - self.index) * total
+        elif self.per_epoch is None and (epochs or 1) > 1:
+            return None
+        return total if step <= total else None
+
+    @property
+    def number_of_epochs(self) -> int | None:
+        """Epochs of the whole training; None if they are not printed."""
+        if self.epochs is None:
+            return self.declared
+        if self.apart != "bar" and self.base == 0 and (self.names_last or self.named == self.epochs):
+            return self.epochs + 1
+        return self.epochs
+
+
+START_COUNT = RunCount()
+
+
+def next_attempt(before: RunCount) -> RunCount:
+    """The count for the log of the next attempt: how the trainer counts stays known."""
+    known = before.per_epoch if before.seen else None
+    return RunCount(base=before.base, names_last=before.names_last, per_epoch=known, seen=before.seen)
+
+
+def without_counts(run: RunCount) -> RunCount:
+    """The count without what was counted so far: it was of another counter. The printed epochs stay known."""
+    return msgspec.structs.replace(
+        next_attempt(run),
+        named=run.named,
+        first_named=run.first_named,
+        epochs=run.epochs,
+        declared=run.declared,
+        apart=run.apart,
+        broken=run.broken,
+    )
+
+
+def is_evaluated(run: RunCount, step: int, total: int | None) -> bool:
+    """True if a bar that begins again without the line of a new epoch above it belongs to an evaluation."""
+    if run.apart != "before" or run.step is None or _advanced(run) or not _at_end(run):
+        return False
+    return step < run.step or total != run.total
+
+
+def with_declared(run: RunCount, epochs: int) -> RunCount:
+    """Take the number of epochs from a line of settings."""
+    return msgspec.structs.replace(run, declared=epochs)
+
+
+def with_epoch(run: RunCount, epoch: float, epochs: int | None, *, broken: bool, bar: bool) -> RunCount:
+    """Take a line with an epoch and no counter. ``bar``: a bar that counts finished epochs."""
+    if broken or epoch != int(epoch):
+        return run if run.broken else msgspec.structs.replace(run, broken=True)
+    apart: Apart = "bar" if bar else run.apart or ("before" if run.step is None else "after")
+    if (epoch, apart) == (run.named, run.apart) and epochs in {None, run.epochs}:
+        return run
+    return msgspec.structs.replace(_named(run, epoch, epochs, bar=bar), apart=apart)
+
+
+def with_count(run: RunCount, news: Count) -> RunCount:
+    """Take a line with a counter."""
+    if news.rule.index:
+        news = msgspec.structs.replace(news, step=news.step + 1)
+    if run.source not in {"", news.source}:
+        if run.others < OTHERS_BEFORE_SWITCH:
+            return msgspec.structs.replace(run, others=run.others + 1)
+        run = without_counts(run)
+    beside = news.epoch is not None and not news.broken and news.epoch == int(news.epoch)
+    if news.epoch is not None and not beside:
+        run = msgspec.structs.replace(run, broken=True)
+    if beside and news.epoch is not None:
+        run = _named(run, news.epoch, news.epochs, bar=False)
+    if news.rule.base is not None or news.rule.names_last != run.names_last:
+        base = news.rule.base if news.rule.base is not None else run.base
+        run = msgspec.structs.replace(run, base=base, names_last=news.rule.names_last)
+    run = _with_scope(run, news, beside=beside)
+    run = _with_index(run, news, beside=beside)
+    gap = news.step - run.step if run.step is not None and news.step > run.step else run.gap
+    return msgspec.structs.replace(
+        run, source=news.source, others=0, step=news.step, total=news.total, epoch=run.named, gap=gap
+    )
+
+
+def _named(run: RunCount, epoch: float, epochs: int | None, *, bar: bool) -> RunCount:
+    """The count with a printed epoch."""
+    epochs = epochs if epochs is not None else run.epochs
+    base = run.base
+    if not bar and (epoch == 0 or (epoch == epochs and base is None)):
+        base = 0 if epoch == 0 else 1
+    first = epoch if run.first_named is None else run.first_named
+    return msgspec.structs.replace(run, named=epoch, first_named=first, epochs=epochs, base=base)
+
+
+def _with_scope(run: RunCount, news: Count, *, beside: bool) -> RunCount:
+    """Settle whether the counter begins again in each epoch, as far as that is known by now."""
+    if news.rule.firm:
+        return msgspec.structs.replace(run, per_epoch=news.rule.per_epoch, seen=True)
+    seen = _shown(run, news)
+    if seen is not None:
+        if not run.seen and seen and run.done is None:
+            index = run.index or 0
+            done = 0 if index == 0 else None if run.total is None else index * run.total
+            run = msgspec.structs.replace(run, index=index, done=done)
+        return msgspec.structs.replace(run, per_epoch=seen, seen=True)
+    if run.seen:
+        return run
+    per_epoch = _likely(run, news, beside=beside)
+    return run if per_epoch == run.per_epoch else msgspec.structs.replace(run, per_epoch=per_epoch)
+
+
+def _shown(run: RunCount, news: Count) -> bool | None:
+    """What the counter does now shows that it begins again (True) or runs through (False); None: it shows nothing."""
+    if run.step is None:
+        return None
+    fell = news.step < run.step
+    if not run.broken and _advanced(run):
+        if fell:
+            return True
+        return False if news.step > run.step and not _at_end(run) else None
+    if fell and not run.broken and run.named is None:
+        if run.total is None:
+            return True if news.total is None and news.step < AGAIN_SHARE * run.step else None
+        return True if _at_end(run) and news.total == run.total else None
+    return None
+
+
+def _likely(run: RunCount, news: Count, *, beside: bool) -> bool | None:
+    """What holds for most counters of this form."""
+    if run.broken:
+        return False
+    if run.apart == "bar":
+        return True
+    if news.rule.per_epoch is not None:
+        return news.rule.per_epoch
+    if news.total is None:
+        return None
+    epochs, index = run.number_of_epochs, _index_of(run)
+    if beside and epochs and index is not None and news.step * epochs > news.total * (index + 1):
+        return True  # further than a counter of the whole run can be
+    return None
+
+
+def _with_index(run: RunCount, news: Count, *, beside: bool) -> RunCount:
+    """The count with the epochs before this line, and what was counted in them."""
+    if run.per_epoch is False:
+        return run
+    fell = run.step is not None and news.step < run.step
+    placed = beside or run.apart in {"before", "bar"}
+    if run.step is None:
+        turned = False
+    elif placed:
+        turned = run.epoch is not None and run.named is not None and int(run.named) != int(run.epoch)
+    else:
+        again = run.total is None and news.step < AGAIN_SHARE * run.step
+        turned = fell and (again or _at_end(run) or _advanced(run))
+    due = None if run.index is None else run.index + turned
+    index = _index_of(run) if placed else _counted_index(run, turned=turned, due=due)
+    if placed and index is None:
+        jump = 0 if run.named is None or run.epoch is None else int(run.named) - int(run.epoch)
+        index = None if run.index is None else max(0, run.index + jump)
+    if run.step is None or index != due or run.done is None:
+        done = _before(index, news.total)
+    else:
+        done = run.done + ((run.total if run.total is not None else run.step or 0) if turned else 0)
+    if news.overall is not None and news.total and news.overall >= news.step and run.per_epoch:
+        rest = (news.overall - news.step) % news.total
+        if rest == 0:
+            done = news.overall - news.step
+            index = done // news.total if index is None else index
+    return msgspec.structs.replace(run, index=index, done=done)
+
+
+def _counted_index(run: RunCount, *, turned: bool, due: int | None) -> int | None:
+    """The index if the epoch is printed below its counter, or not at all: the turns are counted."""
+    if run.step is None:
+        return 0
+    if turned and run.apart == "after" and _advanced(run) and (finished := _index_of(run)) is not None:
+        return finished + 1
+    return due
+
+
+def _before(index: int | None, total: int | None) -> int | None:
+    if index == 0:
+        return 0
+    return None if index is None or total is None else index * total
+
+
+def _index_of(run: RunCount) -> int | None:
+    """The epochs before the one that was printed last; None if it may count from 0 or from 1."""
+    if run.named is None:
+        return None
+    epoch = int(run.named)
+    if run.apart == "bar":
+        return epoch
+    if run.base is not None:
+        return max(0, epoch - run.base)
+    return max(0, epoch - 1) if run.epochs is not None or run.first_named == 1 else None
+
+
+def _advanced(run: RunCount) -> bool:
+    """True if a higher epoch was printed since, or with, the newest line of the counter."""
+    if run.named is None:
+        return False
+    if run.epoch is None:
+        return run.apart == "after"
+    return int(run.named) > int(run.epoch)
+
+
+def _at_end(run: RunCount) -> bool:
+    if run.total is None or run.step is None:
+        return False
+    return run.step >= NEARLY * run.total or run.total - run.step <= run.gap
