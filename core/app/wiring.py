@@ -57,6 +57,7 @@ from ..supervisor.inbox import BoundedInbox
 from ..supervisor.loop import Supervisor
 from .errors import ExitCode
 from .gpu_survey import named_users
+from .plan.declared_options import declared_options
 from .plan.definitions import Definitions, definitions_of
 from .plan.launch_plan import LaunchPlan, plan_launch
 from .plan.trainer_values import trainer_values, traits
@@ -248,6 +249,7 @@ def _knowledge(spec: RunSpec, preset: Preset, profiles: Mapping[str, Profile]) -
         values=trainer_values(spec, preset, profiles, load_remedies(), os.environ),
         families={name: profile.family for name, profile in profiles.items()},
         traits=traits(),
+        options=declared_options(spec, load_remedies()),
         resume_support=resume_support(preset, spec.command),
         begin_from=spec.begin_from,
         handed_over=handed_over(spec),
