@@ -3,7 +3,8 @@
 Source: a resume that is silently ignored is a common failure (a path that is never read, an option of another
 script): the run looks healthy and trains from zero for a night. Known false alarms, and what prevents them: a bar drawn
 at 0 before it jumps to the resumed step (several heartbeats are needed); a bar that counts only what is left (its total
-shows that); a bar that restarts in each epoch (the epoch is compared, and a middle one proves nothing).
+shows that); a bar that restarts in each epoch (the epoch is compared, and a middle one proves nothing); a bar without
+a total where the attempts before had one (Lightning's first bar after a resume: ``Training: | 1/?``): the next tells.
 """
 
 from typing import Literal
@@ -60,6 +61,8 @@ def check_resume(
         return moved, "taken"
     if at < STARTED_OVER_STEPS and not (unproven and at > PRINTED_TIMES * max(1, attempt.printed_every_before)):
         return attempt, "unclear"
+    if reading.progress.total_steps is None and attempt.total_before is not None:
+        return attempt, "open"
     if reading.per_epoch:
         epoch = _epoch_of(reading)
         if epoch is None or attempt.resume_epoch is None or attempt.resume_epoch < 1:
