@@ -221,7 +221,9 @@ def _went_on(row: Row, fault: str, resumed: int | None, proof: str, why: list[st
     if not right:
         why.append(f"went on after step {resumed}, step {wanted} was saved")
     numbers = [int(number) for number in re.findall(r"\d+", proof)]
-    proven = bool(numbers) and resumed is not None and resumed in numbers and numbers[-1] >= resumed
+    known = resumed in numbers or not row.steps_in_files
+    first = bool(numbers) and resumed is not None and resumed <= numbers[-1] <= resumed + row.log_every + 1
+    proven = known and first
     if right and not proven:
         why.append(f"proof: {proof or 'none'}")
     return {"resumed": right, "proven": proven}
@@ -265,5 +267,5 @@ def _weights(place: Place, undisturbed: Path | None) -> str:
     )  # fmt: skip
     if done.returncode != 0:
         return f"not comparable: {done.stderr.strip().splitlines()[-1:]}"
-    gap = float(done.stdout)
+    gap = float(done.stdout.split()[-1])
     return "equal" if gap <= 1e-6 else f"off by {gap:.2g}"

@@ -61,6 +61,8 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     resume_epochs: int | None = None
     total_before: int | None = None
     run_total_before: int | None = None
+    bar_total_before: int | None = None
+    """Total of the last bar of the attempt before, as printed."""
     printed_every: int = 1
     printed_every_before: int = 1
     changes: tuple[str, ...] = ()

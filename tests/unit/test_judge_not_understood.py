@@ -12,7 +12,7 @@ from trainwatch.core.model.decision import CopyAside, GiveUp, NotifyPeople, Star
 from trainwatch.core.model.fact import CheckpointKnown, CheckpointsSetAside
 from trainwatch.core.model.launch.resume_support import resume_support
 from trainwatch.core.model.observation import CheckpointEvent, Command
-from trainwatch.core.model.preset import Preset
+from trainwatch.core.model.preset import Preset, ResumeStyle
 
 UNKNOWN = "unknown format (binary): only its trainer can tell whether it is whole"
 
@@ -284,6 +284,16 @@ def test_a_trainer_that_finds_its_checkpoints_by_itself_is_started() -> None:
     world = at_step(unknown(run_of(GENERIC, NOWHERE, if_not_told="go_on"), "whatever.q7"), 60)
 
     assert len(crash(world).of(StartAttempt)) == 2
+
+
+@pytest.mark.parametrize(("by_itself", "starts"), [(True, 2), (False, 1)])
+def test_a_trainer_known_to_find_its_checkpoint_is_started_whatever_else_it_saves(by_itself: bool, starts: int) -> None:
+    style = ResumeStyle(args=("--resume", "{path}"), by_itself=by_itself)
+    world = run_of(Preset(name="script", resume_file=style), NOWHERE)
+    for step in (20, 40):
+        world = unknown(unknown(at_step(world, step), f"model-{step}.keras"), "latest.weights.h5")
+
+    assert len(crash(world).of(StartAttempt)) == starts
 
 
 def test_a_preset_that_never_resumes_begins_anew_as_it_says() -> None:

@@ -60,7 +60,7 @@ def test_bar_that_restarts_in_each_epoch_is_checked_by_the_epoch() -> None:
 
 
 def test_bar_without_a_total_where_the_one_before_had_one_proves_nothing() -> None:
-    attempt = AttemptProgress(**fields(total_before=12, resume_epoch=1))
+    attempt = AttemptProgress(**fields(bar_total_before=12, resume_epoch=1))
     assert proof_after(attempt, 1, 2, 3, 4, progress=Progress(step=4)) == "open"
     assert proof_after(attempt, 1, 2, 3, progress=Progress(step=3, total_steps=12)) == "ignored"
     assert proof_after(attempt, 1, progress=Progress(step=1, total_steps=12, epoch=3), per_epoch=True) == "taken"

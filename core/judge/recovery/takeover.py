@@ -132,6 +132,7 @@ def started(builder: StepBuilder, start: Start) -> None:
         changes=tuple(f"{c.key} {c.before} -> {c.after}" for c in start.changes[:CHANGES_KEPT]),
         total_before=state.progress.run_total_steps,
         run_total_before=run_total(state) or state.attempt.run_total_before,
+        bar_total_before=state.progress.total_steps,
         printed_every_before=state.attempt.printed_every,
     )
     if same:

@@ -61,7 +61,7 @@ def check_resume(
         return moved, "taken"
     if at < STARTED_OVER_STEPS and not (unproven and at > PRINTED_TIMES * max(1, attempt.printed_every_before)):
         return attempt, "unclear"
-    if reading.progress.total_steps is None and attempt.total_before is not None:
+    if reading.progress.total_steps is None and attempt.bar_total_before is not None:
         return attempt, "open"
     if reading.per_epoch:
         epoch = _epoch_of(reading)

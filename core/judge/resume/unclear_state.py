@@ -113,7 +113,7 @@ def to_resume_from(
     """Return the entry of an unknown make that a launch may be given, or None.
 
     Settled, like the one before it, and the only thing of its kind: which of several files is to be named, only the
-    trainer knows.
+    trainer knows. One that finds its checkpoint by itself is given no name, so several kinds are no hindrance.
     """
     usable = [
         k
@@ -125,9 +125,9 @@ def to_resume_from(
         and support.objection(k.shape, k.holds) is None
     ]
     named = [k for k in usable if says_state(base_name(k.path))] or usable
-    if len({_series(k) for k in named}) != 1:
+    if not support.by_itself and len({_series(k) for k in named}) != 1:
         return None
-    whole = [k for k in named if _is_settled(k) and _is_like_before(k, named)]
+    whole = [k for k in named if _is_settled(k) and _is_like_before(k, [o for o in named if _series(o) == _series(k)])]
     if not any(says_state(base_name(k.path)) for k in named) and not any(_has_before(k, named) for k in named):
         return None  # only its second writing shows that it is saved again and again
     return max(whole, key=_age, default=None)
