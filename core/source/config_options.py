@@ -28,12 +28,12 @@ def override_options(project: Project) -> list[Option]:
             for option in _hydra_keys(module, decorator):
                 found.setdefault(option.name, option)
         if hydra:
-            for option in _read_keys(project):
+            for option in _read_keys(project, prefix="+"):
                 if not any(o.dest == option.dest for o in found.values()):
                     found.setdefault(option.name, option)
         elif re.search(r"OmegaConf\.from_(cli|dotlist)|DEFINE_config_file|from_cli\(", module.text):
             absl = "DEFINE_config_file" in module.text
-            for option in _read_keys(project, flag=absl):
+            for option in _read_keys(project, prefix="--config." if absl else ""):
                 found.setdefault(option.name, option)
     return list(found.values())
 
@@ -82,13 +82,13 @@ def _plain(value: str) -> Any:
     return {"true": True, "false": False}.get(bare.lower(), bare)
 
 
-def _read_keys(project: Project, *, flag: bool = False) -> Iterator[Option]:
+def _read_keys(project: Project, *, prefix: str) -> Iterator[Option]:
     """Keys that the code reads and that may be about a resume: ``cfg.trainer.resume``, ``cfg["resume"]``."""
     for module, keys, line in _accesses(project):
-        name = ".".join(keys)
+        flag = prefix.startswith("-")
         yield Option(
-            name=f"--config.{name}" if flag else f"+{name}", dest=keys[-1], kind="option" if flag else "override",
-            file=module.shown, line=line, joined=flag,
+            name=f"{prefix}{'.'.join(keys)}", dest=keys[-1], kind="option" if flag else "override", file=module.shown,
+            line=line, joined=flag,
         )  # fmt: skip
 
 

@@ -112,7 +112,7 @@ def _candidate(number: int, flow: ValueFlow) -> Candidate | None:
     if words.SAVING.search(name) and not named and not (whole or restores >= 2):
         points -= 3
     if option.takes in {"flag", "truth"}:
-        if option.default is True or (not named and not guarded):
+        if option.default is True or not loads:
             return None
         if _off(events, number) and not guarded:
             return None

@@ -220,7 +220,8 @@ class ValueFlow:
                 if orelse and ends(orelse):
                     return guards | yes
             case ast.While(test=test, body=body, orelse=orelse):
-                if self._value(test, scope, guards) and isinstance(test, ast.Compare):
+                self._value(test, scope, guards)
+                if isinstance(test, ast.Compare):
                     self._note_count(test, scope, guards)
                 self._block([*body, *orelse], scope, guards)
             case (

@@ -105,6 +105,22 @@ SCRIPTS = {
         "def main(_):\n    if FLAGS.restore_path:\n        state = checkpointer.restore(FLAGS.restore_path)\napp.run(main)\n"),
         ("--restore_path", "{path}"),
     ),
+    "OmegaConf's words": (
+        ("import torch\nfrom omegaconf import OmegaConf\ncfg = OmegaConf.merge({'resume_ckpt': None}, OmegaConf.from_cli())\n"
+        "if cfg.resume_ckpt:\n    d = torch.load(cfg.resume_ckpt)\n    m.load_state_dict(d['m'])\n    o.load_state_dict(d['o'])\n"),
+        ("resume_ckpt='{path}'",),
+    ),
+    "a path in sys.argv": (
+        "import sys, torch\nckpt = sys.argv[1] if len(sys.argv) > 1 else None\nif ckpt:" + RESTORE.format("ckpt"),
+        ("{path}",),
+    ),
+    "a folder with files in it": (
+        argparse_script(
+            'parser.add_argument("--load-dir")',
+            "if args.load_dir:" + RESTORE.format('os.path.join(args.load_dir, "state.pt")'),
+        ),
+        ("--load-dir", "{folder}"),
+    ),
     "variables that a configurator replaces": (
         ("import os, torch\nout_dir = 'out'\ninit_from = 'scratch'  # 'scratch' or 'resume'\nexec(open('configurator.py').read())\n"
         "if init_from == 'scratch':\n    net = Net()\nelif init_from == 'resume':\n"
@@ -136,8 +152,9 @@ def test_the_option_that_resumes_is_found_in_the_source(tmp_path: Path, kind: st
         "(args,) = HfArgumentParser((TrainingArguments,)).parse_args_into_dataclasses()\nTrainer(args=args).train()\n"),
         argparse_script('parser.add_argument("--wandb-resume", default="allow")', "wandb.init(resume=args.wandb_resume)"),
         argparse_script("", 'net.load_state_dict(torch.load("vgg.pth"))'),
+        argparse_script('parser.add_argument("--reload-data", action="store_true")', "if args.reload_data: load_data()"),
     ],
-    ids=["pretrained weights", "an option that nothing uses", "an option of the library that is not passed on", "a tracker's", "loss weights"],
+    ids=["pretrained weights", "an option that nothing uses", "an option of the library that is not passed on", "a tracker's", "loss weights", "data"],
 )  # fmt: skip
 def test_what_only_looks_like_it_is_none(tmp_path: Path, text: str) -> None:
     found = way(tmp_path, text)

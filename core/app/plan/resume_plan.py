@@ -26,6 +26,7 @@ from ...source.launch_target import Target, find_target
 from ...source.options import Option, options_of
 from ...source.project_modules import read_project
 from ...source.resume_finding import Candidate, Finding, find_resume
+from .rehearsed import rehearsed
 
 _RESUMES = re.compile(r"(auto_?)?(resume|continue)(_training|_run|_from(_checkpoint|_ckpt)?|_path|_ckpt)?")
 _BY_ITSELF = frozenset(
@@ -38,8 +39,15 @@ ADD = (
 
 
 def decided(spec: RunSpec, preset: Preset) -> RunSpec:
-    """The run with its way to resume. ``preset``: the run's own, without a way."""
-    return msgspec.structs.replace(spec, resume_way=way_of(spec, preset))
+    """The run with its way to resume. ``preset``: the run's own, without a way.
+
+    A rehearsal of the same command and source that resumed by it proves it.
+    """
+    way = way_of(spec, preset)
+    rehearsal = rehearsed(spec) if way.is_unproven else None
+    if rehearsal is not None and rehearsal.safe:
+        way = way.proven("a rehearsal resumed by it")
+    return msgspec.structs.replace(spec, resume_way=way)
 
 
 def way_of(spec: RunSpec, preset: Preset) -> ResumeWay:

@@ -32,6 +32,18 @@ class ResumeWay(msgspec.Struct, frozen=True, kw_only=True):
         """Whether it is a conclusion from the trainer's source, which no resume has proved yet."""
         return self.file is not None or self.directory is not None
 
+    @property
+    def is_unproven(self) -> bool:
+        """Whether neither a resume nor a rehearsal has proved it."""
+        return any(style is not None and bool(style.found) for style in (self.file, self.directory))
+
+    def proven(self, why: str) -> "ResumeWay":
+        """The same after a rehearsal proved it."""
+        file, directory = (
+            None if style is None else msgspec.structs.replace(style, found="") for style in (self.file, self.directory)
+        )
+        return msgspec.structs.replace(self, file=file, directory=directory, why=(*self.why, why))
+
 
 def with_way(preset: Preset, way: ResumeWay | None) -> Preset:
     """The preset with the way that was found for a run, if the preset has none."""

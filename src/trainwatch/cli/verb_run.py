@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import select
 import shlex
 import sys
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from trainwatch.core.app.plan.launch_plan import LaunchPlan
     from trainwatch.core.app.start.start_choice import Wish
     from trainwatch.core.model.run import RunSpec
+
+ANSWER_S = 20.0
+"""How long a start waits for an answer at the terminal."""
 
 SECTION = "start"
 HELP = "launch a command and supervise it"
@@ -43,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     begin.add_argument(
         "--fresh", action="store_true", help="begin anew: the trainer may write over the checkpoints that are there"
     )
-    parser.add_argument("--yes", "-y", action="store_true", help="do not ask (--fresh)")
+    parser.add_argument("--yes", "-y", action="store_true", help="do not ask (--fresh, a way to resume that was found)")
     parser.add_argument("--dry-run", action="store_true", help="show what would be started, and start nothing")
     add_launch_options(parser, adopted=False)
 
@@ -69,7 +73,34 @@ def act(args: argparse.Namespace) -> int:
         if not args.yes and sys.stdin.isatty():
             confirm("begin anew all the same?")
         choice = msgspec.structs.replace(choice, said="")
+    if choice.known is None and not args.yes and sys.stdin.isatty():
+        _confirm_resume(plan.spec)
     return supervise_run(create_run(plan, choice), args, "runs")
+
+
+def _confirm_resume(spec: "RunSpec") -> None:
+    """Ask once whether the way to resume that was found in the source is right. Raises CliError if it is not.
+
+    No answer is yes: a start must not wait for a person who has left, and the first resume is watched in any case.
+    """
+    from trainwatch.core.app.plan.confirmed_resume import must_be_confirmed, remember_confirmed
+    from trainwatch.core.views.resume_words import resume_line
+
+    if not must_be_confirmed(spec):
+        return
+    print(f"{printable(resume_line(spec.resume_way))}: is that right? [Y/n] ", end="", flush=True)
+    answered = select.select([sys.stdin], [], [], ANSWER_S)[0]
+    answer = sys.stdin.readline().strip().lower() if answered else ""
+    if not answered:
+        print(f"no answer within {ANSWER_S:.0f} s: taken", flush=True)
+    if answer in {"n", "no"}:
+        raise CliError(
+            ExitCode.USAGE,
+            "nothing was started: write {resume} into the command where the path of a checkpoint belongs "
+            "(`--resume {resume}`)",
+        )
+    if answered:
+        remember_confirmed(spec)
 
 
 def _plan(args: argparse.Namespace) -> "LaunchPlan":

@@ -1,0 +1,79 @@
+"""A checkpoint is named in the place where the trainer reads it: a shell text, the environment, an override, a word."""
+
+from pathlib import Path
+
+import pytest
+
+from trainwatch.core.act.config.derive import Derived, DeriveError, preview
+from trainwatch.core.model.preset import Preset, ResumeStyle
+from trainwatch.core.model.run import RunSpec
+
+SCRIPT = "#!/bin/bash\nset -e\n# python train.py is started here\npython -u train.py --steps 9 2>&1 | tee log\n"
+
+
+def launched(folder: Path, command: tuple[str, ...], style: ResumeStyle) -> Derived:
+    checkpoint = folder / "out" / "step 5.pt"
+    checkpoint.parent.mkdir(exist_ok=True)
+    checkpoint.touch()
+    spec = RunSpec(id="a", name="a", command=command, cwd=str(folder), created_wall=0.0)
+    preset = Preset(name="generic", resume_file=style)
+    return preview(spec, preset, None, checkpoint, (), folder / "attempt", base_env={})
+
+
+@pytest.mark.parametrize(
+    ("command", "before"), [(("bash", "run.sh", "a"), ["bash"]), (("./run.sh", "a"), ["/bin/bash"])]
+)
+def test_a_shell_script_that_passes_nothing_on_is_run_as_text_with_the_words_in_it(
+    tmp_path: Path, command: tuple[str, ...], before: list[str]
+) -> None:
+    (tmp_path / "run.sh").write_text(SCRIPT)
+
+    made = launched(tmp_path, command, ResumeStyle(args=("--resume", "{path}"), word="train.py", found="train.py:3"))
+
+    text = SCRIPT.replace("-u train.py", f"-u train.py --resume '{tmp_path}/out/step 5.pt'")
+    assert list(made.argv) == [*before, "-c", text, command[-2], "a"]
+    assert made.told_resume
+    assert (tmp_path / "run.sh").read_text() == SCRIPT
+
+
+def test_a_shell_line_gets_the_words_behind_its_script(tmp_path: Path) -> None:
+    style = ResumeStyle(args=("--resume",), word="train.py", found="train.py:3")
+
+    made = launched(tmp_path, ("bash", "-c", "python train.py --lr 1 | tee log"), style)
+
+    assert made.argv == ("bash", "-c", "python train.py --resume --lr 1 | tee log")
+
+
+def test_a_shell_script_that_asks_where_it_lies_is_not_run_as_text(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text('cd "$(dirname "${BASH_SOURCE[0]}")"\npython train.py\n')
+
+    with pytest.raises(DeriveError, match=r"write \{resume\}"):
+        launched(tmp_path, ("bash", "run.sh"), ResumeStyle(args=("--resume", "{path}"), word="train.py"))
+
+
+@pytest.mark.parametrize(
+    ("command", "style", "expected"),
+    [
+        (("python", "t.py", "lr=1"), ResumeStyle(args=("ckpt='{path}'",)), ("python", "t.py", "lr=1", "ckpt='PATH'")),
+        (("python", "t.py", "+ckpt=old"), ResumeStyle(args=("ckpt={path}",)), ("python", "t.py", "+ckpt=PATH")),
+        (("python", "t.py"), ResumeStyle(args=("{path}",)), ("python", "t.py", "PATH")),
+        (("python", "t.py"), ResumeStyle(args=("--resume", "{folder}")), ("python", "t.py", "--resume", "FOLDER")),
+        (("python", "t.py"), ResumeStyle(by_itself=True), ("python", "t.py")),
+    ],
+)
+def test_the_words_of_a_command_that_name_a_checkpoint(
+    tmp_path: Path, command: tuple[str, ...], style: ResumeStyle, expected: tuple[str, ...]
+) -> None:
+    made = launched(tmp_path, command, style)
+
+    folder = str(tmp_path / "out")
+    filled = tuple(word.replace("PATH", f"{folder}/step 5.pt").replace("FOLDER", folder) for word in expected)
+    assert made.argv == filled
+    assert made.told_resume
+
+
+def test_a_variable_of_the_environment_names_a_checkpoint(tmp_path: Path) -> None:
+    made = launched(tmp_path, ("python", "t.py"), ResumeStyle(env={"RESUME_FROM": "{path}"}))
+
+    assert made.env["RESUME_FROM"] == f"{tmp_path}/out/step 5.pt"
+    assert [change.key for change in made.changes if change.where == "env"] == ["RESUME_FROM"]
