@@ -132,7 +132,11 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         line = " ".join(command)
 
         def fits(style: ResumeStyle | None) -> ResumeStyle | None:
-            return style if style is not None and resumes and re.search(style.when or "", line) else None
+            if style is None or not resumes or not re.search(style.when or "", line):
+                return None
+            if not self.never_run:
+                return style
+            return msgspec.structs.replace(style, found=f"preset {self.name}, never run by us")
 
         file, directory = fits(self.resume_file), fits(self.resume_directory)
         return msgspec.structs.replace(self, resume_file=file, resume_directory=directory)

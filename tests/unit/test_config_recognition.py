@@ -129,3 +129,20 @@ def test_a_preset_that_was_never_run_says_so_and_has_no_remedies_of_another() ->
 def test_a_preset_has_what_it_leaves_out_from_the_one_that_it_is_based_on() -> None:
     assert PRESETS["trl"].length == PRESETS["hf"].length
     assert PRESETS["trl"].detect_imports == ("trl",)
+
+
+def test_a_way_to_resume_that_was_never_run_counts_as_found_and_not_as_known() -> None:
+    way = PRESETS["torchtune"].of_command(("tune", "run", "lora", "--config", "x")).resume_directory
+    assert way is not None
+    assert way.found == "preset torchtune, never run by us"
+
+
+@pytest.mark.parametrize(
+    "command", [("bash", "train.sh"), ("bash", "-c", "python src/fit.py | tee log"), ("./train.sh",)]
+)
+def test_a_shell_script_leads_to_the_trainer(tmp_path: Path, command: tuple[str, ...]) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "fit.py").write_text("import lightning\n")
+    (tmp_path / "train.sh").write_text('#!/bin/bash\npython -u src/fit.py "$@" 2>&1 | tee -a log\n')
+    (tmp_path / "train.sh").chmod(0o755)
+    assert known(tmp_path, *command).why == "fit.py:1 imports lightning"

@@ -146,3 +146,27 @@ def test_check_says_how_the_output_folder_is_known(folder: Path) -> None:
         "pass",
         f"a new folder below {folder}/runs in each launch: found when it saves",
     )
+
+
+def test_an_option_of_another_module_of_the_project_names_the_output_folder(folder: Path) -> None:
+    (folder / "opts.py").write_text(
+        "import argparse\n\ndef parse():\n    p = argparse.ArgumentParser()\n"
+        "    p.add_argument('--save-dir', default='kept')\n    return p.parse_args()\n"
+    )
+    (folder / "train.py").write_text("from opts import parse\n\nparse()\n")
+    assert found_for(folder, "python", "train.py") == ("kept", "save-dir in opts.py:5", None)
+
+
+@pytest.mark.parametrize(
+    ("line", "output"),
+    [
+        ('python -u train.py "$@" 2>&1 | tee -a log', "runs/a"),
+        ("python train.py --out_dir b", "b"),
+        ("python train.py --out_dir $OUT", None),
+        ("python train.py $MORE", None),
+    ],
+)
+def test_a_shell_script_shows_the_output_folder_of_its_trainer(folder: Path, line: str, output: str | None) -> None:
+    (folder / "train.py").write_text('p.add_argument("--out_dir", default="runs/a")\n')
+    (folder / "train.sh").write_text(f"#!/bin/bash\n{line}\n")
+    assert found_for(folder, "bash", "train.sh")[0] == output

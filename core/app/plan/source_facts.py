@@ -1,6 +1,7 @@
 """What the trainer's own script uses and sets, read without running or importing it."""
 
 import ast
+import os
 import warnings
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -9,6 +10,9 @@ from pathlib import Path
 import msgspec
 
 from ...model.launch.recognition import Imported, SourceFacts
+from ...source.launch_target import Target, find_target
+from ...source.options import Option, options_of
+from ...source.project_modules import read_project
 
 MOST_BYTES = 1 << 20
 """A larger file is no script."""
@@ -23,31 +27,41 @@ class Default(msgspec.Struct, frozen=True):
 
 
 def source_facts(command: Sequence[str], cwd: str) -> SourceFacts:
-    """The imports of the script that the command names, and where it lies. Empty if it cannot be read."""
-    scripts = _scripts(command, cwd)
-    if not scripts:
+    """The imports of the script that the command runs, and where it lies. Empty if it cannot be read.
+
+    Of an installed program nothing is told by its imports: they are those of its framework.
+    """
+    target = find_target(command, Path(cwd), os.environ)
+    if isinstance(target, str) or target.package:
         return SourceFacts(folders=(cwd,))
-    tree = _tree(scripts[0])
-    imported = () if tree is None else tuple(_imported(tree, scripts[0].name))
-    return SourceFacts(imported=imported, folders=tuple(dict.fromkeys((str(scripts[0].parent), cwd))))
+    tree = _tree(target.file)
+    imported = () if tree is None else tuple(_imported(tree, target.file.name))
+    return SourceFacts(imported=imported, folders=tuple(dict.fromkeys((str(target.file.parent), cwd))))
 
 
 def defaults_of(command: Sequence[str], cwd: str) -> Iterator[Default]:
-    """Texts that the script has for its settings: options, fields and names at its top level.
+    """Texts that the script has for its settings: names at its top level and fields, then options of its project.
 
     A further Python file in the command is a config that is run after the script's own values (nanoGPT).
     """
-    scripts = _scripts(command, cwd)
-    for script in (*reversed(scripts[1:]), *scripts[:1]):
+    target = find_target(command, Path(cwd), os.environ)
+    if isinstance(target, str) or target.package:
+        return
+    configs = [Path(cwd) / word for word in target.args if word.endswith(".py") and not word.startswith("-")]
+    for script in (*reversed(configs), target.file):
         tree = _tree(script)
         if tree is not None:
             yield from _defaults(tree, script.name)
+    for option in _options(target, Path(cwd)):
+        if isinstance(option.default, str):
+            yield Default(option.name.lstrip("-"), option.default, f"{option.file}:{option.line}")
 
 
-def _scripts(command: Sequence[str], cwd: str) -> list[Path]:
-    """The Python files of the command, the trainer first."""
-    found = [Path(cwd) / word for word in command if word.endswith(".py") and not word.startswith("-")]
-    return [path for path in found if path.is_file()]
+def _options(target: Target, cwd: Path) -> list[Option]:
+    try:
+        return options_of(read_project(target, cwd))
+    except (OSError, ValueError, RecursionError):
+        return []
 
 
 def _tree(script: Path) -> ast.Module | None:

@@ -7,6 +7,7 @@ in the trainer's own script. What none of them shows is found when the trainer s
 import os
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -15,9 +16,11 @@ from ...act.adopt.adoption import config_of
 from ...act.config.derive import DeriveError
 from ...act.config.trainer_settings import TrainerSettings
 from ...model.checkpoints.checkpoint_suffixes import has_checkpoint_suffix
+from ...model.launch.command_words import hides_trainer
 from ...model.launch.output_place import OutputPlace
 from ...model.preset import Preset
 from ...model.run import RunSpec
+from ...source.launch_target import find_target
 from .source_facts import Default, defaults_of
 
 CHECKPOINTS = (
@@ -50,6 +53,7 @@ CHECKPOINTS = (
 )
 """Settings that name the folder of the checkpoints, the most common first."""
 LOGS = ("logging_dir", "log_dir", "logdir", "tensorboard_dir")
+_ALL_ARGUMENTS = frozenset({"$@", "$*", '"$@"', '"$*"', "${@}"})
 _NAME = re.compile(r"\{(\w[\w.]*)\}")
 _NO_FOLDER = re.compile(r"[\d.]+|true|false|none|null|yes|no|all|best|last|epoch|steps?", re.IGNORECASE)
 
@@ -95,6 +99,7 @@ def output_place(spec: RunSpec) -> OutputPlace | None:
 
 def _named(spec: RunSpec, preset: Preset) -> tuple[str, str] | None:
     """(folder, how it is known)."""
+    spec = _within_shell(spec)
     settings = _settings(spec, preset)
     below = {name for template in preset.output_below for name in _NAME.findall(template)}
     keys = tuple(key for key in CHECKPOINTS if key not in below)
@@ -104,10 +109,23 @@ def _named(spec: RunSpec, preset: Preset) -> tuple[str, str] | None:
     ]
     if found:
         return found[0]
-    if preset.output_below or not _shows_all(settings):
+    if preset.output_below or not _shows_all(settings) or any(_value(settings, key) is not None for key in keys):
         return None
     defaults = [*_by_default(keys, spec), *_filled(preset.output, spec, settings)]
     return defaults[0] if defaults else None
+
+
+def _within_shell(spec: RunSpec) -> RunSpec:
+    """The run with the command that its shell script or shell line runs, if all words of that one are seen."""
+    if not hides_trainer(spec.command):
+        return spec
+    target = find_target(spec.command, Path(spec.cwd), {**os.environ, **spec.env})
+    if isinstance(target, str):
+        return spec
+    words = [word for word in target.args if word not in _ALL_ARGUMENTS]
+    if any("$" in word and "=" not in word and not before.startswith("-") for before, word in pairwise(["", *words])):
+        return spec
+    return msgspec.structs.replace(spec, command=("python", str(target.file), *words))
 
 
 def _shows_all(settings: TrainerSettings) -> bool:
