@@ -13,6 +13,7 @@ PROGRAM = Path(__file__).parents[2] / "bench" / "kill_points.py"
 
 
 @SECOND_TIER
+@pytest.mark.timeout(1800)
 @pytest.mark.skipif(which("cc") is None, reason="no C compiler")
 def test_a_run_goes_on_from_its_newest_checkpoint_after_a_kill_at_any_call(tmp_path: Path) -> None:
     arguments = ["--points", "6", "--seed", "3", "--folder", str(tmp_path / "kills")]
