@@ -23,7 +23,8 @@ def main() -> int:
         "--by-itself", action="store_true", help="go on from the newest checkpoint in the output folder"
     )
     parser.add_argument("--lie", choices=("step", "loss"), help="take the checkpoint, and count or learn from zero")
-    parser.add_argument("--fail-on-resume", action="store_true")
+    parser.add_argument("--mismatch", action="store_true")
+    parser.add_argument("--linger", type=float, default=0.0, help="seconds between the last step and the end")
     parser.add_argument("--also-write", type=Path, help="another file that is written, wherever it is")
     args = parser.parse_args()
     out: Path = args.output_dir
@@ -31,9 +32,12 @@ def main() -> int:
     found = args.resume
     if args.by_itself:
         found = max(out.glob("model-*.safetensors"), default=None)
-    if found is not None and args.fail_on_resume:
+    if found is not None and args.mismatch:
         raise RuntimeError("Error(s) in loading state_dict for Net: size mismatch for head.weight")
     loaded = load(found) if found is not None else 0
+    if loaded >= args.steps:
+        print(f"resumed at step {loaded}: nothing is left to do", flush=True)
+        return 0
     step = 0 if args.lie == "step" else loaded
     weight = 0 if args.lie in {"step", "loss"} else loaded
     if args.also_write is not None:
@@ -47,6 +51,7 @@ def main() -> int:
         if args.save_every and step % args.save_every == 0:
             save(out, step, weight)
     print("training done", flush=True)
+    time.sleep(args.linger)
     return 0
 
 

@@ -1,5 +1,7 @@
 """What follows from what a rehearsal saw: safe only if everything was proven."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -7,10 +9,12 @@ from trainwatch.core.app.plan.launch_plan import LaunchPlan
 from trainwatch.core.app.rehearse.conclusion import conclude
 from trainwatch.core.app.rehearse.order import Seen
 from trainwatch.core.model.launch.rehearsal import FaultOutlook, LossProof, Rehearsal, StepProof
+from trainwatch.core.model.launch.resume_way import ResumeWay
 from trainwatch.core.model.run import RunSpec
 
 SPEC = RunSpec(id="job", name="job", command=("python", "train.py", "--resume", "{resume}"), cwd="/", created_wall=0.0)
-PLAN = LaunchPlan(spec=SPEC, settings={"save_steps": 500, "learning_rate": 0.1})
+TOLD = msgspec.structs.replace(SPEC, resume_way=ResumeWay(will="yes", source="command", how="--resume {resume}"))
+PLAN = LaunchPlan(spec=TOLD, settings={"save_steps": 500, "learning_rate": 0.1})
 HANG = FaultOutlook(fault="hang", then="it is ended", survives=True, after_s=140.0)
 PROVEN = Seen(
     stage="done",
@@ -31,7 +35,6 @@ def result(seen: Seen, **changes: object) -> Rehearsal:
     ("changes", "verdict", "will"),
     [
         ({}, "safe", "yes"),
-        ({"told": False}, "safe", "self"),
         ({"loss": LossProof(why="too noisy")}, "safe", "yes"),  # a short run's losses may show nothing
         ({"loss": LossProof(holds=False, why="began again")}, "unsafe", "no"),
         ({"steps": StepProof(holds=False, why="began at 1")}, "unsafe", "no"),
@@ -55,6 +58,14 @@ def test_a_night_is_safe_only_if_step_and_hang_are_proven_and_nothing_speaks_aga
     assert (found.verdict, found.will) == (verdict, will)
     assert found.safe == (verdict == "safe")
     assert found.reason
+
+
+@pytest.mark.parametrize("will", ["no", "unknown"])
+def test_a_trainer_that_went_on_without_being_told_resumes_by_itself_whatever_its_source_shows(will: Any) -> None:
+    spec = msgspec.structs.replace(SPEC, resume_way=ResumeWay(will=will))
+    known = Rehearsal(run="job", command=SPEC.command, wall=0.0)
+    found = conclude(LaunchPlan(spec=spec), PROVEN, known, 60.0)
+    assert (found.verdict, found.will, found.source) == ("safe", "self", "self")
 
 
 def test_no_checkpoint_in_time_names_the_setting_and_a_longer_time() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from trainwatch.core.app.rehearse.printed_steps import Printed
-from trainwatch.core.app.rehearse.proof import prove_loss, prove_steps
+from trainwatch.core.app.rehearse.proof import prove_loss, prove_steps, with_loss
 
 
 def lines(first: int, last: int, *, every: int = 1, loss_from: int | None = None) -> list[Printed]:
@@ -74,3 +74,13 @@ def test_a_loss_that_rises_by_design_is_compared_like_one_that_falls() -> None:
     before = [Printed(step, float(step)) for step in range(1, 54)]
     assert prove_loss(before, [Printed(step, float(step)) for step in range(41, 46)], 40).holds is True
     assert prove_loss(before, [Printed(step, float(step - 40)) for step in range(41, 46)], 40).holds is False
+
+
+def test_a_count_that_begins_again_while_the_loss_continues_cannot_be_told() -> None:
+    within_epoch = [Printed(step, line.loss) for step, line in enumerate(lines(41, 46), 1)]
+    steps, loss = prove_steps(lines(1, 53), within_epoch, 40), prove_loss(lines(1, 53), within_epoch, 40)
+    assert (steps.holds, loss.holds) == (False, True)
+    assert with_loss(steps, loss).holds is None
+    assert (
+        with_loss(prove_steps(lines(1, 53), lines(1, 6), 40), prove_loss(lines(1, 53), lines(1, 6), 40)).holds is False
+    )

@@ -46,9 +46,13 @@ def test_a_proof_is_forgotten_when_a_script_or_config_changes(spec: RunSpec, nam
 def test_only_a_proven_resume_by_itself_lets_a_trainer_start_without_being_told(spec: RunSpec) -> None:
     for verdict, will in (("safe", "yes"), ("unsafe", "self"), ("unknown", "self")):
         keep(spec, verdict=verdict, will=will)
-        assert with_rehearsed(spec).settings.restart.if_not_told == "wait"
+        assert with_rehearsed(spec) is spec
     keep(spec, verdict="safe", will="self")
-    assert with_rehearsed(spec).settings.restart.if_not_told == "go_on"
+    way = with_rehearsed(spec).resume_way
+    assert way is not None
+    assert way.will == "self"
+    assert way.file is not None
+    assert way.file.by_itself
 
 
 def test_a_damaged_file_counts_as_no_rehearsal(spec: RunSpec) -> None:

@@ -5,6 +5,8 @@ import time
 import msgspec
 
 from ...model.launch.rehearsal import Rehearsal
+from ...model.launch.resume_way import ResumeWay
+from ...model.preset import ResumeStyle
 from ...model.run import RunSpec
 from ...store.rehearsals import known_rehearsal
 from ..runs.known_runs import home
@@ -20,7 +22,7 @@ def with_rehearsed(spec: RunSpec) -> RunSpec:
     found = rehearsed(spec)
     if found is None or not found.safe or found.will != "self":
         return spec
-    return resuming_by_itself(spec)
+    return resuming_by_itself(spec, f" on {_on(found)}")
 
 
 def rehearsed_words(spec: RunSpec) -> str | None:
@@ -28,13 +30,20 @@ def rehearsed_words(spec: RunSpec) -> str | None:
     found = rehearsed(spec)
     if found is None:
         return None
-    on = time.strftime("%Y-%m-%d %H:%M", time.localtime(found.wall))
     how = " (by itself)" if found.will == "self" else ""
     said = {"safe": f"resume proven{how}", "unsafe": f"NOT SAFE: {found.reason}", "unknown": f"unknown: {found.reason}"}
-    return f"rehearsed on {on}: {said[found.verdict]}"
+    return f"rehearsed on {_on(found)}: {said[found.verdict]}"
 
 
-def resuming_by_itself(spec: RunSpec) -> RunSpec:
+def _on(found: Rehearsal) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(found.wall))
+
+
+def resuming_by_itself(spec: RunSpec, when: str = "") -> RunSpec:
     """The run whose trainer is known to find its newest checkpoint by itself: it need not be told which one."""
-    restart = msgspec.structs.replace(spec.settings.restart, if_not_told="go_on")
-    return msgspec.structs.replace(spec, settings=msgspec.structs.replace(spec.settings, restart=restart))
+    if spec.resume_way is not None and spec.resume_way.will in {"yes", "self"}:
+        return spec
+    style = ResumeStyle(by_itself=True)
+    how = f"the trainer goes on from its newest checkpoint by itself, as its rehearsal{when} showed"
+    way = ResumeWay(will="self", source="self", how=how, file=style, directory=style)
+    return msgspec.structs.replace(spec, resume_way=way)

@@ -1,13 +1,12 @@
 """What follows from what a rehearsal saw: is tonight safe, why, and what to change. Pure."""
 
 import shlex
-from collections.abc import Sequence
 
 import msgspec
 
 from ...model.launch.rehearsal import Rehearsal, Verdict, Will
 from ...model.launch.resume_support import PLACEHOLDER
-from ...model.preset import Preset
+from ...model.launch.resume_way import ResumeWay
 from ..plan.launch_plan import LaunchPlan
 from .order import Seen
 
@@ -38,28 +37,23 @@ def conclude(plan: LaunchPlan, seen: Seen, known: Rehearsal, limit_s: float) -> 
 
 
 def resume_words(plan: LaunchPlan, seen: Seen) -> tuple[Will, str, str]:
-    """Whether a crash is resumed, how, and how that is known."""
-    if seen.ignored or seen.steps.holds is False or seen.loss.holds is False:
-        why = seen.ignored or (seen.steps.why if seen.steps.holds is False else seen.loss.why)
-        return "no", why, "none"
-    if seen.told:
-        how, source = _told(plan.preset, plan.spec.command)
-        return ("yes" if seen.steps.holds else "unknown"), how, source
-    if seen.steps.holds:
-        return "self", "the trainer goes on by itself from its newest checkpoint", "self"
-    return "unknown", "", "none"
+    """Whether a crash is resumed, how, and how that is known. What the launch plan expects counts only if it was seen.
+
+    A trainer that was not told its checkpoint and goes on all the same finds it by itself.
+    """
+    way = plan.spec.resume_way or ResumeWay()
+    if _resume_failed(seen):
+        return "no", seen.ignored or (seen.steps.why if seen.steps.holds is False else seen.loss.why), "none"
+    how = f"{way.how} ({way.place})" if way.place and way.place not in way.how else way.how
+    if not seen.steps.holds:
+        return "unknown", how, way.source
+    if way.will in {"yes", "self"}:
+        return way.will, how, way.source
+    return "self", "the trainer goes on by itself from its newest checkpoint", "self"
 
 
-def _told(preset: Preset, command: Sequence[str]) -> tuple[str, str]:
-    if any(PLACEHOLDER in word for word in command):
-        at = next(number for number, word in enumerate(command) if PLACEHOLDER in word)
-        option = command[at - 1] if at and command[at] == PLACEHOLDER and command[at - 1].startswith("-") else ""
-        return f"{option} {command[at]}".strip(), "command"
-    style = preset.resume_directory or preset.resume_file
-    if style is None:
-        return "", "script"
-    shown = " ".join(style.args).replace("{path}", "PATH") if style.args else f"{style.key} = PATH"
-    return f"{shown} (preset {preset.name})", "preset"
+def _resume_failed(seen: Seen) -> bool:
+    return bool(seen.ignored) or seen.steps.holds is False or seen.loss.holds is False
 
 
 def _verdict(plan: LaunchPlan, seen: Seen, limit_s: float) -> tuple[Verdict, str, list[str]]:
@@ -72,7 +66,7 @@ def _verdict(plan: LaunchPlan, seen: Seen, limit_s: float) -> tuple[Verdict, str
             ["load the weights and the optimizer from the checkpoint before the first step of a resumed run"],
         )
     if seen.finished and seen.checkpoint is not None:
-        why = f"the training was done before it could be killed{_of(seen)}: {seen.over}"
+        why = f"the training was done before it could be killed: {seen.over}"
         return "unknown", why, ["rehearse with more steps, or with more frequent checkpoints", *_how_often(plan)]
     if seen.stage in {"start", "checkpoint"}:
         return _no_checkpoint(plan, seen, limit_s)
@@ -113,7 +107,7 @@ def _no_proof(plan: LaunchPlan, seen: Seen, limit_s: float) -> tuple[Verdict, st
                 f"the time was over before enough was seen ({limit_s:.0f} s)",
                 [f"give it longer: --timeout {limit_s * 4:.0f}"],
             )
-        return "unknown", f"the training ended before it could be killed{_of(seen)}: {seen.over}", _how_often(plan)
+        return "unknown", f"the training ended before it could be killed: {seen.over}", _how_often(plan)
     if seen.failure:
         last = next((line for line in reversed(seen.log_tail) if line.strip()), "")
         return "unsafe", f"after the kill the resumed training failed: {seen.failure}", [f"its last line: {last}"]

@@ -11,12 +11,14 @@ import signal
 import sys
 import threading
 from collections import deque
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from ...act.overlay.mount_view import NoOverlayError, enter, written
+from ...model.attempt import AttemptStory
 from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.preset import Preset
 from ...model.run import RunSpec
@@ -29,7 +31,7 @@ from ..plan.rehearsed import resuming_by_itself
 from ..runs.output_folder import list_run_checkpoints
 from .order import SEEN, RehearsalOrder, Seen, read_order, write
 from .outlook import outlook, recorded
-from .proof import prove_loss, prove_steps
+from .proof import prove_loss, prove_steps, steps_of, with_loss
 from .stages import USABLE, Stages
 
 PR_SET_PDEATHSIG = 1
@@ -90,7 +92,7 @@ def _rehearse(order: RehearsalOrder, scratch: Path) -> Seen:
     interrupted = code == ExitCode.INTERRUPTED
     seen = _seen(stages, run, spec, scratch, interrupted=interrupted)
     tonight = order.tonight
-    if not seen.told and seen.steps.holds:
+    if seen.steps.holds:
         tonight = resuming_by_itself(tonight)  # as `run` starts it once this is proven
     has_loss = any(line.loss is not None for line in stages.lines(1))
     faults = outlook(
@@ -126,6 +128,7 @@ def _seen(stages: Stages, run: RunDirectory, spec: RunSpec, scratch: Path, *, in
     ignored = next((i.reason for i in story.incidents if i.kind == "resume"), "")
     last = max((line.step for line in first if line.step), default=None)
     log = story.attempts[-1].log if story.attempts else None
+    loss = prove_loss(first, second, step)
     return Seen(
         stage=stages.stage,
         over=story.state_reason,
@@ -137,15 +140,22 @@ def _seen(stages: Stages, run: RunDirectory, spec: RunSpec, scratch: Path, *, in
         resumed_from=None if attempt is None else attempt.resume_from,
         told=bool(attempt is not None and attempt.resume_from and _told(run)),
         ignored=ignored,
-        finished=bool(attempt is None and story.attempts and story.attempts[0].how == "finished"),
+        finished=_was_done(story.attempts, resumed_steps=len(steps_of(second))),
         failure=next((i.reason for i in own if i.kind in {"crash", "hang"}), ""),
         last_step=last,
         total_steps=stages.total(1),
-        steps=prove_steps(first, second, step),
-        loss=prove_loss(first, second, step),
+        steps=with_loss(prove_steps(first, second, step), loss),
+        loss=loss,
         written=tuple(_new_files(scratch, spec)),
         log_tail=_tail(log),
     )
+
+
+def _was_done(attempts: Sequence[AttemptStory], *, resumed_steps: int) -> bool:
+    """Whether the training was done before the kill: it ended by itself, or there was nothing left to do after it."""
+    if len(attempts) == 1:
+        return attempts[0].how == "finished"
+    return len(attempts) > 1 and attempts[1].code == 0 and not resumed_steps
 
 
 def _told(run: RunDirectory) -> bool:

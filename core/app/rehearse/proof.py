@@ -116,4 +116,14 @@ def prove_loss(before: Sequence[Printed], after: Sequence[Printed], checkpoint: 
     return _replace(known, why=f"{said}: between the two, nobody can tell")
 
 
+def with_loss(steps: StepProof, loss: LossProof) -> StepProof:
+    """A count that begins again while the loss continues is no lie: some logs count within the epoch, or what is left.
+
+    Nobody can tell then from which step it went on.
+    """
+    if steps.holds is not False or not loss.holds:
+        return steps
+    return _replace(steps, holds=None, why=f"{steps.why}, but the loss continues: what the log counts is not known")
+
+
 _replace = msgspec.structs.replace

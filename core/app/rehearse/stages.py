@@ -9,7 +9,6 @@ from pathlib import Path
 
 from ...act import processes
 from ...act.launch.launching import read_start
-from ...model.attempt import AttemptStory
 from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.control_messages import Request
 from ...model.observation import Command
@@ -182,18 +181,16 @@ class Stages:
         self.killed_wall = time.time()
         steps = steps_of(self.lines(1))
         self._say(f"kill -9{f' at step {steps[-1]}' if steps else ''}")
-        for process in self._tree(attempt):
+        start = None if attempt.directory is None else read_start(Path(attempt.directory))
+        if start is None:
+            return
+        key = (start.trainer.pid, start.trainer.start_ticks)
+        processes.send_signal(key, signal.SIGSTOP)  # it makes no further step while its children are looked for
+        for process in processes.attempt_processes(key, directory=attempt.directory):
             try:
                 processes.send_signal(process.key, signal.SIGKILL)
             except PermissionError:
                 continue
-
-    def _tree(self, attempt: AttemptStory) -> list[processes.Process]:
-        start = None if attempt.directory is None else read_start(Path(attempt.directory))
-        if start is None:
-            return []
-        key = (start.trainer.pid, start.trainer.start_ticks)
-        return processes.attempt_processes(key, directory=attempt.directory)
 
     def _proven(self) -> bool:
         lines = self.lines(2)
