@@ -207,5 +207,5 @@ LONGEST_COUNTER_LINE = 60
 """A longer line that begins with a counter is a sentence about something else. In characters."""
 _HEAD_OF_COUNTER = LazyPattern(
     r"(?:^|[:\]] ?| - |\| |> |\t(?:info\t)?)[\W_]*"
-    r"(?:(?:end of|learning|training|train|finished|starting|start|begin|completed|now at) )?$"
+    r"(?:(?:end of|learning|training|train|finished|starting|start|begin|completed|now at|beginning) )?$"
 )
