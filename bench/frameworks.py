@@ -141,6 +141,7 @@ def _newest(work: Path, pattern: str) -> Path | None:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="frameworks", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("rows", nargs="*", metavar="ROW", help="rows to run (default: all)")
+    parser.add_argument("--rows", dest="more", nargs="+", default=[], metavar="ROW", help="the same as ROW …")
     parser.add_argument("--list", action="store_true", help="show the rows and what they need, and run nothing")
     parser.add_argument("--faults", nargs="+", choices=sorted(BY_NAME), help="faults to make (default: all)")
     parser.add_argument("--quick", action="store_true", help=f"only {' and '.join(QUICK)}")
@@ -155,7 +156,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--table", action="store_true", help="print the table of the results that are kept; run nothing"
     )
-    return parser.parse_args()
+    args = parser.parse_args()
+    args.rows += args.more
+    return args
 
 
 def main() -> int:

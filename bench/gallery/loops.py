@@ -6,8 +6,8 @@ import time
 from .place import Place
 from .supervised import end_trainers
 
-PATIENCE_S = 60.0
-"""A loop whose trainer takes no step for this long after the fault waits for ever."""
+PATIENCE_S, START_S = 60.0, 300.0
+"""A loop waits for ever if its trainer takes no step for this long after a hang; a new start may take longer."""
 MOST_LIVES = 4
 
 
@@ -25,7 +25,7 @@ def until_loop(place: Place, limit_s: float) -> str:
                 break
             last = max((time_ for life in place.lives() for time_ in life.times[-1:]), default=time.time())
             fault = place.fault_time()
-            if fault is not None and time.time() - max(last, fault) > PATIENCE_S:
+            if fault is not None and time.time() - max(last, fault) > (PATIENCE_S if place.fault.hangs else START_S):
                 ended = "waits for ever"
                 break
             if len(place.lives()) > MOST_LIVES:
