@@ -18,7 +18,10 @@ def tensors(path):
         return of_hdf5(path)
     import torch
 
-    return dict(nested(torch.load(path, map_location="cpu", weights_only=False), ""))
+    stored = torch.load(path, map_location="cpu", weights_only=False)
+    if isinstance(stored, dict) and "pytorch-lightning_version" in stored:
+        stored.pop("callbacks", None)  # scores by path, and the path has the number of the attempt
+    return dict(nested(stored, ""))
 
 
 def nested(value, name):

@@ -22,7 +22,7 @@ RESUMED = AttemptProgress(
 )
 
 
-def proof_after(attempt: AttemptProgress, *steps: int, **reading: object) -> str:
+def proof_after(attempt: AttemptProgress, *steps: int | None, **reading: object) -> str:
     for step in steps:
         attempt = with_beat(attempt, step, 1.0)
     return check_resume(attempt, Reading(**reading))[1]  # type: ignore[arg-type]
@@ -63,7 +63,22 @@ def test_bar_without_a_total_where_the_one_before_had_one_proves_nothing() -> No
     attempt = AttemptProgress(**fields(bar_total_before=12, resume_epoch=1))
     assert proof_after(attempt, 1, 2, 3, 4, progress=Progress(step=4)) == "open"
     assert proof_after(attempt, 1, 2, 3, progress=Progress(step=3, total_steps=12)) == "ignored"
-    assert proof_after(attempt, 1, progress=Progress(step=1, total_steps=12, epoch=3), per_epoch=True) == "taken"
+    later = Progress(step=1, total_steps=12, epoch=3)
+    assert proof_after(attempt, 1, progress=later, run=RunCount(per_epoch=True)) == "taken"
+
+
+def test_epoch_of_the_checkpoint_proves_a_resume_whose_steps_count_anew() -> None:
+    told = AttemptProgress(**fields(resume_epoch=2))
+    attempt = with_beat(with_beat(told, 0, 1.0), 1, 2.0)
+    after, proof = check_resume(attempt, Reading(progress=Progress(step=1, total_steps=800, epoch=3)))
+    assert (proof, after.position) == ("taken", 401)
+    assert proof_after(told, 1, 2, 3, progress=Progress(step=3, total_steps=800, epoch=1)) == "ignored"
+
+
+def test_lines_before_the_first_step_prove_nothing() -> None:
+    assert proof_after(RESUMED, 0, 0, 0, 0, progress=Progress(step=0, epoch=1)) == "open"
+    assert proof_after(RESUMED, None, progress=Progress(epoch=1)) == "open"
+    assert proof_after(RESUMED, None, None, None, progress=Progress(epoch=1)) == "unclear"
 
 
 def test_resume_at_a_low_step_is_unclear() -> None:

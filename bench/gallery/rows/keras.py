@@ -23,6 +23,6 @@ ROWS = (
         preset="keras", output_dir="checkpoints", checkpoints="checkpoints/*.keras", torn="backup/*.weights.h5",
         final="final.keras", steps=48, save_every=12, hook="keras.src.backend.torch.trainer:TorchTrainer.train_step",
         truth=csv_of, steps_in_files=False,
-        held={"torn": "BackupAndRestore keeps one backup, written over after each epoch"},
+        cannot={"torn": "BackupAndRestore keeps one backup, written over after each epoch"},
     ),
 )  # fmt: skip

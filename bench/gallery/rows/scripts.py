@@ -6,6 +6,7 @@ from pathlib import Path
 from ..row import Row, Truth
 from .vision import newest_log
 
+NO_PIPEFAIL = "without pipefail the shell ends with 0: told as ended early, `trainwatch resume` goes on"
 ONE_FILE = "the script has one snapshot and writes it over in place"
 
 
@@ -32,7 +33,7 @@ ROWS = (
         files={"train.py": "@ddp_trainer.py"},
         command=("torchrun", "--standalone", "--nproc_per_node=2", "train.py", "4", "1"), preset="generic",
         output_dir=".", checkpoints="snapshot.pt", torn="snapshot.pt", final="snapshot.pt", steps=48, save_every=12,
-        ranks=2, launcher=True, truth=ranks_of, steps_in_files=False, held={"torn": ONE_FILE},
+        ranks=2, launcher=True, truth=ranks_of, steps_in_files=False, cannot={"torn": ONE_FILE},
     ),
     Row(
         name="plain", title="argparse script", environment="torch", packages=(), version_of="torch",
@@ -45,6 +46,6 @@ ROWS = (
         files={"train.py": "@plain_trainer.py", "train.sh": "@train.sh"}, command=("bash", "train.sh"),
         preset="generic", output_dir="checkpoints", checkpoints="checkpoints/*.pt", torn="checkpoints/*.pt",
         final="checkpoints/step_000048.pt", steps=48, save_every=10, log_every=2, workers=True, launcher=True,
-        truth=lines_of,
+        truth=lines_of, cannot={"kill": NO_PIPEFAIL, "torn": NO_PIPEFAIL},
     ),
 )  # fmt: skip

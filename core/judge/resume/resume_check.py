@@ -1,10 +1,11 @@
 """Whether a resume was taken: the printed step continues from the checkpoint's, or the files in use name the weights.
 
 Source: a resume that is silently ignored is a common failure (a path that is never read, an option of another
-script): the run looks healthy and trains from zero for a night. Known false alarms, and what prevents them: a bar drawn
-at 0 before it jumps to the resumed step (several heartbeats are needed); a bar that counts only what is left (its total
-shows that); a bar that restarts in each epoch (the epoch is compared, and a middle one proves nothing); a bar without
-a total where the attempts before had one (Lightning's first bar after a resume: ``Training: | 1/?``): the next tells.
+script): the run looks healthy and trains from zero for a night. Known false alarms, and what prevents them: a bar
+drawn at 0 before it jumps to the resumed step (several heartbeats and a step are needed); a bar that counts only what
+is left (its total shows that); a bar that restarts in each epoch (the epoch is compared, and a middle one proves
+nothing); a bar without a total where the attempts before had one (Lightning's first bar after a resume: ``Training: |
+1/?``): the next tells.
 """
 
 from typing import Literal
@@ -52,8 +53,10 @@ def check_resume(
             return on, "taken"
         return attempt, _check_weights(attempt)
     at = attempt.resumed_at
-    if at is None or attempt.step is None:
+    if at is None:
         return attempt, "unclear"
+    if attempt.step is None:
+        return attempt, "open" if attempt.beats < SURE_BEATS else "unclear"
     if attempt.step >= at * NEAR_SHARE and not (unproven and _may_be_from_the_beginning(attempt, at)):
         return _measured(attempt, reading, at, attempt.step), "taken"
     if _counts_the_rest(attempt, reading.progress.total_steps, at):
@@ -61,6 +64,11 @@ def check_resume(
         return moved, "taken"
     if at < STARTED_OVER_STEPS and not (unproven and at > PRINTED_TIMES * max(1, attempt.printed_every_before)):
         return attempt, "unclear"
+    if not reading.per_epoch and _is_in_a_later_epoch(attempt, reading):
+        moved = msgspec.structs.replace(attempt, offset=at, position=at + attempt.step, first_step=attempt.step)
+        return moved, "taken"
+    if attempt.step == 0:
+        return attempt, "open"
     if reading.progress.total_steps is None and attempt.bar_total_before is not None:
         return attempt, "open"
     if reading.per_epoch:
@@ -128,6 +136,14 @@ def _counts_the_rest(attempt: AttemptProgress, total: int | None, at: int) -> bo
     if total is None or before is None or total >= before:
         return False
     return abs(total + at - before) <= max(2.0, LEFT_TOLERANCE * at)
+
+
+def _is_in_a_later_epoch(attempt: AttemptProgress, reading: Reading) -> bool:
+    """Whether the trainer counts its steps anew, but not its epochs (sd-scripts with a state: ``epoch 3/4``, 1/48)."""
+    epoch = _epoch_of(reading)
+    if epoch is None or attempt.resume_epoch is None or attempt.beats > SURE_BEATS:
+        return False
+    return epoch >= max(1, attempt.resume_epoch - 1)
 
 
 def _epoch_of(reading: Reading) -> float | None:
