@@ -43,6 +43,9 @@ def main(scratch: Path) -> int:
     """Rehearse the order in ``scratch`` and write what was seen there."""
     order = read_order(scratch)
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != order.parent:  # it died before the kernel was asked
+        shutil.rmtree(scratch, ignore_errors=True)
+        return ExitCode.INTERRUPTED
     try:
         if order.apart == "overlay":
             _enter(order, scratch)
