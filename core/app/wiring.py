@@ -62,6 +62,7 @@ from .plan.definitions import Definitions, definitions_of
 from .plan.launch_plan import LaunchPlan, plan_launch
 from .plan.trainer_values import trainer_values, traits
 from .preflight.checklist import ReadinessCheck
+from .preflight.exit_status_check import what_hides_status
 from .preflight.gpu_checks import interpreter
 from .preflight.handover_check import handed_over
 from .runs.launched_attempts import live_attempt, newest_attempt, unwritten_order
@@ -253,6 +254,7 @@ def _knowledge(spec: RunSpec, preset: Preset, profiles: Mapping[str, Profile]) -
         resume_support=resume_support(preset, spec.command),
         begin_from=spec.begin_from,
         handed_over=handed_over(spec),
+        status_hidden=what_hides_status(spec),
         can_ask_to_save=any(save_request(spec, preset)),
     )
 

@@ -43,6 +43,8 @@ class Knowledge:
     begin_from: str | None = None
     handed_over: str = ""
     """Why the exit of the command is not the end of the training, as a clause; "" if it may be."""
+    status_hidden: str = ""
+    """What hides the trainer's exit status, as a clause (a pipe without pipefail); "" if nothing is seen that does."""
     can_ask_to_save: bool = False
     """The trainer can be asked for a checkpoint (``run.save_signal``, ``run.save_file``)."""
     levels: dict[str, dict[str, health_levels.Metric]] = field(init=False)

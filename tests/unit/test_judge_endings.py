@@ -57,8 +57,9 @@ def yolo(until: int, total: int) -> str:
     return lines
 
 
-def begun(preset: Preset | None = None) -> World:
-    mind = Judge(Knowledge(catalogue=CATALOGUE, shapes=SHAPES, preset=preset or Preset(name="generic")))
+def begun(preset: Preset | None = None, status_hidden: str = "") -> World:
+    preset = preset or Preset(name="generic")
+    mind = Judge(Knowledge(catalogue=CATALOGUE, shapes=SHAPES, preset=preset, status_hidden=status_hidden))
     return World(mind).begin()
 
 
@@ -150,6 +151,21 @@ EARLY = {
         f"Epoch(train) [3][{n}/50]  lr: 1.0e-04  eta: 3:10:0{n % 10}  time: 0.5  loss: 0.5\n" for n in range(10, 51, 10)
     ),
 }
+
+
+PIPE = "train.sh: a pipe without pipefail hides the exit status of python"
+
+
+def test_exit_0_of_a_pipe_before_the_end_is_a_crash() -> None:
+    """A trainer behind `| tee` that was killed at step 24 of 48 ended the night: its status is not known."""
+    world = leave(save(see(begun(status_hidden=PIPE), steps(600)), "out/step_600.pt"))
+    (crash,) = (i for i in world.incidents if i.kind == "crash")
+    assert (crash.class_, world.word in {"cleaning", "backing_off", "starting", "listing"}) == ("unknown", True), (
+        reason(world)
+    )
+    assert PIPE in crash.reason
+    proven = leave(save(see(begun(status_hidden=PIPE), steps(1000)), "out/step_1000.pt"))
+    assert proven.word == "finished"
 
 
 @pytest.mark.parametrize("text", EARLY.values(), ids=EARLY)

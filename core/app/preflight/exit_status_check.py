@@ -45,6 +45,12 @@ def status_warnings(spec: RunSpec) -> list[str]:
     return [] if found is None else [f"{found[0]}, so a failure can look like success; {found[1]}"]
 
 
+def what_hides_status(spec: RunSpec) -> str:
+    """What hides the trainer's exit status, as a clause; "" if nothing is seen that does."""
+    found = hidden_status(spec.command, Path(spec.cwd))
+    return "" if found is None else found[0]
+
+
 def hidden_status(command: tuple[str, ...], cwd: Path, depth: int = 0) -> tuple[str, str] | None:
     """What hides the exit status of the trainer, and the remedy; None if nothing is seen that does."""
     if depth > DEEPEST or not command:

@@ -47,11 +47,15 @@ def _on_success(builder: StepBuilder, observation: Exit) -> None:
             found = diagnosis_as(state.diagnosis, builder.knowledge.catalogue, "nan_loss")
             _crashed(builder, observation, found, why)
         case Contradicted(why=why):
-            hidden = failure_of(state, builder.knowledge)
-            if hidden is None:
-                _end_early(builder, observation, why)
+            shown = failure_of(state, builder.knowledge)
+            covered = builder.knowledge.status_hidden
+            if shown is not None:
+                _crashed(builder, observation, shown, place(state).words)
+            elif covered:
+                unknown = diagnosis_as(state.diagnosis, builder.knowledge.catalogue, "unknown")
+                _crashed(builder, observation, unknown, f"{why}; {covered}, so the trainer's own status is unknown")
             else:
-                _crashed(builder, observation, hidden, place(state).words)
+                _end_early(builder, observation, why)
         case ending:
             assert_never(ending)
 
