@@ -30,6 +30,7 @@ from .hang.loop_watch import LoopWatch
 from .hang.pauses import Pause
 from .hang.phase_times import PhaseTimes
 from .hang.quiet import GpuFault, Quiet
+from .hang.ranks import Ranks
 from .hang.step_clock import StepClock
 from .hang.step_peak import StepPeak
 from .progress.log_progress import START, ProgressState
@@ -82,6 +83,7 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     phase_times: PhaseTimes = PhaseTimes()
     pause: Pause = Pause()
     peak: StepPeak = StepPeak()
+    ranks: Ranks = ()
     quiet: Quiet | None = None
     loops: LoopWatch = LoopWatch()
     gpu_fault: GpuFault | None = None

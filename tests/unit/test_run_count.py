@@ -184,6 +184,10 @@ def test_mean_in_a_summary_is_not_the_last_loss() -> None:
     assert progress_of(["loss: 0.5\n" + log + "loss: 0.75\n"]).loss == 0.75  # it has lines of their own, too
 
 
+def test_epoch_that_begins_is_read() -> None:
+    assert progress_of(["[2026-11-22 13:47:15] Beginning epoch 3...\n"]).epoch == 3
+
+
 def test_how_a_trainer_counts_stays_known_in_the_next_attempt() -> None:
     from_0 = read_progress(START, bars("Epoch 0: ", 0, 8, 8, ", loss=1") + bars("Epoch 1: ", 0, 8, 8, ", loss=1"))
     after = read_progress(begin_attempt(from_0), bars("Epoch 3: ", 2, 3, 8, ", loss=1"))

@@ -91,6 +91,7 @@ def read_status(run: RunDirectory, *, ask: bool = False) -> dict[str, Any]:
     from ...store.metrics.history import HistoryReader
     from ...views.status import status_object
     from .own_troubles import place_troubles
+    from .run_ranks import ranks_now
     from .supervisor_life import supervisor_life
     from .unwatched import as_found
 
@@ -113,6 +114,7 @@ def read_status(run: RunDirectory, *, ask: bool = False) -> dict[str, Any]:
         supervisor=life,
         own=tuple(place_troubles(run, spec, story, watched=life.alive)),
     )
+    status["ranks"] = ranks_now(latest.process if status["pid"] is not None else None, status["log"])
     newest = status["checkpoints"]["newest"]
     if newest is not None and newest["kind"] == "unknown":
         newest["kind"] = _kind_of(Path(newest["path"]))

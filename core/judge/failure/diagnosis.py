@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import msgspec
 
 from ...model.shipped.failure import Diagnosis, EvidenceLine
-from ..text.lines import plain
+from ..text.lines import plain, split_rank
 from ..text.patterns import LazyPattern
 from .catalogue import OWN_WEIGHT, CompiledCatalogue, Proof
 from .exit_status import signal_of
@@ -24,6 +24,8 @@ from .log_evidence import (
     read_evidence,
     with_last_line,
 )
+from .rank_ends import killed as killed_rank
+from .rank_ends import ranks_of
 
 SUREST = 0.97
 """The highest confidence that a log can give."""
@@ -82,9 +84,58 @@ def diagnose(
     memory during the attempt, None = cannot be read. ``finished_hint``: other evidence says training was complete.
     """
     state = with_last_line(state, catalogue)
-    killed = signal_of(exit_code, signal)
     if stopped_by_operator:
         return _answer(catalogue, state, "killed_by_user", 0.97, None)
+    state, who = _without_victims(state, catalogue)
+    if who:
+        found = _weigh(state, catalogue, exit_code, signal, oom_kills=oom_kills, finished_hint=finished_hint)
+        return msgspec.structs.replace(found, explanation=f"{who} {found.explanation}")
+    return _weigh(state, catalogue, exit_code, signal, oom_kills=oom_kills, finished_hint=finished_hint)
+
+
+def _without_victims(state: DiagnosisState, catalogue: CompiledCatalogue) -> tuple[DiagnosisState, str]:
+    """The evidence without the errors of ranks that lost another one, and a sentence about that one; "" = none."""
+    lost = [each for each in state.findings if each.role == "root" and catalogue.class_of(each.failure).of_other_ranks]
+    first = killed_rank(state.ranks)
+    if not lost and (first is None or first.rank is None):
+        return state, ""
+    victims = ranks_of(each.text for each in lost)
+    if first is not None and (first.rank is None or victims != {str(first.rank)}):
+        name = f"Rank {first.rank} (pid {first.pid})" if first.rank is not None else f"The rank with pid {first.pid}"
+        who = f"{name} ended first, by signal {-first.code}."
+    else:
+        own = [
+            each
+            for each in state.findings
+            if each.role == "root"
+            and each not in lost
+            and each.weight >= OF_ITS_OWN
+            and each.failure not in NO_FAILURES
+        ]
+        own = [each for each in own if (rank := split_rank(each.text)[0]) and rank not in victims]
+        if not own:
+            return state, ""
+        who = f"Rank {split_rank(min(own, key=lambda each: each.line).text)[0]} ended first, by an error of its own."
+    kept = tuple(each for each in state.findings if each not in lost)
+    lines = [*state.cascade, *(EvidenceLine(each.line, each.text) for each in lost)]
+    after = " The others lost contact with it." if lost else ""
+    return msgspec.structs.replace(state, findings=kept, cascade=tuple(lines)), f"{who}{after}"
+
+
+OF_ITS_OWN = 0.3
+"""Weight from which the error of one rank explains that others lost contact with it."""
+
+
+def _weigh(
+    state: DiagnosisState,
+    catalogue: CompiledCatalogue,
+    exit_code: int | None,
+    signal: int | str | None,
+    *,
+    oom_kills: int | None,
+    finished_hint: bool,
+) -> Diagnosis:
+    killed = signal_of(exit_code, signal)
     cause = _root(state)
     done = next((each for each in state.findings if each.failure == "success"), None)
     if exit_code == 0 and killed is None:

@@ -15,6 +15,8 @@ from ..text.shape_table import ShapeTable
 from .catalogue import CHECKPOINT_READS, CONFIG_READS, TRACEBACK, CompiledCatalogue
 from .exceptions import find_exception, proof_of, reads_configuration
 from .kernel_lines import read_kernel_line
+from .rank_ends import GATES as RANK_GATES
+from .rank_ends import NO_ENDS, RankEnds, with_line
 
 GENERIC = 0.5
 """Weight from which evidence is more than a hint."""
@@ -64,6 +66,7 @@ class DiagnosisState(msgspec.Struct, frozen=True):
     unraised: int = 0
     traceback: int = 0
     traced: int = 0
+    ranks: RankEnds = NO_ENDS
 
 
 START_EVIDENCE = DiagnosisState()
@@ -106,6 +109,8 @@ def _read_line(state: DiagnosisState, number: int, line: str, catalogue: Compile
         state = _watch(state, state.watch, number, line, catalogue.shapes)
     if catalogue.gates.any.search(line) is None:
         return state
+    if any(gate in line for gate in RANK_GATES):
+        state = msgspec.structs.replace(state, ranks=with_line(state.ranks, number, line))
     if _reads_config(line):
         return msgspec.structs.replace(state, config_read=number)
     if line[:1] in " \t│[" and any(word in line for word in CHECKPOINT_READS) and "rror" not in line:
@@ -214,6 +219,7 @@ def _watch(state: DiagnosisState, watch: Reading, number: int, line: str, shapes
         beats=(),
         traceback=0,
         traced=0,
+        ranks=NO_ENDS,
     )
 
 

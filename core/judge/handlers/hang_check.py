@@ -6,7 +6,18 @@ from ...model.decision import CaptureStacks, LookForLoop
 from ...model.incident import Evidence
 from ...model.observation import Outcome
 from ...model.record import Entry
-from ..hang import active_time, cost, deadlines, detector, liveness, loop_watch, stack_evidence, step_clock, step_peak
+from ..hang import (
+    active_time,
+    cost,
+    deadlines,
+    detector,
+    liveness,
+    loop_watch,
+    ranks,
+    stack_evidence,
+    step_clock,
+    step_peak,
+)
 from ..hang.quiet import Quiet
 from ..knowledge import Knowledge
 from ..recovery import fallback
@@ -70,6 +81,7 @@ def _input(knowledge: Knowledge, state: JudgeState, now: float, period_s: float)
         checkpoint_age_s=None if setting.checkpoint_age_s is None else _checkpoint_age_s(state),
         warmup_beats=setting.warmup_steps,
         min_s=setting.min_s,
+        silent_rank=ranks.silent(state.ranks, state.time.t),
         stopped_s=_stopped_s(state),
         stopped_ranks=state.pause.ranks,
     )
@@ -157,7 +169,8 @@ def _is_due(builder: StepBuilder, run: deadlines.HangInput, verdict: detector.Ve
 
 def open_quiet(builder: StepBuilder, sign: detector.Verdict, *, capture: bool) -> None:
     """Tell people of the silence, and collect evidence. ``capture``: the hang that follows at once does not do it."""
-    number = builder.warn("quiet", sign.kind, sign.reason, title=f"quiet ({sign.kind})", evidence=_evidence(sign))
+    reason = _reason(builder, sign)
+    number = builder.warn("quiet", sign.kind, reason, title=f"quiet ({sign.kind})", evidence=_evidence(sign))
     order = 0
     if capture:
         order = builder.decide(
@@ -225,10 +238,11 @@ def declare(builder: StepBuilder, verdict: detector.Verdict) -> None:
     if state.quiet is not None and state.quiet.kind is not None and verdict.kind != "exiting" and not stopped:
         verdict = replace(verdict, kind=state.quiet.kind, evidence=(*verdict.evidence, *state.quiet.signs))
     last = state.attempt.beat_t if state.attempt.beat_t is not None else state.attempt.start_t
+    reason = _reason(builder, verdict)
     number = builder.open_incident(
         "hang",
         verdict.kind,
-        verdict.reason,
+        reason,
         severity="info" if verdict.kind == "exiting" else "danger",
         evidence=_evidence(verdict),
         detect_s=builder.t - last,
@@ -237,7 +251,7 @@ def declare(builder: StepBuilder, verdict: detector.Verdict) -> None:
     for incident in builder.state.incidents:
         if incident.class_ == NO_PROGRESS:
             builder.close_incident(incident.id, f"it became a hang (incident {number})")
-    builder.notify("incident", f"hang ({verdict.kind})", verdict.reason, incident=number)
+    builder.notify("incident", f"hang ({verdict.kind})", reason, incident=number)
     capture = builder.decide(
         CaptureStacks,
         "take evidence of the hang before anything is ended",
@@ -245,6 +259,12 @@ def declare(builder: StepBuilder, verdict: detector.Verdict) -> None:
         attempt=state.attempt.number,
     )
     builder.move("hang", Hung(incident=number, capture=capture, until_t=builder.t + CAPTURE_S), verdict.reason)
+
+
+def _reason(builder: StepBuilder, verdict: detector.Verdict) -> str:
+    """The reason, with the rank for which the others wait if it can be told."""
+    rank = ranks.silent(builder.state.ranks, builder.t)
+    return f"{verdict.reason}; {rank}" if rank and not builder.state.pause.ranks else verdict.reason
 
 
 def _evidence(verdict: detector.Verdict) -> tuple[Evidence, ...]:

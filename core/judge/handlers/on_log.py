@@ -9,7 +9,7 @@ from ...model.record import Entry
 from .. import attempt_progress
 from ..failure.log_evidence import DiagnosisState, read_evidence
 from ..findings import eta, loss, loss_trend, save_cost, slow
-from ..hang import active_time, liveness, log_activity, pauses, phase_times, step_clock, step_peak
+from ..hang import active_time, liveness, log_activity, pauses, phase_times, ranks, step_clock, step_peak
 from ..knowledge import Knowledge
 from ..progress.log_progress import START, ProgressState, read_progress
 from ..recovery import nan_rollback, restart_success
@@ -40,6 +40,8 @@ def on_log(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
         state = restart_success.note_name_in_log(state, chunk.text)
     if source is None:
         state = remedy_proof.read(knowledge, state, chunk.text)
+    if (found_ranks := ranks.with_text(state.ranks, chunk.text, state.time.t)) is not state.ranks:
+        state = replace(state, ranks=found_ranks)
     before = state.reading if source is None else state.other_logs.get(source, START)
     after = read_progress(before, chunk.text, knowledge.shapes)
     found = state.diagnosis if source is not None else _evidence(knowledge, state, chunk.text)

@@ -7,7 +7,7 @@ from ...model.incident import IncidentKind
 from ...model.observation import GpuSample, HostSample, ProcessSample, TerminationNotice
 from ..failure.lost_gpu import SeenGpu
 from ..findings import disk_forecast, eta, health_levels
-from ..hang import active_time, liveness, pauses, step_peak
+from ..hang import active_time, liveness, pauses, ranks, step_peak
 from ..knowledge import Knowledge
 from ..recovery import restart_stages, save_first, unclear_states
 from ..recovery.save_first import TERMINATION
@@ -149,7 +149,10 @@ def on_process(knowledge: Knowledge, state: JudgeState, sample: ProcessSample) -
     seen = liveness.with_process(state.liveness, sample, now, knowledge.settings.hang, state.clock.last)
     busy = foreign_pause.others_work(seen, now, active_time.longest_gap(time.period_s))
     pause = pauses.with_process(state.pause, sample, time.t, others_work=busy)
-    state = replace(state, time=time, liveness=seen, pause=pause, peak=_peak(state, now))
+    found = state.ranks
+    if sample.ranks or found:
+        found = ranks.with_processes(found, sample.ranks, time.t)
+    state = replace(state, time=time, liveness=seen, pause=pause, peak=_peak(state, now), ranks=found)
     if isinstance(state.machine, Hung) and state.machine.blocked:
         builder = StepBuilder(knowledge, state)
         hang_check.on_freed(builder, state.machine)

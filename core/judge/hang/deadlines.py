@@ -72,6 +72,8 @@ class HangInput(msgspec.Struct, frozen=True, kw_only=True):
     warmup_beats: int = 3
     min_s: float = 90.0
     """``hang.min_s``."""
+    silent_rank: str = ""
+    """A sentence about the rank for which the others wait."""
     stopped_s: float | None = None
     """How long some, but not all, of the computing processes have been stopped (state T); None = none is."""
     stopped_ranks: tuple[Rank, ...] = ()

@@ -151,6 +151,7 @@ def started(builder: StepBuilder, start: Start) -> None:
         log_activity=LogActivity(phase_at=now),
         pause=Pause(),
         peak=StepPeak(at=now),
+        ranks=(),
         gpu_fault=None,
         loss=Loss(),
         save_cost=SaveCost(),

@@ -19,7 +19,8 @@ _ESCAPES = LazyPattern(r"\x1b(?:\[[0-?]*[ -/]*[@-~]?|\][^\x07\x1b]*(?:\x07|\x1b\
 """CSI and OSC sequences (ECMA-48), bells, and the backspaces with which Keras erases its bar."""
 
 _RANK = LazyPattern(
-    r"\s*(?:\[(?:default|rank)\s?:?\s?(?P<a>\d+)\]:?"  # torch: [rank3]:   torchrun --tee: [default3]:
+    r"\s*(?:\[(?i:default|rank)\s?:?\s?(?P<a>\d+)\]:?"  # torch: [rank3]:   torchrun --tee: [default3]:
+    r"|(?i:rank)\s?(?P<g>\d+)\s?[:|]"
     r"|\[rank:\s?(?P<b>\d+)\]:?"  # Lightning
     r"|\[(?P<c>\d+)\]:"  # accelerate, torchrun
     r"|\[\d+,(?P<d>\d+)\]<std\w+>:?"  # mpirun --tag-output

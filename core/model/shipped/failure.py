@@ -104,6 +104,7 @@ class FailureClass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     settings: SettingsFault = "possible"
     step_matters: bool = True
     older_checkpoint_helps: bool = False
+    of_other_ranks: bool = False
     gates: tuple[str, ...] = ()
     exceptions: dict[str, float] = msgspec.field(default_factory=dict)
     key_errors: tuple[KeyErrors, ...] = ()

@@ -1,0 +1,67 @@
+"""Which rank of a distributed training ended first by itself, from what its launcher and its ranks print.
+
+When one rank ends, the others lose contact, and their errors are often printed first and are the most specific ones.
+torchrun's summary names the failure that it noticed first, which may be one of them. A rank that was ended by a signal
+which the launcher did not send, or that raised an error of its own, ended by itself; the lost contact is what follows.
+
+Source: torch.distributed.elastic prints the exit code and pid of each failed rank, and the pid of each rank it ends.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from ..text.lines import split_rank
+from ..text.patterns import LazyPattern
+
+GATES = ("exitcode", "closing signal")
+KEPT = 64
+OTHERS = frozenset({1, 2, 6, 15})
+"""Signals with which a rank is ended from outside, or by its own watchdog, because of another one."""
+_END = LazyPattern(r"exitcode\s*:\s*(?P<code>-?\d+)\)?(?: local_rank: (?P<rank>\d+))? \(pid: (?P<pid>\d+)\)")
+_CLOSED = LazyPattern(r"ending process (?P<pid>\d+) closing signal")
+
+
+class RankEnd(msgspec.Struct, frozen=True):
+    """How one rank ended. ``code`` negative = signal; ``rank``: its number on this machine, None = not printed."""
+
+    pid: int
+    code: int
+    rank: int | None
+    line: int
+    text: str
+
+
+class RankEnds(msgspec.Struct, frozen=True):
+    """``closed``: pids that the launcher ended because of another one."""
+
+    ends: tuple[RankEnd, ...] = ()
+    closed: tuple[int, ...] = ()
+
+
+NO_ENDS = RankEnds()
+
+
+def with_line(found: RankEnds, number: int, line: str) -> RankEnds:
+    """Take a line of the log."""
+    if (closed := _CLOSED.search(line)) is not None:
+        return msgspec.structs.replace(found, closed=(*found.closed, int(closed["pid"]))[:KEPT])
+    end = _END.search(line)
+    if end is None or any(each.pid == int(end["pid"]) for each in found.ends):
+        return found
+    rank = None if end["rank"] is None else int(end["rank"])
+    mine = RankEnd(int(end["pid"]), int(end["code"]), rank, number, line.strip()[:200])
+    return msgspec.structs.replace(found, ends=(*found.ends, mine)[:KEPT])
+
+
+def killed(found: RankEnds) -> RankEnd | None:
+    """The first rank that a signal ended by itself."""
+    for each in found.ends:
+        if each.code < 0 and -each.code not in OTHERS and each.pid not in found.closed:
+            return each
+    return None
+
+
+def ranks_of(texts: Iterable[str]) -> set[str]:
+    """The ranks that printed these lines; "" for a line without one."""
+    return {split_rank(text)[0] for text in texts}

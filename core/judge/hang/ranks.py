@@ -1,0 +1,141 @@
+"""The ranks of a distributed training: which one fell silent, and which one ended first by itself.
+
+All ranks stop when one does, so the log and the exit status show the victims: the watchdog of a healthy rank ends it
+before the silent one, and a launcher ends what is left. Known from the processes (the environment names the rank) and
+from the lines that carry a rank. If neither tells the ranks apart, nothing is said.
+"""
+
+import msgspec
+
+from ...model.observation import Rank
+from ..text.line_fields import find_step
+from ..text.lines import split_rank
+from ..text.patterns import LazyPattern
+
+AT_MOST = 512
+"""Ranks remembered."""
+BEHIND_S = 10.0
+"""A rank whose newest line is so much older than that of the others is behind; x2 the usual distance of its lines."""
+LINE_KEPT = 120
+"""Characters kept of a line."""
+
+
+class SeenRank(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One rank. Times in run seconds. ``state``: of its process, None = not known; ``gone_t``: when it was missing.
+
+    ``line``, ``line_t``, ``step``: its newest line and step; None = no line of it was told apart.
+    """
+
+    rank: int
+    pid: int | None = None
+    state: str | None = None
+    since_t: float | None = None
+    gone_t: float | None = None
+    line: str | None = None
+    line_t: float | None = None
+    step: int | None = None
+
+
+Ranks = tuple[SeenRank, ...]
+
+
+def with_processes(ranks: Ranks, found: tuple[Rank, ...], t: float) -> Ranks:
+    """Take a sample of the processes."""
+    if not found and all(each.pid is None or each.gone_t is not None for each in ranks):
+        return ranks
+    now = {each.rank: each for each in found}
+    kept = []
+    for each in ranks:
+        process = now.pop(each.rank, None)
+        if process is None or process.state in "ZX":
+            gone = each.gone_t if each.gone_t is not None or each.pid is None else t
+            kept.append(each if gone == each.gone_t else msgspec.structs.replace(each, gone_t=gone))
+        elif (process.pid, process.state) == (each.pid, each.state) and each.gone_t is None:
+            kept.append(each)
+        else:
+            same = process.pid == each.pid and process.state == each.state
+            kept.append(
+                msgspec.structs.replace(
+                    each,
+                    pid=process.pid,
+                    state=process.state,
+                    since_t=each.since_t if same else t,
+                    gone_t=None,
+                )
+            )
+    kept += [SeenRank(rank=p.rank, pid=p.pid, state=p.state, since_t=t) for p in now.values() if p.state not in "ZX"]
+    return tuple(sorted(kept, key=lambda each: each.rank)[:AT_MOST])
+
+
+def with_text(ranks: Ranks, text: str, t: float) -> Ranks:
+    """Take text of the log: the newest line of each rank that it names. Numbers alone count for known ranks only."""
+    if not ranks and _NAMED.search(text) is None:
+        return ranks
+    known = {each.rank: each for each in ranks}
+    for line in text.splitlines():
+        name, rest = split_rank(line.strip())
+        if not name.isdecimal() or not rest.strip():
+            continue
+        rank = int(name)
+        if rank not in known and (_NAMED.match(line.strip()) is None or len(known) >= AT_MOST):
+            continue
+        step = find_step(rest.lower())
+        known[rank] = msgspec.structs.replace(
+            known.get(rank, SeenRank(rank=rank)),
+            line=rest.strip()[:LINE_KEPT],
+            line_t=t,
+            step=step.value if step is not None else known[rank].step if rank in known else None,
+        )
+    return tuple(known[rank] for rank in sorted(known))
+
+
+_NAMED = LazyPattern(r"\[(?i:default|rank)[ :]{0,2}\d+\]|(?i:rank) ?\d+ ?[:|]")
+
+
+def silent(ranks: Ranks, now_t: float) -> str:
+    """A sentence that names the rank for which the others wait; "" if it cannot be told.
+
+    A stopped one is named by its pause (pauses.py).
+    """
+    return _gone(ranks) or _blocked(ranks) or _behind(ranks, now_t)
+
+
+def _blocked(ranks: Ranks) -> str:
+    return _all_but_some(
+        ranks, [each for each in ranks if _lives(each) and each.state == "D"], "is blocked in the kernel (state D)"
+    )
+
+
+def _gone(ranks: Ranks) -> str:
+    found = [each for each in ranks if each.gone_t is not None]
+    return _all_but_some(ranks, found, "has ended, and the others wait for it")
+
+
+def _behind(ranks: Ranks, now_t: float) -> str:
+    """The rank that is at a lower step than all others, or whose newest line is older than theirs."""
+    told = [each for each in ranks if each.line_t is not None]
+    if len(told) != len(ranks) or not told:
+        return ""
+    steps = [each.step for each in told if each.step is not None]
+    if len(steps) == len(told) and min(steps) < max(steps):
+        found = [each for each in told if each.step == min(steps)]
+        return _all_but_some(ranks, found, f"is behind at step {min(steps)}, the others are at {max(steps)}")
+    newest = max(each.line_t or 0.0 for each in told)
+    found = [each for each in told if newest - (each.line_t or 0.0) > BEHIND_S]
+    if not found:
+        return ""
+    last = f"{now_t - max(each.line_t or 0.0 for each in found):.0f} s"
+    return _all_but_some(ranks, found, f'printed nothing for {last}; its last line: "{found[0].line}"')
+
+
+def _lives(each: SeenRank) -> bool:
+    return each.pid is not None and each.gone_t is None
+
+
+def _all_but_some(ranks: Ranks, found: list[SeenRank], what: str) -> str:
+    if not found or len(found) == len(ranks):
+        return ""
+    names = ", ".join(f"{each.rank}{'' if each.pid is None else f' (pid {each.pid})'}" for each in found)
+    if len(found) == 1:
+        return f"rank {names} {what}"
+    return f"ranks {names}: each {what}"

@@ -1,0 +1,175 @@
+"""Ranks of a distributed training: which one is silent, and which one ended first by itself."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.builders import World
+from tests.shipped import CATALOGUE
+from trainwatch.core.app.runs.run_ranks import ranks_now
+from trainwatch.core.judge.failure.diagnosis import diagnosis_of
+from trainwatch.core.judge.hang import ranks
+from trainwatch.core.judge.hang.ranks import Ranks, silent, with_processes, with_text
+from trainwatch.core.model.observation import LogChunk, ProcessSample, Rank
+
+
+def processes(*states: str) -> tuple[Rank, ...]:
+    """One process for each letter; "-" is a rank without a process."""
+    return tuple(Rank(rank=n, pid=100 + n, state=state) for n, state in enumerate(states) if state != "-")
+
+
+def seen(*samples: tuple[str, ...]) -> Ranks:
+    found: Ranks = ()
+    for t, states in enumerate(samples):
+        found = with_processes(found, processes(*states), float(t))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("states", "expected"),
+    [
+        (("S", "D", "S"), "rank 1 (pid 101) is blocked in the kernel (state D)"),
+        (("S", "-"), "rank 1 (pid 101) has ended, and the others wait for it"),
+        (("S", "Z"), "rank 1 (pid 101) has ended, and the others wait for it"),
+        (("-", "S", "-"), "ranks 0 (pid 100), 2 (pid 102): each has ended, and the others wait for it"),
+        (("S", "R"), ""),
+        (("D", "D"), ""),
+    ],
+)
+def test_silent_rank_is_known_from_its_process(states: tuple[str, ...], expected: str) -> None:
+    before = tuple("S" for _ in states)
+    assert silent(seen(before, states), 9.0) == expected
+
+
+def test_ranks_that_begin_anew_are_no_ended_ones() -> None:
+    found = with_processes(seen(("S", "S"), ("-", "-")), (Rank(rank=0, pid=7, state="S"),), 5.0)
+    again = with_processes(found, (Rank(rank=0, pid=7, state="S"), Rank(rank=1, pid=8, state="S")), 6.0)
+    assert silent(again, 7.0) == ""
+    assert with_processes(again, (Rank(rank=0, pid=7, state="S"), Rank(rank=1, pid=8, state="S")), 8.0) == again
+
+
+@pytest.mark.parametrize("prefix", ["[rank{}]: ", "[default{}]:", "[RANK {}] ", "[rank: {}] ", "rank {}: "])
+def test_silent_rank_is_known_from_its_lines(prefix: str) -> None:
+    text = "".join(f"{prefix.format(rank)}step {step}/40 loss 0.5\n" for step, rank in ((1, 0), (1, 1), (2, 0)))
+    found = with_text((), text, 3.0)
+    assert silent(found, 9.0) == "rank 1 is behind at step 1, the others are at 2"
+    found = with_text(found, f"{prefix.format(1)}step 2/40 loss 0.5\n{prefix.format(1)}saving\n", 4.0)
+    assert silent(found, 9.0) == ""
+    assert found[1].step == 2
+    found = with_text(found, f"{prefix.format(0)}waiting\n", 30.0)
+    assert silent(found, 40.0) == 'rank 1 printed nothing for 36 s; its last line: "saving"'
+
+
+def test_number_before_a_line_is_a_rank_only_if_that_rank_is_known() -> None:
+    text = "1: step 3 loss 0.5\n[0]: step 4 loss 0.5\n"
+    assert with_text((), text, 1.0) == ()
+    found = with_text(seen(("S", "S")), text, 1.0)
+    assert [(each.rank, each.step) for each in found] == [(0, 4), (1, 3)]
+
+
+def test_one_rank_alone_is_never_silent() -> None:
+    assert silent(with_text((), "[rank0]: step 1\n", 1.0), 99.0) == ""
+    assert (
+        silent(with_text(seen(("S", "S")), "[rank0]: step 1\n", 1.0), 99.0) == ""
+    )  # of the other no line is told apart
+
+
+def test_ranks_remembered_are_bounded() -> None:
+    many = "".join(f"[rank{n}]: step 1 loss 0.5\n" for n in range(ranks.AT_MOST + 9))
+    assert len(with_text((), many, 1.0)) == ranks.AT_MOST
+
+
+def test_rank_that_has_ended_is_named_by_the_hang_of_the_others() -> None:
+    # Given two ranks that make steps
+    world = World().begin()
+    for n in range(1, 40):
+        world.see(ProcessSample(t=world.t + 1.0, cpu_cores=2.0, procs=3, states={"S": 3}, ranks=processes("S", "S")))
+        world.see(LogChunk(t=world.t, text=f"step {n}/900 loss 0.5\n"))
+
+    # When one is gone, and the other waits
+    for _ in range(400):
+        world.see(ProcessSample(t=world.t + 1.0, cpu_cores=0.0, procs=2, states={"S": 2}, ranks=processes("S")))
+
+    # Then the hang names it
+    (hang,) = [i for i in world.incidents if i.kind == "hang"]
+    assert hang.reason.endswith("; rank 1 (pid 101) has ended, and the others wait for it")
+    assert any(e.what.startswith("rank 1 (pid 101) has ended") for e in hang.evidence)
+
+
+LOST = "[rank0]: RuntimeError: [/pytorch/gloo/transport/tcp/pair.cc:537] Read error [127.0.0.1]:42212: Connection reset by peer\n"
+WATCHDOG = "[rank0]:[E1122 ProcessGroupNCCL.cpp:616] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9)\n"
+CLOSED = "W1122 13:56:19.803000 12027 torch/distributed/elastic/multiprocessing/api.py:1028] Sending process 303 closing signal SIGTERM\n"
+FAILED = "E1122 13:56:20.066000 12027 torch/distributed/elastic/multiprocessing/api.py:1002] failed (exitcode: {}) local_rank: {} (pid: {}) of binary: /usr/bin/python\n"
+SUMMARY = """torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+Failures:
+[1]:
+  rank      : 0 (local_rank: 0)
+  exitcode  : -15 (pid: 303)  (SIGTERM)
+  traceback : Signal 15 (SIGTERM) received by PID 303
+Root Cause (first observed failure):
+[0]:
+  rank      : 1 (local_rank: 1)
+  exitcode  : {0} (pid: 311)
+  traceback : Signal {1} received by PID 311
+"""
+
+
+@pytest.mark.parametrize("victim", [LOST, WATCHDOG, ""])
+def test_rank_that_was_killed_is_the_cause_and_not_the_ones_that_lost_it(victim: str) -> None:
+    log = victim + CLOSED + FAILED.format(-9, 1, 311) + SUMMARY.format(-9, 9)
+    found = diagnosis_of([log], CATALOGUE, exit_code=1)
+    assert found.failure == "host_oom"
+    assert found.confidence < 0.6  # a SIGKILL alone proves little
+    assert found.cause is not None
+    assert "exitcode: -9) local_rank: 1" in found.cause.text
+    assert found.explanation.startswith("Rank 1 (pid 311) ended first, by signal 9.")
+
+
+def test_rank_with_a_segmentation_fault_is_the_cause() -> None:
+    found = diagnosis_of(
+        [WATCHDOG + CLOSED + FAILED.format(-11, 1, 311) + SUMMARY.format(-11, 11)], CATALOGUE, exit_code=1
+    )
+    assert found.failure == "segfault"
+    assert "Rank 1" in found.explanation
+
+
+def test_killed_rank_that_the_launcher_noticed_second_is_the_cause() -> None:
+    # The rank that lost contact exits with 1 before the launcher looks, so its summary calls that the root cause
+    log = LOST + FAILED.format(1, 0, 303) + "  rank      : 1 (local_rank: 1)\n  exitcode  : -9 (pid: 311)\n"
+    found = diagnosis_of([log], CATALOGUE, exit_code=1)
+    assert found.failure == "host_oom"
+    assert found.explanation.startswith("The rank with pid 311 ended first, by signal 9.")
+
+
+@pytest.mark.parametrize("victim", [LOST, WATCHDOG])
+def test_rank_with_an_error_of_its_own_is_the_cause(victim: str) -> None:
+    own = "[rank1]: Traceback (most recent call last):\n[rank1]: ValueError: bad sample on this rank\n"
+    for log in (own + victim, victim + own):
+        found = diagnosis_of([log + FAILED.format(1, 0, 303)], CATALOGUE, exit_code=1)
+        assert found.failure == "code_bug"
+        assert found.cause is not None
+        assert "bad sample" in found.cause.text
+        assert found.explanation.startswith("Rank 1 ended first, by an error of its own.")
+
+
+def test_ranks_that_lost_each_other_have_no_other_cause() -> None:
+    both = WATCHDOG + WATCHDOG.replace("rank0", "rank1").replace("Rank 0", "Rank 1")
+    log = both + CLOSED + FAILED.format(-6, 1, 311) + SUMMARY.format(-6, 6)
+    found = diagnosis_of([log], CATALOGUE, exit_code=1)
+    assert found.failure == "nccl_timeout"
+    assert "ended first" not in found.explanation
+    # one that the launcher had to kill is no cause either
+    closed = log.replace("-6", "-9").replace("process 303", "process 311")
+    assert diagnosis_of([closed], CATALOGUE, exit_code=1).failure == "nccl_timeout"
+
+
+def test_ranks_of_a_run_are_shown_with_their_newest_lines(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("[rank0]: step 7/40 loss 0.5\n[rank1]: step 6/40 loss 0.5\n", encoding="utf-8")
+    shown = ranks_now(ProcessSample(t=1.0, ranks=processes("S", "T")), str(log))
+    assert [(each["rank"], each["pid"], each["state"], each["step"]) for each in shown] == [
+        (0, 100, "S", 7),
+        (1, 101, "T", 6),
+    ]
+    assert ranks_now(ProcessSample(t=1.0, ranks=processes("S", "T")), str(tmp_path / "none"))[1]["step"] is None
+    assert ranks_now(None, str(log)) == ranks_now(ProcessSample(t=1.0), None) == []
