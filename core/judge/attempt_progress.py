@@ -63,6 +63,13 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     run_total_before: int | None = None
     bar_total_before: int | None = None
     """Total of the last bar of the attempt before, as printed."""
+    log_epoch: float | None = None
+    """The newest epoch of a log that prints no step; ``first_epoch``: its first in this attempt."""
+    first_epoch: float | None = None
+    fresh_epoch: float | None = None
+    """The first epoch that such a log prints of a training from the beginning."""
+    resume_log_epoch: float | None = None
+    """Where the log was when the resume point was saved."""
     printed_every: int = 1
     printed_every_before: int = 1
     changes: tuple[str, ...] = ()
@@ -83,13 +90,14 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
         return (self.resumed_at or 0) if self.weights_only else 0
 
 
-def with_beat(attempt: AttemptProgress, step: int | None, t: float) -> AttemptProgress:
+def with_beat(attempt: AttemptProgress, step: int | None, t: float, *, epoch: float | None = None) -> AttemptProgress:
     """Add a heartbeat. ``step``: of the run as the log shows it; None = not printed, or it cannot be told."""
     beats = attempt.beats + 1 if attempt.resume_verdict == "open" else attempt.beats
     if attempt.first_beat_t is None:
         attempt = msgspec.structs.replace(attempt, first_beat_t=t)
     if step is None:
-        return msgspec.structs.replace(attempt, beat_t=t, beats=beats)
+        first = attempt.first_epoch if attempt.first_epoch is not None else epoch
+        return msgspec.structs.replace(attempt, beat_t=t, beats=beats, log_epoch=epoch, first_epoch=first)
     offset = attempt.offset
     if offset is None:
         offset = _first_offset(attempt)
@@ -102,6 +110,8 @@ def with_beat(attempt: AttemptProgress, step: int | None, t: float) -> AttemptPr
         reread_to=attempt.reread_to if again else None,
         beats=beats,
         step=step,
+        log_epoch=None,
+        first_epoch=None,
         printed_every=moved,
         first_step=first,
         offset=offset,
@@ -118,6 +128,9 @@ def knows_its_step(attempt: AttemptProgress) -> bool:
 def with_saved(attempt: AttemptProgress, saved_step: int) -> AttemptProgress:
     """Add a checkpoint of this attempt. From two of them follows how many printed counts make one stored step."""
     position, before = attempt.position, attempt.saved_at
+    if attempt.step is None and attempt.log_epoch is not None:  # the log prints no step: the checkpoint tells it
+        made = saved_step + (attempt.offset if attempt.offset is not None else _first_offset(attempt))
+        return msgspec.structs.replace(attempt, position=max(made, position or 0))
     if position is None or attempt.step is None or (before is not None and saved_step <= before[1]):
         return attempt
     stride = attempt.stride

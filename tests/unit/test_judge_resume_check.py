@@ -255,3 +255,37 @@ def test_checkpoint_keeps_its_own_step_if_the_log_counts_batches() -> None:
     # Then nobody reads that it holds batch 40
     told = "resume verified: step-20 holds step 20 (the log counts 40 there), first step after it 41"
     assert told in _notes(world)
+
+
+def epoch_line(epoch: float, loss: float = 0.5) -> str:
+    return f"{{'loss': {loss}, 'grad_norm': 1.5, 'learning_rate': 1e-05, 'epoch': {epoch:g}}}\n"
+
+
+def of_epochs(world: World, *epochs: float) -> World:
+    for epoch in epochs:
+        world.see(LogChunk(t=world.t + 5.0, text=epoch_line(epoch)))
+    return world
+
+
+def resumed_by_epochs(*after: float) -> World:
+    """A log without steps: a save of step 20 at epoch 1.67, a crash, and a resume that prints these epochs."""
+    world = save(of_epochs(World(judge()).begin(), 0.5, 1.0, 1.667), "out/checkpoint-20", 20)
+    return of_epochs(crash(world), *after)
+
+
+def test_resume_of_a_log_without_steps_is_proven_by_its_epoch() -> None:
+    world = resumed_by_epochs(2.083)
+    told = "resume verified: checkpoint-20 holds step 20; the log was at epoch 1.667 there, first epoch after it 2.083"
+    assert told in _notes(world)
+    assert [i.open for i in world.incidents] == [False]
+    assert "0 steps lost" in str(world.incidents[0].ending)
+
+
+def test_log_without_steps_that_begins_anew_shows_an_ignored_resume() -> None:
+    world = resumed_by_epochs(0.5, 1.0, 1.5)
+    assert world.word == "given_up"
+    assert "started_over" in {i.class_ for i in world.incidents}
+
+
+def test_log_without_steps_between_both_places_proves_nothing() -> None:
+    assert "cannot be seen in its output" in _notes(resumed_by_epochs(1.25))

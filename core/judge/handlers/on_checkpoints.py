@@ -74,6 +74,7 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
         position=saved_position(attempt, event.step),
         created_wall=knowledge.created_wall,
         fresh=is_live(state.machine) and _is_at(attempt, event.step),
+        log_epoch=attempt.log_epoch,
         epochs_before=(attempt.resume_epochs or 0) if attempt.weights_only else 0,
     )
     seen = state.liveness

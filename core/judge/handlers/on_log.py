@@ -127,7 +127,7 @@ def _on_beat(knowledge: Knowledge, state: JudgeState, chunk: LogChunk, after: Pr
         save_cost=cost,
         reading=after if chunk.source is None else state.reading,
         clock=clock,
-        attempt=attempt_progress.with_beat(state.attempt, step, t),
+        attempt=attempt_progress.with_beat(state.attempt, step, t, epoch=progress.epoch),
         liveness=liveness.with_step(state.liveness, state.clock.last, announced=announced or first),
         log_activity=log_activity.with_step(state.log_activity, phase, chunk.text, now),
         pause=pauses.with_step(state.pause, t),

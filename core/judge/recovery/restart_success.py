@@ -121,6 +121,9 @@ def _why_ignored(state: JudgeState) -> str:
     attempt = state.attempt
     if attempt.weights_only:
         return f"neither the derived config nor the log names {_name(attempt.resume_from)}"
+    if attempt.step is None and attempt.first_epoch is not None:
+        where = "" if attempt.resume_log_epoch is None else f" (epoch {attempt.resume_log_epoch:g})"
+        return f"told to resume at step {attempt.resumed_at}{where}, but it begins at epoch {attempt.first_epoch:g}"
     return f"told to resume at step {attempt.resumed_at}, but it counts from {attempt.first_step}"
 
 
@@ -128,6 +131,12 @@ def _resume_in_words(state: JudgeState) -> str:
     attempt = state.attempt
     if not attempt.weights_only:
         first = None if attempt.first_step is None else attempt.first_step + (attempt.offset or 0)
+        if attempt.step is None and attempt.first_epoch is not None:
+            held = "" if attempt.resume_step is None else f" holds step {attempt.resume_step}"
+            at = (
+                f"the log was at epoch {attempt.resume_log_epoch:g} there, first epoch after it {attempt.first_epoch:g}"
+            )
+            return f"resume verified: {_name(attempt.resume_from)}{held}; {at}"
         if attempt.elsewhere:
             return (
                 f"resumed by itself: first step {first}; it was told to resume from {_name(attempt.resume_from)}"

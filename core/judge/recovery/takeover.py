@@ -128,6 +128,8 @@ def started(builder: StepBuilder, start: Start) -> None:
         told_resume=machine.told_resume if isinstance(machine, Starting) else None,
         named=machine.named if isinstance(machine, Starting) else (),
         resume_epoch=known.epoch if known is not None else None,
+        resume_log_epoch=known.log_epoch if known is not None else None,
+        fresh_epoch=state.attempt.first_epoch if state.attempt.resume_from is None else state.attempt.fresh_epoch,
         resume_epochs=known.epochs_done if known is not None else None,
         changes=tuple(f"{c.key} {c.before} -> {c.after}" for c in start.changes[:CHANGES_KEPT]),
         total_before=state.progress.run_total_steps,

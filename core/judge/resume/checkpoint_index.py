@@ -53,6 +53,7 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     not known to be a checkpoint at all; ``unfinished``: what is written last is missing. ``is_state``: such a one that
     counts as state of this training (unclear_state.py). ``still_s``: how long it had not changed when it was inspected.
     ``before_t``, ``size_before``: when it was written before, not only made longer, and its bytes then.
+    ``log_epoch``: the epoch at which a log without steps was when it came.
     ``failed_starts``: attempts that were given it and ended before their first step.
     """
 
@@ -64,6 +65,7 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     step: int | None = None
     epoch: int | None = None
     position: int | None = None
+    log_epoch: float | None = None
     epochs_done: int | None = None
     complete: bool = False
     own: bool = True
@@ -129,6 +131,7 @@ def with_event(
     position: int | None,
     created_wall: float,
     epochs_before: int = 0,
+    log_epoch: float | None = None,
     fresh: bool = False,
 ) -> CheckpointIndex:
     """Add a change of a checkpoint. ``position``: of the run now. ``fresh``: the trainer is at its step.
@@ -162,6 +165,7 @@ def with_event(
         step=event.step if event.step is not None else before.step if before is not None else None,
         epoch=epoch,
         position=None if old else position,
+        log_epoch=None if old else log_epoch,
         epochs_done=None if epoch is None else epoch if old else epoch + epochs_before,
         complete=complete,
         own=not old,

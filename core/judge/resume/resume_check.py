@@ -53,6 +53,8 @@ def check_resume(
             return on, "taken"
         return attempt, _check_weights(attempt)
     at = attempt.resumed_at
+    if attempt.step is None and attempt.first_epoch is not None and attempt.resume_log_epoch is not None:
+        return attempt, _check_epoch(attempt, attempt.first_epoch, attempt.resume_log_epoch)
     if at is None:
         return attempt, "unclear"
     if attempt.step is None:
@@ -100,6 +102,18 @@ def _measured(attempt: AttemptProgress, reading: Reading, at: int, step: int) ->
         stride=round(ratio) if ratio is not None and units else attempt.stride,
         elsewhere=not units,
     )
+
+
+def _check_epoch(attempt: AttemptProgress, first: float, at: float) -> ResumeVerdict:
+    """Check a resume of a log that prints no step: its first epoch is compared with where it was at the save."""
+    fresh = attempt.fresh_epoch
+    if fresh is None or at <= fresh:
+        return "unclear"
+    if first >= at:
+        return "taken"
+    if first > fresh:
+        return "unclear"
+    return "open" if attempt.beats < SURE_BEATS else "ignored"
 
 
 def _check_weights(attempt: AttemptProgress) -> ResumeVerdict:
