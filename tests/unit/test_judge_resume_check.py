@@ -81,6 +81,19 @@ def test_lines_before_the_first_step_prove_nothing() -> None:
     assert proof_after(RESUMED, None, None, None, progress=Progress(epoch=1)) == "unclear"
 
 
+def test_batches_that_are_passed_over_prove_no_resume() -> None:
+    # diffusers draws the batches of the epoch before the resume point, too
+    attempt, reading = AttemptProgress(**fields()), Reading(run=RunCount(per_epoch=True))
+    for step in (393, 397, 400):
+        attempt = with_beat(attempt, step, 1.0)
+        assert check_resume(attempt, reading)[1] == "open"
+    after, proof = check_resume(with_beat(attempt, 401, 1.0), reading)
+    assert (proof, after.first_step, after.elsewhere) == ("taken", 401, False)
+    for _ in range(20):
+        attempt = with_beat(attempt, 399, 1.0)
+    assert check_resume(attempt, reading)[1] == "taken"  # the epoch is done again from its beginning
+
+
 def test_resume_at_a_low_step_is_unclear() -> None:
     assert proof_after(AttemptProgress(**fields(resume_position=5, resume_step=5)), 1) == "unclear"
 

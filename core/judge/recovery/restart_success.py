@@ -132,11 +132,10 @@ def _resume_in_words(state: JudgeState) -> str:
     if not attempt.weights_only:
         first = None if attempt.first_step is None else attempt.first_step + (attempt.offset or 0)
         if attempt.step is None and attempt.first_epoch is not None:
-            held = "" if attempt.resume_step is None else f" holds step {attempt.resume_step}"
-            at = (
-                f"the log was at epoch {attempt.resume_log_epoch:g} there, first epoch after it {attempt.first_epoch:g}"
-            )
-            return f"resume verified: {_name(attempt.resume_from)}{held}; {at}"
+            holds = "" if attempt.resume_step is None else f" holds step {attempt.resume_step}"
+            was = f"the log was at epoch {attempt.resume_log_epoch:g} there"
+            after = f"first epoch after it {attempt.first_epoch:g}"
+            return f"resume verified: {_name(attempt.resume_from)}{holds}; {was}, {after}"
         if attempt.elsewhere:
             return (
                 f"resumed by itself: first step {first}; it was told to resume from {_name(attempt.resume_from)}"

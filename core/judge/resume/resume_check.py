@@ -23,6 +23,8 @@ PLACE_SHARE = 0.05
 """A first step within this share of the resume point comes from it: saves are noticed a little late."""
 PLACE_LINES = 3
 """Printed lines within which it does."""
+PASSED_BEATS = 20
+"""Heartbeats of a bar per epoch that may show the batches before the resume point, which a trainer passes over."""
 UNIT_TOLERANCE = 0.1
 """How near to a whole number the ratio of two counts of one place must be to be in other units."""
 LEFT_TOLERANCE = 0.1
@@ -60,6 +62,8 @@ def check_resume(
     if attempt.step is None:
         return attempt, "open" if attempt.beats < SURE_BEATS else "unclear"
     if attempt.step >= at * NEAR_SHARE and not (unproven and _may_be_from_the_beginning(attempt, at)):
+        if reading.per_epoch and attempt.step <= at and attempt.beats < PASSED_BEATS:
+            return attempt, "open"
         return _measured(attempt, reading, at, attempt.step), "taken"
     if _counts_the_rest(attempt, reading.progress.total_steps, at):
         moved = msgspec.structs.replace(attempt, offset=at, position=at + attempt.step, first_step=attempt.step)
@@ -87,7 +91,9 @@ def _measured(attempt: AttemptProgress, reading: Reading, at: int, step: int) ->
 
     A trainer may take another checkpoint than the one that it was told, or count in another unit.
     """
-    first = attempt.first_step if attempt.first_step is not None and attempt.first_step >= at * NEAR_SHARE else step
+    first = attempt.first_step if attempt.first_step is not None else step
+    if first < at * NEAR_SHARE or (reading.per_epoch and first <= at < step):
+        first = step
     slack = max(PLACE_LINES * max(1, attempt.printed_every_before), int(PLACE_SHARE * at))
     before = max(slack, reading.progress.total_steps or 0) if reading.per_epoch else slack
     if at - before <= first <= at + slack + 1:
