@@ -72,6 +72,7 @@ def test_epoch_of_the_checkpoint_proves_a_resume_whose_steps_count_anew() -> Non
     attempt = with_beat(with_beat(told, 0, 1.0), 1, 2.0)
     after, proof = check_resume(attempt, Reading(progress=Progress(step=1, total_steps=800, epoch=3)))
     assert (proof, after.position) == ("taken", 401)
+    assert proof_after(told, 0, progress=Progress(step=0, total_steps=800, epoch=3)) == "open"
     assert proof_after(told, 1, 2, 3, progress=Progress(step=3, total_steps=800, epoch=1)) == "ignored"
 
 

@@ -70,11 +70,11 @@ def check_resume(
         return moved, "taken"
     if at < STARTED_OVER_STEPS and not (unproven and at > PRINTED_TIMES * max(1, attempt.printed_every_before)):
         return attempt, "unclear"
+    if attempt.step == 0:
+        return attempt, "open"
     if not reading.per_epoch and _is_in_a_later_epoch(attempt, reading):
         moved = msgspec.structs.replace(attempt, offset=at, position=at + attempt.step, first_step=attempt.step)
         return moved, "taken"
-    if attempt.step == 0:
-        return attempt, "open"
     if reading.progress.total_steps is None and attempt.bar_total_before is not None:
         return attempt, "open"
     if reading.per_epoch:
