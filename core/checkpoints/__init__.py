@@ -14,6 +14,7 @@ from .manage.comparison import ComparisonRefusedError, compare
 from .manage.copy_aside import copy_aside, folder_for_copies
 from .manage.pruning import PruneOutcome, apply_prune, plan_prune
 from .overview import show
+from .unknown_state import has_state_files
 from .written import checkpoint_of
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "compare",
     "copy_aside",
     "folder_for_copies",
+    "has_state_files",
     "inspect",
     "inspect_any",
     "is_checkpoint_directory",

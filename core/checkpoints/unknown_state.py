@@ -169,6 +169,15 @@ def holds_state(folder: Path) -> str | None:
     return None
 
 
+def has_state_files(path: Path) -> bool:
+    """Whether anything that may be state of a training is there: not only counts, configs and logs."""
+    if not path.is_dir():
+        return True
+    return holds_state(path) is not None or any(
+        has_checkpoint_suffix(inner.name) for inner, _ in _walk(path, strict=False)
+    )
+
+
 def _walk(root: Path, *, strict: bool) -> Iterator[tuple[Path, bool]]:
     """(regular file, whether it lies below a folder of logs), breadth first. Links are not followed."""
     pending: list[tuple[Path, int, bool]] = [(root, 1, strict)]

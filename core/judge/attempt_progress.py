@@ -46,6 +46,8 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     offset: int | None = None
     step: int | None = None
     first_step: int | None = None
+    first_lines: int = 1
+    """Steps that were read at once with the first one: more than one, and where the attempt began is an estimate."""
     position: int | None = None
     saved: bool = False
     stride: int = 1
@@ -90,8 +92,13 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
         return (self.resumed_at or 0) if self.weights_only else 0
 
 
-def with_beat(attempt: AttemptProgress, step: int | None, t: float, *, epoch: float | None = None) -> AttemptProgress:
-    """Add a heartbeat. ``step``: of the run as the log shows it; None = not printed, or it cannot be told."""
+def with_beat(
+    attempt: AttemptProgress, step: int | None, t: float, *, epoch: float | None = None, lines: int = 1
+) -> AttemptProgress:
+    """Add a heartbeat. ``step``: of the run as the log shows it; None = not printed, or it cannot be told.
+
+    ``lines``: how many steps were printed since the last heartbeat; a log may be read late.
+    """
     beats = attempt.beats + 1 if attempt.resume_verdict == "open" else attempt.beats
     if attempt.first_beat_t is None:
         attempt = msgspec.structs.replace(attempt, first_beat_t=t)
@@ -102,7 +109,10 @@ def with_beat(attempt: AttemptProgress, step: int | None, t: float, *, epoch: fl
     if offset is None:
         offset = _first_offset(attempt)
     moved = step - attempt.step if attempt.step is not None and step > attempt.step else attempt.printed_every
-    first = attempt.first_step if attempt.first_step is not None else step
+    first, first_lines = attempt.first_step, attempt.first_lines
+    if first is None:
+        first = max(min(step, 1), step - (lines - 1) * max(1, attempt.printed_every_before))
+        first_lines = lines
     again = attempt.reread_to is not None and offset + step <= attempt.reread_to
     return msgspec.structs.replace(
         attempt,
@@ -114,6 +124,7 @@ def with_beat(attempt: AttemptProgress, step: int | None, t: float, *, epoch: fl
         first_epoch=None,
         printed_every=moved,
         first_step=first,
+        first_lines=first_lines,
         offset=offset,
         position=offset + step,
     )

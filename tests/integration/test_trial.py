@@ -112,6 +112,7 @@ def test_a_trial_is_refused_if_the_output_cannot_be_redirected(world: World) -> 
 
 def test_a_trial_beside_a_live_run_needs_consent_and_an_interrupt_cleans_up(world: World) -> None:
     prepare(world)
+    (world.out / "demo-step00000020.safetensors").unlink()  # a run is not started over it
     world.headless()
     world.in_state("running")
     done = world.do("trial", "--profile", "brisk")

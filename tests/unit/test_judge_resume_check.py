@@ -303,3 +303,17 @@ def test_log_without_steps_that_begins_anew_shows_an_ignored_resume() -> None:
 
 def test_log_without_steps_between_both_places_proves_nothing() -> None:
     assert "cannot be seen in its output" in _notes(resumed_by_epochs(1.25))
+
+
+def test_a_log_that_is_read_late_shows_no_other_checkpoint() -> None:
+    """A supervisor that came back saw step 89 first: the run had gone on from 40, and 0 lost steps were reported."""
+    told = AttemptProgress(number=2, resume_from="/out/step_40.pt", resume_step=40, told_resume=True)
+    late = with_beat(told, 89, 1.0, lines=49)
+    assert (late.first_step, late.first_lines) == (41, 49)
+    found, verdict = check_resume(late, Reading(progress=Progress(step=89)))
+    assert (verdict, found.elsewhere, found.resumed_at) == ("taken", False, 40)
+    unsure = with_beat(told, 89, 1.0, lines=7)
+    found, verdict = check_resume(unsure, Reading(progress=Progress(step=89)))
+    assert (verdict, found.elsewhere, found.resumed_at) == ("taken", False, 40)
+    other = with_beat(told, 89, 1.0)
+    assert check_resume(other, Reading(progress=Progress(step=89)))[0].elsewhere

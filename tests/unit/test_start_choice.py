@@ -309,7 +309,6 @@ def test_a_project_that_is_not_known_goes_on_from_the_newest_checkpoint_in_its_f
     [
         (TOML, "write {resume} where its path belongs"),
         (TOML_RESUMES.replace("[run]", '[run]\npreset = "never"'), 'never resumes (resume = "none")'),
-        (TOML_RESUMES, "none of them can be resumed from"),
     ],
 )
 def test_a_project_that_is_not_known_begins_over_no_checkpoint(folder: Path, toml: str, why: str) -> None:
@@ -317,8 +316,6 @@ def test_a_project_that_is_not_known_begins_over_no_checkpoint(folder: Path, tom
     (folder / "presets" / "never.toml").write_text('name = "never"\nresume = "none"\n')
     (folder / "trainwatch.toml").write_text(toml)
     path = saved()
-    if why.startswith("none"):
-        path.write_bytes(path.read_bytes()[:-2])
     before = path.read_bytes()
     with pytest.raises(CliError) as error:
         project_run(None, to_start=True)
@@ -327,6 +324,21 @@ def test_a_project_that_is_not_known_begins_over_no_checkpoint(folder: Path, tom
     assert "trainwatch run --fresh" in str(error.value)
     assert path.read_bytes() == before
     assert not (folder / "home").exists()
+
+
+def test_a_project_that_is_not_known_begins_beside_what_nobody_can_go_on_from(folder: Path) -> None:
+    """A stale folder without weights and a cut file kept ``--headless`` from starting."""
+    (folder / "trainwatch.toml").write_text(TOML_RESUMES)
+    path = saved()
+    path.write_bytes(path.read_bytes()[:-2])
+    stale = path.parent / "checkpoint-90"
+    stale.mkdir()
+    (stale / "trainer_state.json").write_text('{"global_step": 90}')
+    ready = project_run(None, to_start=True)
+    assert ready.claim is not None
+    ready.claim.release()
+    assert "none of them is whole: beginning anew" in ready.said
+    assert ready.run.load_spec().begin_from is None
 
 
 def test_a_project_whose_trainer_finds_the_newest_checkpoint_by_itself_is_started(folder: Path) -> None:

@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from ...bound_process import bound
 from .. import processes
 
 LOOKS = 8
@@ -209,7 +210,7 @@ def only_asks(loop: ast.While) -> bool:
 def _dump(spy: str, pid: int, timeout_s: float) -> dict[int, Stack]:
     """Stacks of the threads of a process by their native id; empty if there are none to see."""
     # --nonblocking: the trainer is not stopped.
-    command = [spy, "dump", "--nonblocking", "--full-filenames", "--json", "--pid", str(pid)]
+    command = bound([spy, "dump", "--nonblocking", "--full-filenames", "--json", "--pid", str(pid)])
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s, check=False)
         threads = json.loads(done.stdout) if done.returncode == 0 else []

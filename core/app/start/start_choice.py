@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from ...checkpoints import has_state_files
 from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.launch.resume_support import resume_support
 from ...model.observation import Command
@@ -138,6 +139,8 @@ def _begin_project(plan: LaunchPlan, there: tuple[Checkpoint, ...], holds: str) 
     newest = list_run_checkpoints(spec, plan.preset).resume_point
     point = next((c for c in there if c.path == newest), None)
     if point is None:
+        if all(_is_useless(c) for c in there):
+            return StartChoice(endangered=names_of(there), said=f"{holds}, and none of them is whole: beginning anew")
         why = "none of them can be resumed from"
     else:
         why = _objection(plan, Path(point.path)) or why_unfit(spec, Path(point.path)) or ""
@@ -149,6 +152,11 @@ def _begin_project(plan: LaunchPlan, there: tuple[Checkpoint, ...], holds: str) 
         how = f" ({what_to_add(spec, 'trainwatch --headless')})" if _has_no_place(plan) else ""
         why = f"{point.name}: {why}{how}"
     raise CliError(ExitCode.OWNED, f"{holds}, and a start would begin anew over them: {why}; {_ways(spec)}")
+
+
+def _is_useless(found: Checkpoint) -> bool:
+    """Whether nobody can go on from it: known to be damaged, or without any file that may be state."""
+    return (found.verdict in {"torn", "corrupt"} and found.understood) or not has_state_files(Path(found.path))
 
 
 def _has_no_place(plan: LaunchPlan) -> bool:

@@ -103,6 +103,7 @@ def _on_beat(knowledge: Knowledge, state: JudgeState, chunk: LogChunk, after: Pr
     now = active_time.now(state.time)
     progress = after.progress
     step = progress.run_step
+    lines = max(1, after.heartbeats - state.reading.heartbeats) if chunk.source is None else 1
     steps = 1
     if step is not None and state.attempt.step is not None:
         steps = max(1, step - state.attempt.step)
@@ -127,7 +128,7 @@ def _on_beat(knowledge: Knowledge, state: JudgeState, chunk: LogChunk, after: Pr
         save_cost=cost,
         reading=after if chunk.source is None else state.reading,
         clock=clock,
-        attempt=attempt_progress.with_beat(state.attempt, step, t, epoch=progress.epoch),
+        attempt=attempt_progress.with_beat(state.attempt, step, t, epoch=progress.epoch, lines=lines),
         liveness=liveness.with_step(state.liveness, state.clock.last, announced=announced or first),
         log_activity=log_activity.with_step(state.log_activity, phase, chunk.text, now),
         pause=pauses.with_step(state.pause, t),

@@ -96,7 +96,7 @@ def _measured(attempt: AttemptProgress, reading: Reading, at: int, step: int) ->
         first = step
     slack = max(PLACE_LINES * max(1, attempt.printed_every_before), int(PLACE_SHARE * at))
     before = max(slack, reading.progress.total_steps or 0) if reading.per_epoch else slack
-    if at - before <= first <= at + slack + 1:
+    if at - before <= first <= at + slack + 1 or (first > at and attempt.first_lines > 1):
         return msgspec.structs.replace(attempt, first_step=first)
     stored = attempt.resume_step
     ratio = None if not stored or first <= at else (first - 1) / stored
