@@ -1,5 +1,6 @@
 """Exit status 0: proven as the end, contradicted, or neither. Each log is read with the shipped tables."""
 
+import msgspec
 import pytest
 
 from tests.builders import World
@@ -350,3 +351,24 @@ def test_an_attempt_that_resumed_at_the_end_of_the_last_epoch_is_finished_withou
 
 def test_a_save_after_the_last_epoch_counts_if_no_step_is_printed() -> None:
     assert leave(save(see(begun(), epochs(3, 3)), "out/m.pt"), 1).word == "finished"
+
+
+@pytest.mark.parametrize(
+    ("made", "attempt", "word"),
+    [
+        (24, {"offset": 24, "total_before": 48, "run_total_before": 48}, "finished"),
+        (16, {"offset": 24, "total_before": 48, "run_total_before": 48}, "ended_early"),
+        (24, {"offset": 24, "total_before": 40, "run_total_before": 40}, "ended_early"),  # another length
+        (24, {"offset": 24, "total_before": 48, "run_total_before": 48, "weights_only": True}, "ended_early"),
+        (24, {"offset": 0, "total_before": 48, "run_total_before": 48}, "ended_early"),
+    ],
+)
+def test_an_attempt_that_counts_anew_ends_where_the_run_does(made: int, attempt: dict[str, int], word: str) -> None:
+    """sd-scripts resumed at 24 of 48, printed 24/48 at its end, and a done training was told as ended early."""
+    world = begun()
+    resumed = msgspec.structs.replace(world.state.attempt, **attempt)
+    world.state = msgspec.structs.replace(world.state, attempt=resumed)
+    bar = "\rsteps: {0:3d}%|###   | {0}/48 [00:{0:02d}<00:24, 1.92it/s, avr_loss=1.08]"
+    for n in range(1, made + 1):
+        world.see(LogChunk(t=world.t + 1.0, text=bar.format(n)))
+    assert leave(world).word == word, reason(world)

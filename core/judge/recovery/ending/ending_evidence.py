@@ -56,7 +56,7 @@ def main_reading(state: JudgeState) -> ProgressState:
 def place(state: JudgeState) -> Place:
     """Where the counters of the attempt stand."""
     now, attempt = main_reading(state).now, state.attempt
-    return place_of(
+    found = place_of(
         Counters(
             progress=now.progress,
             per_epoch=now.per_epoch,
@@ -70,12 +70,30 @@ def place(state: JudgeState) -> Place:
             interval=now.interval,
         )
     )
+    if found.at == "short" and _counts_anew(state) and attempt.position is not None:
+        whole = attempt.run_total_before or 0
+        if abs(whole - attempt.position) <= max(1, attempt.stride, now.interval):
+            return Place("end", f"step {attempt.position} of {whole}, counted over the resume")
+    return found
+
+
+def _counts_anew(state: JudgeState) -> bool:
+    """Whether a resumed attempt prints the total of the run but counts its own steps (sd-scripts with a state).
+
+    It ends when what is left is done, in the middle of its bar.
+    """
+    attempt, total = state.attempt, main_reading(state).now.progress.run_total_steps
+    return bool(attempt.offset) and not attempt.weights_only and total is not None and total == attempt.total_before
 
 
 def run_total(state: JudgeState) -> int | None:
     """Steps of the whole run as this attempt printed them; None if they are not known."""
     total, attempt = main_reading(state).now.progress.run_total_steps, state.attempt
-    return None if total is None else total + (attempt.offset or 0) - attempt.step_offset
+    if total is None:
+        return None
+    if _counts_anew(state):
+        return attempt.run_total_before or total
+    return total + (attempt.offset or 0) - attempt.step_offset
 
 
 def _resumed_at_end(state: JudgeState) -> bool:
