@@ -99,7 +99,8 @@ def with_beat(
 
     ``lines``: how many steps were printed since the last heartbeat; a log may be read late.
     """
-    beats = attempt.beats + 1 if attempt.resume_verdict == "open" else attempt.beats
+    # A bar that is drawn at 0 says nothing about a resume, however often it is drawn.
+    beats = attempt.beats + 1 if attempt.resume_verdict == "open" and step != 0 else attempt.beats
     if attempt.first_beat_t is None:
         attempt = msgspec.structs.replace(attempt, first_beat_t=t)
     if step is None:

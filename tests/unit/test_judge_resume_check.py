@@ -76,6 +76,15 @@ def test_epoch_of_the_checkpoint_proves_a_resume_whose_steps_count_anew() -> Non
     assert proof_after(told, 1, 2, 3, progress=Progress(step=3, total_steps=800, epoch=1)) == "ignored"
 
 
+def test_a_bar_that_is_drawn_at_0_many_times_does_not_hide_the_epoch() -> None:
+    """Five lines at step 0 before the first step: a run that was rightly resumed at epoch 3 was ended and given up."""
+    told = AttemptProgress(**fields(resume_epoch=2, resume_verdict="open"))
+    for _ in range(5):
+        told = with_beat(told, 0, 1.0)
+    after, proof = check_resume(with_beat(told, 1, 2.0), Reading(progress=Progress(step=1, total_steps=800, epoch=3)))
+    assert (proof, after.position) == ("taken", 401)
+
+
 def test_lines_before_the_first_step_prove_nothing() -> None:
     assert proof_after(RESUMED, 0, 0, 0, 0, progress=Progress(step=0, epoch=1)) == "open"
     assert proof_after(RESUMED, None, progress=Progress(epoch=1)) == "open"
