@@ -76,6 +76,17 @@ def test_epoch_of_the_checkpoint_proves_a_resume_whose_steps_count_anew() -> Non
     assert proof_after(told, 1, 2, 3, progress=Progress(step=3, total_steps=800, epoch=1)) == "ignored"
 
 
+def test_a_count_that_climbs_past_half_of_the_resume_point_proves_nothing() -> None:
+    """Lightning's first bar after a resume counts 1/? to 12/?: at 12 it was told as resumed by itself from step 11."""
+    told = AttemptProgress(number=2, resume_from="a.ckpt", resume_step=24, resume_verdict="open", bar_total_before=12)
+    for step in range(1, 13):
+        told = with_beat(told, step, 1.0)
+        assert check_resume(told, Reading(progress=Progress(step=step)))[1] == "open"
+    later = Reading(progress=Progress(step=1, total_steps=12, epoch=3), run=RunCount(per_epoch=True))
+    found, proof = check_resume(with_beat(told, 37, 2.0), later)
+    assert (proof, found.elsewhere, found.first_step, found.resumed_at) == ("taken", False, 25, 24)
+
+
 def test_a_bar_that_is_drawn_at_0_many_times_does_not_hide_the_epoch() -> None:
     """Five lines at step 0 before the first step: a run that was rightly resumed at epoch 3 was ended and given up."""
     told = AttemptProgress(**fields(resume_epoch=2, resume_verdict="open"))

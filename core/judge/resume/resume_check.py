@@ -61,7 +61,7 @@ def check_resume(
         return attempt, "unclear"
     if attempt.step is None:
         return attempt, "open" if attempt.beats < SURE_BEATS else "unclear"
-    if attempt.step >= at * NEAR_SHARE and not (unproven and _may_be_from_the_beginning(attempt, at)):
+    if attempt.step >= at * NEAR_SHARE and not _may_be_from_the_beginning(attempt, at):
         if reading.per_epoch and attempt.step <= at and attempt.beats < PASSED_BEATS:
             return attempt, "open"
         return _measured(attempt, reading, at, attempt.step), "taken"
@@ -92,8 +92,10 @@ def _measured(attempt: AttemptProgress, reading: Reading, at: int, step: int) ->
     A trainer may take another checkpoint than the one that it was told, or count in another unit.
     """
     first = attempt.first_step if attempt.first_step is not None else step
-    if first < at * NEAR_SHARE or (reading.per_epoch and first <= at < step):
+    if reading.per_epoch and first <= at < step and first >= at * NEAR_SHARE:
         first = step
+    elif first < at * NEAR_SHARE:  # the lines before this one counted something else
+        first = step - max(0, attempt.beats - 1) * max(1, attempt.printed_every_before)
     slack = max(PLACE_LINES * max(1, attempt.printed_every_before), int(PLACE_SHARE * at))
     before = max(slack, reading.progress.total_steps or 0) if reading.per_epoch else slack
     if at - before <= first <= at + slack + 1 or (first > at and attempt.first_lines > 1):
