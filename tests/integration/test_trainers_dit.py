@@ -78,6 +78,7 @@ def test_dit_trainer_output_and_directories_match_the_preset(whole: tuple[Path, 
     assert (state["global_step"], state["current_epoch"]) == (3, 0)
 
 
+@SECOND_TIER
 def test_dit_trainer_resume_continues_the_same_run(whole: tuple[Path, str], tmp_path: Path) -> None:
     crashed = train(tmp_path, "--kill-loader-at", "5")
     assert crashed.returncode == 1
