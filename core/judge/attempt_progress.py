@@ -112,8 +112,12 @@ def with_beat(
     moved = step - attempt.step if attempt.step is not None and step > attempt.step else attempt.printed_every
     first, first_lines = attempt.first_step, attempt.first_lines
     if first is None:
-        first = max(min(step, 1), step - (lines - 1) * max(1, attempt.printed_every_before))
+        every = max(1, attempt.printed_every_before)
+        first = max(min(step, 1), step - (lines - 1) * every)
         first_lines = lines
+        at = None if attempt.resumed_at is None else attempt.resumed_at - offset
+        if at is not None and every < first <= at < step:  # two lines of one step were counted
+            first = at + 1
     again = attempt.reread_to is not None and offset + step <= attempt.reread_to
     return msgspec.structs.replace(
         attempt,

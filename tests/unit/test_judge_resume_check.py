@@ -335,5 +335,6 @@ def test_a_log_that_is_read_late_shows_no_other_checkpoint() -> None:
     unsure = with_beat(told, 89, 1.0, lines=7)
     found, verdict = check_resume(unsure, Reading(progress=Progress(step=89)))
     assert (verdict, found.elsewhere, found.resumed_at) == ("taken", False, 40)
+    assert with_beat(told, 41, 1.0, lines=2).first_step == 41, "no step after 40 is 40"
     other = with_beat(told, 89, 1.0)
     assert check_resume(other, Reading(progress=Progress(step=89)))[0].elsewhere
