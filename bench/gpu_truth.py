@@ -125,7 +125,7 @@ def figures(args: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def figure_line(when: str, each: Compared) -> str:
-    """One figure."""
+    """A line of the table: ours beside nvidia-smi's, and whether they agree."""
 
     def text(number: float | None) -> str:
         return "–" if number is None else f"{number:.1f}"

@@ -84,7 +84,7 @@ def first_time(folder: Path) -> bool:
 
 
 def cuda_fault(fault: str, args: argparse.Namespace) -> None:
-    """The real one."""
+    """Make the fault on the GPU through CUDA."""
     match fault:
         case "load":
             a = torch.randn(8192, 8192, device="cuda")

@@ -131,7 +131,6 @@ class Place:
             )  # fmt: skip
 
     def clear(self) -> None:
-        """Delete the folder."""
         shutil.rmtree(self.root, ignore_errors=True)
 
 

@@ -308,7 +308,6 @@ class Trainer:
 
 
 def main() -> None:
-    """Train."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output-dir", type=Path, required=True)
     parser.add_argument("--ledger", type=Path, required=True)

@@ -99,7 +99,7 @@ class OnTerminal:
         return None
 
     def press(self, keys: str) -> None:
-        """Type."""
+        """Send keys to the program, after the delay of the simulated link if it has one."""
         if self._delay_s:
             self._on_the_way.put((time.perf_counter() + self._delay_s, keys.encode(), True))
         else:
@@ -113,7 +113,7 @@ class OnTerminal:
 
     @property
     def rss_mb(self) -> float:
-        """Resident memory."""
+        """Resident memory of the program, in MiB; 0 after its end."""
         for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
             if line.startswith("VmRSS"):
                 return int(line.split()[1]) / 1024

@@ -71,7 +71,7 @@ class Starting(Variant, frozen=True, tag="starting"):
 
 
 class Running(Variant, frozen=True, tag="running"):
-    """Training advances."""
+    """The trainer runs: it loads, trains, evaluates or saves, and no hang was declared."""
 
 
 class Hung(Variant, frozen=True, tag="hung"):

@@ -103,7 +103,7 @@ class ProgressMade(FactBase, frozen=True, kw_only=True, tag="progress"):
 
 
 class PhaseChanged(FactBase, frozen=True, kw_only=True, tag="phase"):
-    """The phase changed."""
+    """The trainer went to another phase, as its log shows."""
 
     attempt: int
     phase: Phase
@@ -144,7 +144,7 @@ class CheckpointsSetAside(FactBase, frozen=True, kw_only=True, tag="checkpoints_
 
 
 class IncidentOpened(FactBase, frozen=True, kw_only=True, tag="incident_opened"):
-    """A new incident."""
+    """An incident begins; later changes come as ``IncidentUpdated``."""
 
     incident: Incident
 

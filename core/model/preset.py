@@ -63,7 +63,7 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     based_on: str | None = None
     """The preset that it has everything from that it does not set itself, its remedies too."""
     never_run: bool = False
-    """Written from the framework's source and documentation; we have not run it. It proves nothing."""
+    """Written from what is known of the framework; we have not run it. It proves nothing."""
     output: tuple[str, ...] = ()
     """Where it saves, from its settings: ``{output_dir}``; one without a name in braces is the default. The first one
     whose settings are all set counts."""

@@ -117,7 +117,7 @@ class Nan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class Checkpoints(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``[checkpoints]``."""
+    """``[checkpoints]``: how checkpoints are verified, and how many are kept."""
 
     keep_last: int = 0
     """How many are kept; 0 = none is ever deleted."""
@@ -144,7 +144,7 @@ class Health(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Notify(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``[notify]``."""
+    """``[notify]``: who is told of what, and how."""
 
     command: tuple[str, ...] = ()
     """Run on each event that docs/how-to/notifications.md lists; the event as JSON on its stdin."""
@@ -157,7 +157,7 @@ class Notify(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Profiles(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``[profiles]``."""
+    """``[profiles]``: the profile of the first launch, and the ladder of safer ones."""
 
     use: str | None = None
     ladder: tuple[str, ...] = ()
@@ -203,7 +203,7 @@ class Supervision(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class Tmux(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``[tmux]``."""
+    """``[tmux]``: whether and where the trainer is shown."""
 
     socket: str | None = None
     """Name of the tmux server socket (``tmux -L``); None = the user's own server, so that ``tmux ls`` shows the run."""

@@ -79,5 +79,5 @@ def ends(body: list[ast.stmt]) -> bool:
 
 
 def calls(tree: ast.AST) -> Iterator[ast.Call]:
-    """All calls."""
+    """All calls in a piece of source, nested ones and those in functions too."""
     return (node for node in ast.walk(tree) if isinstance(node, ast.Call))

@@ -166,7 +166,7 @@ class Supervisor:
         self._write_entries(entries)
 
     def _turn(self, observation: Observation) -> None:
-        """See the module."""
+        """Take one observation: record and judge it, and write what follows to the journal, which starts actions."""
         self._turning()
         command = self._commands.pop(id(observation), None)
         if observation.t < self._t:  # a sensor reads the clock before it waits for space in the inbox

@@ -42,7 +42,7 @@ class LostTime(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ettr(self) -> float | None:
-        """0..1."""
+        """Time in which new steps were made over wall time, 0..1; None = unknown."""
         return None if self.trained_s is None or self.wall_s <= 0 else min(1.0, self.trained_s / self.wall_s)
 
     @property

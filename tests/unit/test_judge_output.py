@@ -8,7 +8,7 @@ from trainwatch.core.model.decision import StartAttempt
 from trainwatch.core.model.fact import OutputKnown
 from trainwatch.core.model.observation import CheckpointEvent, Exit, LogChunk, OutputSeen
 
-FOLDER = "/work/results/000-DiT/checkpoints"
+FOLDER = "/data/results/000-DiT/checkpoints"
 
 
 def running(mind: Judge | None = None, steps: int = 40) -> World:
@@ -39,8 +39,8 @@ def test_a_folder_is_known_once() -> None:
 
 
 def test_a_second_attempt_adds_its_own_folder() -> None:
-    world = seen(seen(running()), folder="/work/results/001-DiT/checkpoints")
-    assert known(world) == [FOLDER, "/work/results/001-DiT/checkpoints"]
+    world = seen(seen(running()), folder="/data/results/001-DiT/checkpoints")
+    assert known(world) == [FOLDER, "/data/results/001-DiT/checkpoints"]
 
 
 def test_a_model_that_is_written_before_the_first_step_is_no_output() -> None:
@@ -77,7 +77,7 @@ def test_a_run_without_steps_in_its_log_shows_its_folder_at_its_end() -> None:
 
 
 def test_a_folder_below_the_one_that_was_told_is_added() -> None:
-    assert known(seen(running(told("/work/results")))) == [FOLDER]
+    assert known(seen(running(told("/data/results")))) == [FOLDER]
 
 
 def test_the_folder_that_was_told_is_not_found_again() -> None:
@@ -85,18 +85,18 @@ def test_the_folder_that_was_told_is_not_found_again() -> None:
 
 
 def test_a_folder_elsewhere_counts_only_while_the_one_that_was_told_holds_no_checkpoint() -> None:
-    assert known(seen(running(told("/work/out")))) == [FOLDER]
-    world = running(told("/work/out"))
-    world.see(CheckpointEvent(t=world.t, path="/work/out/last.pt", event="complete", step=30, mtime=world.t))
+    assert known(seen(running(told("/data/out")))) == [FOLDER]
+    world = running(told("/data/out"))
+    world.see(CheckpointEvent(t=world.t, path="/data/out/last.pt", event="complete", step=30, mtime=world.t))
     assert known(seen(world)) == []
 
 
 def test_a_folder_around_the_output_is_no_state_of_an_unknown_make() -> None:
-    world = running(told("/work/results"))
+    world = running(told("/data/results"))
     world.see(
         CheckpointEvent(
             t=world.t,
-            path="/work/results/000-DiT",
+            path="/data/results/000-DiT",
             event="created",
             verdict="opaque",
             mtime=world.t,
@@ -117,10 +117,10 @@ def test_nothing_is_taken_while_no_attempt_runs() -> None:
 
 def test_a_restart_resumes_from_the_newest_checkpoint_over_all_folders() -> None:
     world = seen(running(judge()))
-    for number, folder in enumerate((FOLDER, "/work/results/001-DiT/checkpoints")):
+    for number, folder in enumerate((FOLDER, "/data/results/001-DiT/checkpoints")):
         seen(world, folder=folder)
         path = f"{folder}/00000{40 + number}.pt"
         world.see(CheckpointEvent(t=world.t, path=path, event="complete", step=40 + number, mtime=world.t + number))
     world.see(LogChunk(t=world.t, text="\nRuntimeError: CUDA error: unknown error\n"))
     world.see(Exit(t=world.t + 2.0, code=1, died_t=world.t + 1.0))
-    assert world.of(StartAttempt)[-1].resume_from == "/work/results/001-DiT/checkpoints/0000041.pt"
+    assert world.of(StartAttempt)[-1].resume_from == "/data/results/001-DiT/checkpoints/0000041.pt"

@@ -10,7 +10,7 @@ HEADING_FROM = 62
 
 
 class RunsPane(RowsPane):
-    """Shows RunRows."""
+    """The table of runs with a cursor."""
 
     views: tuple[RunRow, ...] = ()
 

@@ -19,7 +19,7 @@ NAME_FROM = 44
 
 
 class SampleRows(RowsPane):
-    """Shows SampleRows."""
+    """The list of sample images with a cursor."""
 
     def show_samples(self, views: Sequence[SampleRow], message: str) -> None:
         self.set_title(f"samples · {len(views)}" if views else "samples")

@@ -13,7 +13,7 @@ ORDER = (
 
 
 def all_rows() -> dict[str, Row]:
-    """Name → row."""
+    """Every row by its name, in the order of the table."""
     found = {row.name: row for module in iter_modules(__path__) for row in _rows(module.name)}
     return {name: found[name] for name in (*[n for n in ORDER if n in found], *sorted(found.keys() - set(ORDER)))}
 

@@ -17,7 +17,7 @@ def ranks_of(folder: Path) -> Truth:
 
 
 def lines_of(folder: Path) -> Truth:
-    """The log alone."""
+    """The last line of steps: the script keeps its numbers nowhere else."""
     log = newest_log(folder).read_text()
     step, total, epoch, loss = re.findall(r"step (\d+)/(\d+) epoch (\d+) loss ([\d.]+)", log)[-1]
     return Truth(

@@ -51,7 +51,7 @@ def decided(spec: RunSpec, preset: Preset) -> RunSpec:
 
 
 def way_of(spec: RunSpec, preset: Preset) -> ResumeWay:
-    """Decide."""
+    """How the trainer resumes, by the first of the sources above that says it."""
     if preset.resume == "none":
         return ResumeWay(will="no", source="preset", how=f'the preset {preset.name} never resumes (resume = "none")')
     known = preset.resume_directory or preset.resume_file

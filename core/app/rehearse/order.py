@@ -64,7 +64,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write(path: Path, value: RehearsalOrder | Seen) -> None:
-    """Write one of them."""
+    """Write an order or a result as JSON. Raises OSError."""
     path.write_bytes(msgspec.json.encode(value))
 
 

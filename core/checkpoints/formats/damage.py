@@ -34,13 +34,13 @@ class Damage(Exception):  # noqa: N818 -- a finding about a file, not an error o
 
 
 class Torn(Damage):
-    """Cut off."""
+    """It ends before what its own structure announces, or lacks a member that is written last."""
 
     verdict = "torn"
 
 
 class Corrupt(Damage):
-    """Damaged."""
+    """Its structure contradicts itself, or a checksum is wrong."""
 
     verdict = "corrupt"
 

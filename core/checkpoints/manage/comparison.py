@@ -216,7 +216,7 @@ _DECODERS: dict[str, str] = {
 
 
 def _values(np: Any, placed: _Placed, start: int, count: int) -> "Array":
-    """Values as float64."""
+    """``count`` elements of a tensor from ``start``, as float64."""
     assert placed.region is not None
     code = _DECODERS[placed.tensor.element.name]
     width = int(code[1])

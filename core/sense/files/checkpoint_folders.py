@@ -55,7 +55,6 @@ class CheckpointFolders:
             sensor.follow(target)
 
     def stop(self) -> None:
-        """End all threads."""
         for sensor in self._all():
             sensor.stop()
 

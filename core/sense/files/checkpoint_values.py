@@ -32,7 +32,7 @@ Verify = Callable[[Path, Callable[[int, int], None]], Checkpoint]
 
 
 class _Ended(Exception):  # noqa: N818  no error: the reading is ended
-    """The sensor ends."""
+    """Raised inside a read, so that it ends with the sensor."""
 
 
 class CheckpointValuesSensor:

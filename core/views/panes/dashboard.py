@@ -12,7 +12,7 @@ from .timeline import TimelineView, timeline_view
 
 
 class DashboardView(msgspec.Struct, frozen=True, kw_only=True):
-    """All panes."""
+    """What each pane of the dashboard shows, from one situation."""
 
     header: HeaderView
     gpu: GpuPaneView

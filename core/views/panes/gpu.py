@@ -1,4 +1,4 @@
-"""The GPU pane."""
+"""What the GPU pane shows: meters of each GPU with their levels, or why there is none."""
 
 import msgspec
 

@@ -52,12 +52,12 @@ class CheckpointRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def size_text(row: CheckpointRow) -> str:
-    """``870 MB``."""
+    """The size on disk, for example ``870 MB``."""
     return quantity.size(row.judged.size_bytes)
 
 
 def age_text(row: CheckpointRow) -> str:
-    """``18 min ago``."""
+    """When it was written, for example ``18 min ago``."""
     return quantity.age(max(0.0, row.now_wall - row.judged.mtime))
 
 

@@ -1,4 +1,4 @@
-"""The list of runs."""
+"""What the list of runs shows: one row for each run of the state folder, newest first."""
 
 import msgspec
 
@@ -62,7 +62,7 @@ def step_text(row: RunRow) -> str:
 
 
 def began_text(row: RunRow) -> str:
-    """``2 h ago``."""
+    """When the run was created, for example ``2 h ago``."""
     return quantity.age(max(0.0, row.now_wall - row.card.created_wall))
 
 

@@ -55,7 +55,7 @@ def named(known: Mapping[str, Any], name: str, what: str) -> Any:
 
 
 def _without_none(value: Any) -> Any:
-    """TOML has no null."""
+    """The value without keys that are None, which TOML cannot express."""
     if isinstance(value, dict):
         return {key: _without_none(inner) for key, inner in value.items() if inner is not None}
     return list(value) if isinstance(value, tuple) else value

@@ -62,7 +62,7 @@ def act(args: argparse.Namespace) -> int:
 
 
 def act_list(args: argparse.Namespace) -> int:
-    """Newest first."""
+    """Print the checkpoints of a folder, newest first."""
     from trainwatch.core.app.checkpoint_tools import checkpoints_in, unknown_state_in
 
     listing = checkpoints_in(args.directory)
@@ -84,7 +84,7 @@ def act_list(args: argparse.Namespace) -> int:
 
 
 def act_verify(args: argparse.Namespace) -> int:
-    """1 unless complete."""
+    """Print the verdict on one checkpoint; exit code 1 unless it is complete."""
     from trainwatch.core.app.checkpoint_tools import verify_one
 
     found = verify_one(args.path, deep=args.deep)
