@@ -126,3 +126,24 @@ def test_processes_are_sampled_while_an_attempt_runs() -> None:
         sensor.follow(target(identity(os.getpid())))
         wait_until(lambda: len(inbox.of(ProcessSample)) >= 3, "samples")
     assert inbox.of(ProcessSample)[-1].cpu_cores is not None
+
+
+FORKING_RUNNER = """
+import os, subprocess, sys
+trainer = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+fork = os.fork()
+if fork == 0:
+    sys.stdin.readline()
+    os._exit(0)
+print(trainer.pid, fork, flush=True)
+os.waitpid(fork, 0)
+trainer.kill()
+"""
+
+
+def test_fork_of_the_runner_is_not_in_the_tree_before_it_has_loaded_a_program() -> None:
+    with python(FORKING_RUNNER) as runner:
+        trainer_pid, fork_pid = (int(pid) for pid in said(runner).split())
+        assert tree_pids(target(identity(trainer_pid), runner=identity(runner.pid))) == {trainer_pid}
+        assert fork_pid != trainer_pid
+        go_on(runner)

@@ -35,7 +35,8 @@ def tree_of(target: AttemptTarget, processes: Mapping[int, ProcStat]) -> dict[in
         children.setdefault(stat.parent, []).append(stat.pid)
     trainer, runner = _living(target.trainer, processes), _living(target.runner, processes)
     waiting = deque([trainer] if trainer is not None else [])
-    waiting.extend(pid for pid in (() if runner is None else children.get(runner, ())) if not _is_stack_probe(pid))
+    if runner is not None:
+        waiting.extend(pid for pid in children.get(runner, ()) if not _is_of_runner(pid, runner))
     members: dict[int, ProcStat] = {}
     while waiting:
         pid = waiting.popleft()
@@ -45,12 +46,17 @@ def tree_of(target: AttemptTarget, processes: Mapping[int, ProcStat]) -> dict[in
     return members
 
 
-def _is_stack_probe(pid: int) -> bool:
+def _is_of_runner(pid: int, runner: int) -> bool:
+    """Whether this child of the runner is its stack probe, also before the probe's program was loaded (``exec``)."""
+    words = _command_words(pid)
+    return STACK_PROBE in words or (any(words) and words == _command_words(runner))
+
+
+def _command_words(pid: int) -> list[bytes]:
     try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
-        return False
-    return STACK_PROBE in words
+        return []
 
 
 def tree_pids(target: AttemptTarget) -> frozenset[int]:
