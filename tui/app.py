@@ -20,9 +20,9 @@ from ..core.model.run import TERMINAL_STATES
 from ..core.store.home import make_private
 from .places import PLACES, SIDE_PLACES
 from .screen_state import Remembered, keep, recall
-from .screens.dashboard_screen import Dashboard
+from .screens.dashboard.dashboard_screen import Dashboard
+from .screens.dashboard.pane_focus import PaneFocus
 from .screens.open_place import place_screen
-from .screens.pane_focus import PaneFocus
 from .screens.place_screen import PlaceScreen
 from .ui.terminal import exit_with_terminal, mouse_supported, use_terminal_size
 from .ui.themes import DARK, LIGHT, ROLES

@@ -11,7 +11,7 @@ import msgspec
 from ..core.store.atomic import write_atomically
 from ..core.store.home import make_private
 from .places import PLACES
-from .screens.pane_focus import PANES
+from .screens.dashboard.pane_focus import PANES
 from .ui.time_window import WHOLE
 
 FILE_NAME = "screen.json"

@@ -39,7 +39,7 @@ VIOLATIONS = {
         "from ..layouts import members",
     ),
     "the command line calls use cases and imports no package behind them": (
-        "cli/verb_status.py",
+        "cli/watch/verb_status.py",
         "from trainwatch.core.act import actor",
     ),
     "inside the application each package knows only those below it": (

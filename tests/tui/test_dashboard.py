@@ -20,7 +20,7 @@ from tests.tui.conftest import look, showing
 from trainwatch.core.model.observation import GpuReading, GpuSample
 from trainwatch.core.model.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
-from trainwatch.tui.screens.dashboard_screen import Dashboard
+from trainwatch.tui.screens.dashboard.dashboard_screen import Dashboard
 
 SIZES = [(80, 24), (120, 40), (200, 50), (45, 30)]
 

@@ -12,7 +12,7 @@ from trainwatch.core.model.situation import Situation
 from trainwatch.core.views.panes.header import header_view
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.screens.checkpoints_screen import CheckpointsScreen
-from trainwatch.tui.screens.dashboard_screen import Dashboard
+from trainwatch.tui.screens.dashboard.dashboard_screen import Dashboard
 from trainwatch.tui.screens.incidents_screen import IncidentsScreen
 from trainwatch.tui.terminal_title import TerminalTitle
 from trainwatch.tui.ui.glyphs import UNICODE

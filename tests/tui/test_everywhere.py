@@ -19,7 +19,7 @@ from trainwatch.core.sense.log.log_browser import FileLogBrowser
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.dialog import Confirm, ConfirmByName
 from trainwatch.tui.screen_state import FILE_NAME, Remembered, recall
-from trainwatch.tui.screens.dashboard_screen import Dashboard
+from trainwatch.tui.screens.dashboard.dashboard_screen import Dashboard
 from trainwatch.tui.screens.incidents_screen import IncidentsScreen
 from trainwatch.tui.screens.log_screen import LogScreen
 from trainwatch.tui.screens.profiles_screen import ProfilesScreen

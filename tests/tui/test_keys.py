@@ -36,7 +36,7 @@ from trainwatch.tui.dialogs.choose import ChooseProfile
 from trainwatch.tui.dialogs.dialog import Confirm, ConfirmByName, Dialog
 from trainwatch.tui.keys import KEYS
 from trainwatch.tui.log.prompt import LogPrompt
-from trainwatch.tui.screens.dashboard_screen import Dashboard
+from trainwatch.tui.screens.dashboard.dashboard_screen import Dashboard
 from trainwatch.tui.screens.runs_screen import RunsScreen
 
 

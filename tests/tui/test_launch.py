@@ -16,8 +16,8 @@ from trainwatch.core.model.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.dialog import Confirm, Dialog
 from trainwatch.tui.dialogs.type_command import TypeCommand
-from trainwatch.tui.screens.dashboard_screen import Dashboard
-from trainwatch.tui.screens.launch_screen import LaunchScreen
+from trainwatch.tui.screens.dashboard.dashboard_screen import Dashboard
+from trainwatch.tui.screens.launch.launch_screen import LaunchScreen
 from trainwatch.tui.screens.runs_screen import RunsScreen
 
 SIZES = [(80, 24), (120, 40), (200, 50), (45, 30), (30, 10)]

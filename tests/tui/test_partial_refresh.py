@@ -13,7 +13,7 @@ from tests.tui.conftest import look, showing
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
-from trainwatch.tui.screens.dashboard_screen import Dashboard
+from trainwatch.tui.screens.dashboard.dashboard_screen import Dashboard
 
 CODE = re.compile(r"\x1b\[([0-9;?]*)([A-Za-z])|(\n)|([^\x1b\n])")
 TITLE = re.compile(r"\x1b\][^\x07]*\x07")

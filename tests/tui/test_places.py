@@ -23,7 +23,7 @@ from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.dialog import Ask, Confirm, ConfirmByName
 from trainwatch.tui.places import PLACES
 from trainwatch.tui.screens.checkpoints_screen import CheckpointsScreen
-from trainwatch.tui.screens.dashboard_screen import Dashboard
+from trainwatch.tui.screens.dashboard.dashboard_screen import Dashboard
 from trainwatch.tui.screens.incidents_screen import IncidentsScreen
 from trainwatch.tui.screens.log_screen import LogScreen
 from trainwatch.tui.screens.place_screen import PlaceScreen

@@ -7,7 +7,7 @@ from tests.fakes.feed import CRASH, HOUR, FakeFeed, StoryTeller, created, finish
 from tests.tui.conftest import look, showing
 from trainwatch.core.views.level import ALL_SAFE
 from trainwatch.core.views.panes.timeline import ticks
-from trainwatch.tui.screens.dashboard_screen import Dashboard
+from trainwatch.tui.screens.dashboard.dashboard_screen import Dashboard
 from trainwatch.tui.ui.chart import spark
 from trainwatch.tui.ui.glyphs import ASCII, UNICODE, Glyphs
 from trainwatch.tui.ui.series import SeriesQuery, placed, spiked

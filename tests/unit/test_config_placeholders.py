@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from trainwatch.cli.verb_replay import act as replay
+from trainwatch.cli.examine.verb_replay import act as replay
 from trainwatch.core.app.errors import CliError
 from trainwatch.core.app.plan.launch_plan import LaunchPlan
 from trainwatch.core.app.preflight.check import Machine

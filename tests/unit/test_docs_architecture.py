@@ -1,7 +1,10 @@
-"""docs/architecture.md names files, functions, classes and tables that exist."""
+"""docs/architecture.md names files, functions, classes and tables that exist; no folder of code is overfull."""
 
 import re
+from collections import Counter
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
@@ -21,3 +24,9 @@ def test_each_file_and_name_of_the_architecture_page_exists() -> None:
         if name and not defined.search(file.read_text(encoding="utf-8")):
             missing.append(f"{path}::{name}")
     assert missing == []
+
+
+@pytest.mark.parametrize("part", ["core", "tui", "src/trainwatch/cli"])
+def test_no_folder_holds_more_than_twenty_modules(part: str) -> None:
+    count = Counter(path.parent for path in (ROOT / part).rglob("*.py") if path.name != "__init__.py")
+    assert {str(folder): number for folder, number in count.items() if number > 20} == {}

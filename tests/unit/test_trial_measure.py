@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tests.fakes.feed import StoryTeller, created
-from trainwatch.cli.verb_trial import table, trial_object
+from trainwatch.cli.prepare.verb_trial import table, trial_object
 from trainwatch.core.app.trial.trial_measure import evaluations, falls, measure, rises
 from trainwatch.core.model.fact import AttemptEnded, AttemptStarted
 from trainwatch.core.model.launch.trial import TrialResult

@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import pytest
 
-import trainwatch.cli
+import trainwatch.cli.examine
 from trainwatch.cli import main, parser
 from trainwatch.core.config.shipped import load_presets, load_profiles, load_remedies
 from trainwatch.core.model.checkpoints.checkpoint import KIND_OF
@@ -162,7 +162,6 @@ def test_a_stop_step_is_made_in_one_function() -> None:
 
 
 VERB = """
-SECTION = "examine"
 HELP = "greet"
 DESCRIPTION = "Greets."
 EXAMPLE = "you"
@@ -180,7 +179,7 @@ def test_a_verb_is_one_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "verb_greet.py").write_text(VERB)
-    monkeypatch.setattr(trainwatch.cli, "__path__", [*trainwatch.cli.__path__, str(tmp_path)])
+    monkeypatch.setattr(trainwatch.cli.examine, "__path__", [*trainwatch.cli.examine.__path__, str(tmp_path)])
     parser.verbs.cache_clear()
     try:
         assert main(["greet", "you"]) == 0
@@ -234,7 +233,7 @@ def test_a_key_is_one_entry_of_its_screens_table() -> None:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Binding"
     }
     assert {place for place in made if not place.startswith("dialogs/")} <= {
-        "screens/place_screen.py", "screens/dashboard_screen.py", "tui/app.py",
+        "screens/place_screen.py", "dashboard/dashboard_screen.py", "tui/app.py",
     }  # fmt: skip
     methods = {n.name for tree in trees.values() for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}
     operations = (REPOSITORY / "tui" / "operations.py").read_text()

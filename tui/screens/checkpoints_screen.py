@@ -22,8 +22,8 @@ from ..panes.rows_pane import RowsPane
 from ..panes.task_pane import TaskPane
 from ..run_session import Application, RunSession
 from ..ui.paragraph import Paragraph
+from .box import Box
 from .checkpoint_tasks import CheckpointsState, CheckpointWork
-from .dashboard_layout import Box
 from .place_screen import PlaceScreen, bindings_of, share
 
 SIDE_FROM = 160

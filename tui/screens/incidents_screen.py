@@ -19,7 +19,7 @@ from ..panes.pane import Pane
 from ..panes.rows_pane import RowsPane
 from ..run_session import Application, RunSession
 from ..ui.paragraph import Paragraph
-from .dashboard_layout import Box
+from .box import Box
 from .place_screen import PlaceScreen, bindings_of, share
 from .stacks_screen import NOTHING_KEPT, StacksScreen, read_spreads, sheet_lines
 

@@ -20,7 +20,7 @@ from ..log.log_viewer import LogViewer
 from ..log.title import message_of, position_of, title_of
 from ..panes.pane import Pane
 from ..run_session import Application, RunSession
-from .dashboard_layout import Box
+from .box import Box
 from .place_screen import PlaceScreen, bindings_of
 
 FOLLOW_S = 0.5

@@ -11,7 +11,7 @@ def place_screen(name: str, application: Application, session: RunSession | None
 
         return RunsScreen(application, session)
     if name == "launch":
-        from .launch_screen import LaunchScreen
+        from .launch.launch_screen import LaunchScreen
 
         return LaunchScreen(application, session)
     assert session is not None

@@ -11,7 +11,7 @@ from ..keys import Key
 from ..panes.key_bar import KeyBar
 from ..panes.pane import CELL_CLASSES, Pane
 from ..ui.glyphs import glyphs_for
-from .dashboard_layout import Box
+from .box import Box
 
 ANSWER_S = 6.0
 """How long a message is shown in the footer, seconds."""

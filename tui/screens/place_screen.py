@@ -17,7 +17,7 @@ from ..panes.pane import Pane
 from ..panes.tab_bar import ROWS, TabBar
 from ..places import PLACES
 from ..run_session import Application, RunSession
-from .dashboard_layout import Box
+from .box import Box
 from .pane_screen import PanedScreen
 
 

@@ -24,7 +24,7 @@ from ..panes.rows_pane import RowsPane
 from ..panes.task_pane import TaskPane
 from ..run_session import Application, RunSession
 from ..ui.paragraph import Paragraph
-from .dashboard_layout import Box
+from .box import Box
 from .place_screen import PlaceScreen, bindings_of, share
 from .trial_task import TrialWork
 

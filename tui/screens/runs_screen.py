@@ -15,7 +15,7 @@ from ..panes.rows_pane import RowsPane
 from ..panes.runs_pane import RunsPane
 from ..run_session import Application, RunSession
 from ..ui.paragraph import Paragraph
-from .dashboard_layout import Box
+from .box import Box
 from .place_screen import PlaceScreen, bindings_of, share
 
 AGAIN_S = 5.0

@@ -17,7 +17,7 @@ from ..run_session import Application, RunSession
 from ..ui.cells import Line, clauses
 from ..ui.picture_file import EXTRA, Picture, PictureError, can_decode, decode
 from ..ui.picture_protocol import Way, image_widget, room_pixels, way_here
-from .dashboard_layout import Box
+from .box import Box
 from .place_screen import PlaceScreen, bindings_of
 
 AGAIN_S = 5.0

@@ -12,7 +12,7 @@ from ..panes.page_pane import PagePane
 from ..panes.pane import Pane
 from ..run_session import Application, RunSession
 from ..ui.paragraph import Paragraph
-from .dashboard_layout import Box
+from .box import Box
 from .place_screen import PlaceScreen, bindings_of
 
 BESIDE_FROM = 100

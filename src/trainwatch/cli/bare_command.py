@@ -66,8 +66,8 @@ def _plain(args: argparse.Namespace) -> int:
     from trainwatch.core.app.runs.run_status import read_status
     from trainwatch.core.app.start.project_run import run_to_show
 
-    from .verb_runs import act as show_runs
-    from .verb_status import status_lines
+    from .watch.verb_runs import act as show_runs
+    from .watch.verb_status import status_lines
 
     run = run_to_show(args.run_name, overrides_of(args))
     if run is None:

@@ -16,7 +16,7 @@ from trainwatch.core.model.observation import Command
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.story import RunStory, apply
 
-from .verb_events import show
+from .watch.verb_events import show
 
 
 def supervise_and_print(
@@ -71,7 +71,7 @@ class EventPrinter:
     def _summarise(self) -> None:
         from trainwatch.core.app.runs.run_status import read_status
 
-        from .verb_status import machine_lines, status_lines
+        from .watch.verb_status import machine_lines, status_lines
 
         while not self._stopped.wait(self._summary_s):
             with self._lock:

@@ -1,16 +1,15 @@
-"""The command line's parser. A file ``verb_NAME.py`` in this folder is the verb NAME; there is no other list of verbs.
+"""The command line's parser. A file ``SECTION/verb_NAME.py`` here is the verb NAME; there is no other list of verbs.
 
-Such a module defines SECTION (one of ``SECTIONS``), HELP (its line in ``trainwatch --help``; None hides the verb),
+SECTION is one of ``SECTIONS``. Such a module defines HELP (its line in ``trainwatch --help``; None hides the verb),
 DESCRIPTION, EXAMPLE (what is typed after the verb), ``add_arguments(parser)`` and ``act(args)``, which returns the exit
 code.
 """
 
 import argparse
-import importlib
 import re
-import sys
 from collections.abc import Sequence
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
@@ -26,7 +25,7 @@ SECTIONS = {
     "examine": "examine logs, checkpoints and past runs",
     "practise": "see trainwatch at work",
 }
-"""Sections of ``trainwatch --help``, in their order: key → heading."""
+"""Sections of ``trainwatch --help``, in their order: folder of its verbs → heading."""
 PREFIX = "verb_"
 EXAMPLES = """examples:
   trainwatch run -- python train.py --config cfg.yaml      launch a command and supervise it
@@ -55,11 +54,13 @@ class OneLineParser(argparse.ArgumentParser):
 
 
 @cache
-def verbs() -> tuple[str, ...]:
-    """All verbs, hidden ones included, by the names of their files. Imports none of them."""
-    folders = sys.modules["trainwatch.cli"].__path__
-    files = (file for folder in folders for file in Path(folder).glob(f"{PREFIX}*.py"))
-    return tuple(sorted(file.stem.removeprefix(PREFIX) for file in files))
+def verbs() -> dict[str, str]:
+    """All verbs, hidden ones included, by the names of their files, each with its section. Imports none of them."""
+    found: dict[str, str] = {}
+    for section in SECTIONS:
+        for folder in import_module(f".{section}", __package__).__path__:
+            found |= {file.stem.removeprefix(PREFIX): section for file in Path(folder).glob(f"{PREFIX}*.py")}
+    return dict(sorted(found.items()))
 
 
 def listed_verbs() -> list[str]:
@@ -69,7 +70,7 @@ def listed_verbs() -> list[str]:
 
 def module_of(verb: str) -> Any:
     """The module of a verb."""
-    module: ModuleType = importlib.import_module(f".{PREFIX}{verb}", __package__)
+    module: ModuleType = import_module(f".{verbs()[verb]}.{PREFIX}{verb}", __package__)
     return module
 
 
@@ -93,7 +94,7 @@ def build_parser(words: Sequence[str]) -> OneLineParser:
     bare_command.add_arguments(parser)
     parser.set_defaults(act=bare_command.act)
     subparsers = parser.add_subparsers(metavar="VERB", dest="verb", prog="trainwatch", help=argparse.SUPPRESS)
-    for verb in verbs() if everything else wanted:
+    for verb in known if everything else wanted:
         module = module_of(verb)
         inner = subparsers.add_parser(
             verb, description=module.DESCRIPTION, epilog=f"example: trainwatch {verb} {module.EXAMPLE}".rstrip()
@@ -107,9 +108,7 @@ def _overview() -> str:
     lines = []
     for section, heading in SECTIONS.items():
         lines.append(f"{heading}:")
-        lines += [
-            f"  {verb:12} {module_of(verb).HELP}" for verb in listed_verbs() if section == module_of(verb).SECTION
-        ]
+        lines += [f"  {verb:12} {module_of(verb).HELP}" for verb in listed_verbs() if section == verbs()[verb]]
         lines.append("")
     return "\n".join(lines)
 

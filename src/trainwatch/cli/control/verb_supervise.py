@@ -1,0 +1,38 @@
+"""``trainwatch supervise RUN``: the detached supervisor, as verbs and the screen start it."""
+
+import argparse
+import sys
+
+from trainwatch.core.app.errors import ExitCode
+from trainwatch.core.model.observation import Command
+from trainwatch.core.model.text.json_line import decode_exact
+
+from ..run_argument import run_of
+
+HELP = None
+DESCRIPTION = "Supervises a known run in the foreground, or detached from the terminal."
+EXAMPLE = "luca-1a2b3c4d --detach"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", help="name or id of the run")
+    parser.add_argument("--detach", action="store_true", help="continue in the background; prints the pid")
+    parser.add_argument("--then", metavar="JSON", help="an operator command to begin with")
+
+
+def act(args: argparse.Namespace) -> int:
+    """Supervise; the exit code is that of ``--headless``."""
+    run = run_of(args)
+    first = decode_exact(args.then.encode(), Command) if args.then else None
+    if args.detach:
+        from trainwatch.core.app.start.detached import become_detached
+
+        pid = become_detached(run)
+        if pid:
+            print(pid)
+            return ExitCode.DONE if pid > 0 else ExitCode.FAILED
+    from ..event_printer import supervise_and_print
+
+    code = supervise_and_print(run, first=first)
+    sys.stdout.flush()
+    return code

@@ -1,0 +1,1 @@
+"""Verbs that examine logs, checkpoints and past runs."""

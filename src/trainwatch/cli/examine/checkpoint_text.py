@@ -1,0 +1,102 @@
+"""Checkpoints as lines for people."""
+
+import time
+from typing import TYPE_CHECKING
+
+from trainwatch.core.model.checkpoints.checkpoint import Checkpoint
+
+from ..output import printable
+
+if TYPE_CHECKING:
+    from trainwatch.core.app.checkpoint_tools import CheckpointOverview, Comparison, PruneOutcome, PrunePlan
+
+SHOWN_METADATA = 24
+METADATA_WIDTH = 160
+"""kohya stores whole lists of buckets and tags in one value."""
+OTHERS_SHOWN = 8
+SHOWN_TENSORS = 12
+"""Most tensors and changes that are listed; the rest is counted. ``--json`` has all."""
+
+
+def row(checkpoint: Checkpoint) -> str:
+    """One checkpoint on one line."""
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(checkpoint.mtime))
+    position = [f"step {checkpoint.step:,}"] if checkpoint.step is not None else []
+    position += [f"epoch {checkpoint.epoch}"] if checkpoint.epoch is not None else []
+    verdict = printable(f"{checkpoint.verdict}: {checkpoint.reason}" if checkpoint.reason else checkpoint.verdict)
+    where = ", ".join(position) or "–"
+    name = printable(checkpoint.name)
+    return f"{when}  {_size(checkpoint.size_bytes):>9}  {name:36} {where:20} {verdict}"
+
+
+def print_overview(overview: "CheckpointOverview") -> None:
+    """What is inside one."""
+    print(row(overview.checkpoint))
+    types = ", ".join(f"{name} {count:,}" for name, count in overview.dtypes.items())
+    print(f"  layout      {overview.layout}")
+    print(f"  parameters  {overview.parameters:,} ({types})" if types else "  parameters  not listed")
+    holds = [
+        ("optimizer", overview.has_optimizer),
+        ("EMA", overview.has_ema),
+        ("compiled model keys", overview.compiled),
+    ]
+    nothing = "weights only" if types else "nothing that can be listed without running code"
+    print(f"  holds       {', '.join(name for name, there in holds if there) or nothing}")
+    for key, value in overview.state.items():
+        print(f"  state       {printable(f'{key} = {value}')}")
+    for key, value in list(overview.metadata.items())[:SHOWN_METADATA]:
+        print(f"  metadata    {printable(f'{key} = {value}')[:METADATA_WIDTH]}")
+    if len(overview.metadata) > SHOWN_METADATA:
+        print(f"  … and {len(overview.metadata) - SHOWN_METADATA:,} metadata values more (--json lists all)")
+    for member in overview.members:
+        print(f"  member      {_size(member.size_bytes):>9}  {printable(member.name)}")
+    for tensor in overview.tensors[:SHOWN_TENSORS]:
+        print(f"  tensor      {tensor.dtype:6} {'×'.join(map(str, tensor.shape)):>18}  {printable(tensor.name)}")
+    if len(overview.tensors) > SHOWN_TENSORS:
+        print(f"  … and {len(overview.tensors) - SHOWN_TENSORS:,} tensors more (--json lists all)")
+
+
+def print_comparison(found: "Comparison") -> None:
+    """How far the weights moved, the largest changes first."""
+    moved = "–" if found.relative_change is None else f"{found.relative_change:.2%}"
+    print(f"{printable(found.a)} -> {printable(found.b)}: weights moved by {moved}")
+    for sentence in found.wrong_checksums:
+        print(f"  WARNING {printable(sentence)}")
+    for title, names in (("only in the first", found.only_in_a), ("only in the second", found.only_in_b)):
+        if names:
+            print(f"  {title}: {len(names)} tensors, such as {names[0]}")
+    for name, before, after in found.other_shape:
+        print(f"  shape of {name}: {before} -> {after}")
+    for name, kind, other in found.other_type:
+        print(f"  type of {name}: {kind} -> {other}")
+    if found.nonfinite_a or found.nonfinite_b:
+        print(f"  NaN or Inf: {found.nonfinite_a:,} in the first, {found.nonfinite_b:,} in the second")
+    ordered = sorted(
+        found.changes, key=lambda c: -1.0 if c.relative_change is None else c.relative_change, reverse=True
+    )
+    for change in ordered[:SHOWN_TENSORS]:
+        amount = "–" if change.relative_change is None else f"{change.relative_change:.2%}"
+        print(f"  {amount:>9}  norm {change.norm_a:.4g} -> {change.norm_b:.4g}  {change.name}")
+    for name, why in found.skipped:
+        print(f"  not compared: {name} ({why})")
+
+
+def print_plan(plan: "PrunePlan", outcome: "PruneOutcome | None") -> None:
+    """The checkpoints that are kept, with reasons, and those that would be (or were) deleted."""
+    for kept in plan.keep:
+        print(f"keep    {printable(kept.checkpoint.name):36} {kept.why}")
+    for checkpoint in plan.delete:
+        print(f"delete  {printable(checkpoint.name):36} {_size(checkpoint.size_bytes)}")
+    if outcome is None:
+        print(f"{_size(plan.freed_bytes)} would be freed; nothing was deleted (--apply deletes)")
+        return
+    for path, why in outcome.refused:
+        print(f"refused {printable(path)}: {why}")
+    print(f"{len(outcome.deleted)} deleted, {_size(outcome.freed_bytes)} freed")
+
+
+def _size(size: float) -> str:
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= scale:
+            return f"{size / scale:.3g} {unit}"
+    return f"{size:.0f} B"

@@ -1,0 +1,1 @@
+"""Verbs that show trainwatch at work."""

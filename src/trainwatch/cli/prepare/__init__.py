@@ -1,0 +1,1 @@
+"""Verbs that prepare a run."""

@@ -1,0 +1,61 @@
+"""What ``trainwatch profiles`` and ``trainwatch presets`` share: list and show named definitions."""
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from trainwatch.core.app.errors import CliError, ExitCode
+from trainwatch.core.model.preset import Preset
+from trainwatch.core.model.profile import Profile
+
+from ..output import print_json
+
+
+def add_parts(parser: argparse.ArgumentParser) -> Any:
+    """Add ``list`` and ``show NAME``; without a part the verb lists. Returns (subparsers, parent with --json)."""
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.set_defaults(part="list")
+    parts = parser.add_subparsers(title="parts", metavar="PART", dest="part")
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="one JSON object")
+    parts.add_parser("list", parents=[shared], help="all of them")
+    show = parts.add_parser("show", parents=[shared], help="one of them")
+    show.add_argument("name")
+    return parts, shared
+
+
+def print_list(known: Mapping[str, Profile | Preset], verb: str, *, as_json: bool) -> int:
+    if as_json:
+        print_json({verb: [msgspec.to_builtins(item) for item in known.values()]})
+        return ExitCode.DONE
+    for item in known.values():
+        print(f"{item.name:18} {item.title}")
+    return ExitCode.DONE
+
+
+def print_one(item: Profile | Preset, *, as_json: bool) -> int:
+    """As the TOML file that would define it."""
+    if as_json:
+        print_json(item)
+        return ExitCode.DONE
+    from tomlkit import dumps
+
+    filled = {key: value for key, value in msgspec.to_builtins(item).items() if value not in (None, "", (), [], {})}
+    print(dumps(_without_none(filled)), end="")
+    return ExitCode.DONE
+
+
+def named(known: Mapping[str, Any], name: str, what: str) -> Any:
+    """The definition of that name; ends the verb with exit code 3 if there is none."""
+    if name not in known:
+        raise CliError(ExitCode.NOT_FOUND, f'no {what} "{name}"; there are: {", ".join(known)}')
+    return known[name]
+
+
+def _without_none(value: Any) -> Any:
+    """The value without keys that are None, which TOML cannot express."""
+    if isinstance(value, dict):
+        return {key: _without_none(inner) for key, inner in value.items() if inner is not None}
+    return list(value) if isinstance(value, tuple) else value

@@ -1,0 +1,93 @@
+"""``trainwatch trial``: train for some minutes under one profile, or each, and measure it."""
+
+import argparse
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+from trainwatch.core.app.errors import CliError, ExitCode
+from trainwatch.core.model.launch.trial import TrialResult
+
+from ..output import jsonable, print_json
+
+GB = 1e9
+
+
+HELP = "measure a profile on this machine for some minutes"
+DESCRIPTION = (
+    "Runs this project's command under a profile for some minutes (from its first step on) in a separate output "
+    "folder, ends it gently, and shows what it needed here: seconds per step, GPU memory, RAM, GPU load, and "
+    "whether it was stable. Your checkpoints are not touched; a trainer whose output cannot be redirected is "
+    "refused."
+)
+EXAMPLE = "--all --minutes 5"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--profile", metavar="P", action="append", help="which profile; may be given several times")
+    which.add_argument("--all", action="store_true", help="each profile of the ladder, safest first")
+    parser.add_argument("--minutes", type=float, default=5.0, metavar="M", help="length of each trial (default 5)")
+    parser.add_argument("--steps", type=int, metavar="N", help="end a trial after so many steps, if that is sooner")
+    parser.add_argument("--scratch", metavar="DIR", help="where trials write (default: below TRAINWATCH_HOME)")
+    parser.add_argument("--keep", action="store_true", help="keep what the trainer wrote")
+    parser.add_argument("--yes", "-y", action="store_true", help="also while a run trains on the same GPU")
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.add_argument(
+        "run", nargs="?", help="run whose command is used (default: this project's, else one started in this folder)"
+    )
+
+
+def act(args: argparse.Namespace) -> int:
+    """One trial after the other; 1 if one of them was not stable."""
+    from trainwatch.core.app.trial.trial_choice import run_to_try
+    from trainwatch.core.app.trial.trial_run import TrialLength, try_here
+
+    _refuse_nonsense(args)
+    spec, names = run_to_try(args.run, None if args.all else args.profile, beside_others=args.yes)
+    length = TrialLength(minutes=args.minutes, steps=args.steps)
+    scratch = Path(args.scratch) if args.scratch else None
+    results: list[TrialResult] = []
+    for number, name in enumerate(names, 1):
+        print(f"trial {number} of {len(names)}: {name} …", file=sys.stderr, flush=True)
+        results.append(try_here(spec, name, length, scratch, keep=args.keep))
+    if args.json:
+        print_json({"run": spec.name, "trials": [trial_object(result) for result in results]})
+    else:
+        print("\n".join(table(results)))
+    return ExitCode.FAILED if any(result.stable is False for result in results) else ExitCode.DONE
+
+
+def trial_object(result: TrialResult) -> dict[str, Any]:
+    """A result for ``--json``: its fields, the verdict, and the doubts."""
+    found: dict[str, Any] = jsonable(result)
+    return {**found, "stable": result.stable, "doubts": list(result.doubts)}
+
+
+def table(results: list[TrialResult]) -> list[str]:
+    """One line for each profile, then the doubts."""
+    wide = max(12, *(len(r.profile) for r in results))
+    lines = [f"{'profile':{wide}}  s/step    VRAM peak     RAM peak   GPU  stable  ended"]
+    for r in results:
+        total = f"/{r.vram_total_bytes / GB:.1f}" if r.vram_total_bytes else ""
+        vram = f"{r.vram_peak_bytes / GB:.1f}{total} GB" if r.vram_peak_bytes is not None else "–"
+        ram = f"{r.ram_peak_bytes / GB:.2f} GB" if r.ram_peak_bytes is not None else "–"
+        util = f"{r.gpu_util_pct:.0f} %" if r.gpu_util_pct is not None else "–"
+        pace = f"{r.s_per_step:.3g}" if r.s_per_step is not None else "–"
+        word = {True: "yes", False: "NO", None: "?"}[r.stable]
+        lines.append(f"{r.profile:{wide}}  {pace:7} {vram:>12} {ram:>12} {util:>5}  {word:6}  {r.exit}")
+    for r in results:
+        lines += [f"{'':{wide}}  {r.profile}: {doubt}" for doubt in r.doubts]
+    if any(r.simulated_gpu for r in results):
+        lines.append("the GPU values are of a simulated GPU")
+    return lines
+
+
+def _refuse_nonsense(args: argparse.Namespace) -> None:
+    if not (args.minutes > 0 and math.isfinite(args.minutes)):
+        raise CliError(ExitCode.USAGE, f"--minutes: must be more than 0, got {args.minutes:g}")
+    if args.steps is not None and args.steps < 1:
+        raise CliError(ExitCode.USAGE, f"--steps: must be at least 1, got {args.steps}")
+    if args.scratch and not Path(args.scratch).is_dir():
+        raise CliError(ExitCode.NOT_FOUND, f"--scratch: no folder {args.scratch}")

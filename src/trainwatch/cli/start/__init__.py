@@ -1,0 +1,1 @@
+"""Verbs that start a training."""

@@ -1,0 +1,190 @@
+"""``trainwatch run … -- COMMAND``: launch and supervise a command without a config file."""
+
+import argparse
+import os
+import select
+import shlex
+import sys
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from trainwatch.core.app.errors import CliError, ExitCode
+
+from ..launch_options import add_launch_options, overrides_of, supervise_run
+from ..operation import confirm
+from ..output import print_json, printable, warn
+
+if TYPE_CHECKING:
+    from trainwatch.core.app.plan.launch_plan import LaunchPlan
+    from trainwatch.core.app.start.start_choice import Wish
+    from trainwatch.core.model.run import RunSpec
+
+ANSWER_S = 20.0
+"""How long a start waits for an answer at the terminal."""
+
+HELP = "launch a command and supervise it"
+DESCRIPTION = (
+    "Launches COMMAND under a small runner that outlives this terminal, and supervises it. On a terminal the "
+    "screen opens; without one, events are printed line by line. A run of the same command that was interrupted goes "
+    "on; where checkpoints stand that a start from the beginning may write over, it is refused (exit code 4) unless "
+    "--from or --fresh says what to do with them. Without COMMAND: the run of this folder's trainwatch.toml."
+)
+EXAMPLE = "--output-dir outputs -- python train.py --config cfg.yaml"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "trainwatch run [options] -- COMMAND …"
+    parser.add_argument("--profile", help="profile of training settings (see `trainwatch profiles`)")
+    begin = parser.add_mutually_exclusive_group()
+    begin.add_argument(
+        "--from",
+        dest="checkpoint",
+        metavar="CHECKPOINT",
+        help='begin from a checkpoint: "newest" (in the output folder), a path, or a name in the output folder',
+    )
+    begin.add_argument(
+        "--fresh", action="store_true", help="begin anew: the trainer may write over the checkpoints that are there"
+    )
+    parser.add_argument("--yes", "-y", action="store_true", help="do not ask (--fresh, a way to resume that was found)")
+    parser.add_argument("--dry-run", action="store_true", help="show what would be started, and start nothing")
+    add_launch_options(parser, adopted=False)
+
+
+def act(args: argparse.Namespace) -> int:
+    """Create the run and supervise it; the exit code is that of ``--headless`` (0 finished, 1 given up)."""
+    from trainwatch.core.app.plan.rehearsed import rehearsed_words
+    from trainwatch.core.app.preflight.handover_check import command_warnings
+    from trainwatch.core.app.start.project_run import create_run
+    from trainwatch.core.app.start.start_choice import Wish, choose_start
+
+    plan = _plan(args)
+    wish = Wish(checkpoint=args.checkpoint, fresh=args.fresh)
+    if args.dry_run:
+        return _show(plan, wish, as_json=args.json)
+    for warning in command_warnings(plan.spec):
+        warn(warning)
+    if (rehearsed := rehearsed_words(plan.spec)) is not None:
+        warn(rehearsed)
+    choice = choose_start(plan, wish)
+    if args.fresh and choice.said:
+        warn(choice.said)
+        if not args.yes and sys.stdin.isatty():
+            confirm("begin anew all the same?")
+        choice = msgspec.structs.replace(choice, said="")
+    if choice.known is None and not args.yes and sys.stdin.isatty():
+        _confirm_resume(plan.spec)
+    return supervise_run(create_run(plan, choice), args, "runs")
+
+
+def _confirm_resume(spec: "RunSpec") -> None:
+    """Ask once whether the way to resume that was found in the source is right. Raises CliError if it is not.
+
+    No answer is yes: a start must not wait for a person who has left, and the first resume is watched in any case.
+    """
+    from trainwatch.core.app.plan.confirmed_resume import must_be_confirmed, remember_confirmed
+    from trainwatch.core.views.resume_words import resume_line
+
+    if not must_be_confirmed(spec):
+        return
+    print(f"{printable(resume_line(spec.resume_way))}: is that right? [Y/n] ", end="", flush=True)
+    answered = select.select([sys.stdin], [], [], ANSWER_S)[0]
+    answer = sys.stdin.readline().strip().lower() if answered else ""
+    if not answered:
+        print(f"no answer within {ANSWER_S:.0f} s: taken", flush=True)
+    if answer in {"n", "no"}:
+        raise CliError(
+            ExitCode.USAGE,
+            "nothing was started: write {resume} into the command where the path of a checkpoint belongs "
+            "(`--resume {resume}`)",
+        )
+    if answered:
+        remember_confirmed(spec)
+
+
+def _plan(args: argparse.Namespace) -> "LaunchPlan":
+    """The plan of the command, or without one of the run of this folder's trainwatch.toml."""
+    from trainwatch.core.app.plan.project_plan import plan_command, plan_project
+
+    words = tuple(args.command_after_dashes or args.words)
+    found = None if words else plan_project(args.name, msgspec.structs.replace(overrides_of(args), name=None))
+    return plan_command(words, overrides_of(args)) if found is None else found
+
+
+def _show(plan: "LaunchPlan", wish: "Wish", *, as_json: bool) -> int:
+    """Print the launch that would be made."""
+    from trainwatch.core.app.plan.rehearsed import rehearsed_words
+    from trainwatch.core.app.preflight.checklist import why_not_start
+    from trainwatch.core.app.preflight.handover_check import command_warnings
+    from trainwatch.core.app.start.start_choice import StartChoice, choose_start
+    from trainwatch.core.views.act_words import by_itself
+    from trainwatch.core.views.resume_words import resume_line, resume_object
+
+    spec, derived = plan.spec, plan.derived
+    if derived is None:
+        raise CliError(ExitCode.USAGE, plan.problem or "the launch cannot be derived")
+    try:
+        choice = choose_start(plan, wish)
+        obstacle = None if choice.known is not None else why_not_start(plan)
+        problem = None if obstacle is None else obstacle.sentence
+    except CliError as error:
+        choice, problem = StartChoice(), str(error)
+    start = choice.said or "a new run from the beginning"
+    if as_json:
+        print_json(
+            {
+                "run": spec.name,
+                "preset": spec.preset,
+                "preset_why": plan.preset.told(spec.preset_why),
+                "output_dir": spec.output_dir,
+                "output_why": _output_why(spec),
+                "argv": list(plan.command_shown),
+                "problem": problem,
+                "warnings": command_warnings(spec),
+                "start": None if problem else start,
+                "goes_on_with": None if choice.known is None else choice.known.id,
+                "checkpoint": choice.checkpoint or (None if choice.first is None else choice.first.checkpoint),
+                "changes": list(derived.changes),
+                "rehearsed": rehearsed_words(spec),
+                "resume": resume_object(spec.resume_way),
+            }
+        )
+        return ExitCode.DONE
+    print(f"run      {printable(spec.name)} (profile {spec.settings.profiles.use or '–'})")
+    print(f"preset   {spec.preset}: {printable(plan.preset.told(spec.preset_why))}")
+    print(f"command  {printable(shlex.join(plan.command_shown))}")
+    if problem:
+        print(f"problem  {printable(problem)}: the launch would be refused")
+    else:
+        print(f"start    {printable(start)}")
+    for warning in command_warnings(spec):
+        print(f"warning  {printable(warning)}")
+    print(f"cwd      {spec.cwd}")
+    print(f"output   {printable(spec.output_dir or spec.output_hint or 'not known')}: {printable(_output_why(spec))}")
+    print(f"night    {printable(rehearsed_words(spec) or 'not rehearsed: `trainwatch rehearse` before the night')}")
+    for change in derived.changes:
+        print(f"change   {change.where} {change.key}: {_value(change.before)} -> {_value(change.after)}  {change.why}")
+    added = {k: v for k, v in derived.env.items() if os.environ.get(k) != v}
+    for key, value in sorted(added.items()):
+        print(f"env      {key}={value}")
+    print(printable(resume_line(spec.resume_way)))
+    print(f"then     {by_itself(spec.settings)}")
+    print("nothing was started (--dry-run)")
+    sys.stdout.flush()
+    return ExitCode.DONE
+
+
+def _output_why(spec: "RunSpec") -> str:
+    """How the output folder is known, or when it will be."""
+    if spec.output_dir is not None:
+        return spec.output_why or "told"
+    if spec.output_hint is not None:
+        return "a new folder below it in each launch; it is found when the trainer saves"
+    return "it is found when the trainer saves (--output-dir D)"
+
+
+def _value(value: Any) -> str:
+    """A setting as text; a flag without a value is on."""
+    if value is None:
+        return "not set"
+    return "on" if value == "" else str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,37 @@
+"""``trainwatch events [RUN] [--follow]``: print a run's journal, as text or as JSON lines."""
+
+import argparse
+
+from trainwatch.core.app.errors import ExitCode
+from trainwatch.core.model.record import Record
+
+from ..event_text import event_line
+from ..output import print_json
+from ..run_argument import add_run, run_to_read
+
+HELP = "the events of a run, from its journal"
+DESCRIPTION = "Prints observations, findings, decisions and their outcomes, oldest first."
+EXAMPLE = "--follow"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_run(parser)
+    parser.add_argument("--follow", "-f", action="store_true", help="keep printing new events (Ctrl-C ends)")
+    parser.add_argument("--json", action="store_true", help="JSON lines, one record each")
+
+
+def act(args: argparse.Namespace) -> int:
+    """A run without a journal has no events."""
+    from trainwatch.core.app.runs.run_events import records_of
+
+    for record in records_of(run_to_read(args), follow=args.follow):
+        show(record, as_json=args.json)
+    return ExitCode.DONE
+
+
+def show(record: Record, *, as_json: bool) -> None:
+    """Print one record, as JSON or as a line of text. Some records have no line."""
+    if as_json:
+        print_json(record)
+    elif line := event_line(record):
+        print(line, flush=True)

@@ -1,0 +1,53 @@
+"""``trainwatch runs``: list all runs of this machine, newest first."""
+
+import argparse
+from typing import Any
+
+from trainwatch.core.app.errors import ExitCode
+from trainwatch.core.app.runs.run_status import run_rows
+from trainwatch.core.model.run import LIVE_STATES
+from trainwatch.core.views import quantity
+
+from ..output import print_json, printable, warn
+
+HELP = "all known runs"
+DESCRIPTION = (
+    "Lists the runs that this machine knows, newest first. Ended runs of `demo` and `drill` are only counted; "
+    "--all lists them, --json always has them."
+)
+EXAMPLE = "--json"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help='one JSON object: {"runs": […]}')
+    parser.add_argument("--all", action="store_true", help="list ended runs of demo and drill, too")
+
+
+def act(args: argparse.Namespace) -> int:
+    """0 also if there are none."""
+    rows = run_rows(warn)
+    if args.json:
+        print_json({"runs": rows})
+        return ExitCode.DONE
+    shown = [row for row in rows if args.all or not _is_ended_example(row)]
+    if not shown:
+        print("no runs yet: start one with `trainwatch run -- COMMAND`")
+    for row in shown:
+        step = f"step {row['step']:,}" if row["step"] is not None else "no step yet"
+        watched = _watched(row["supervisor"])
+        where = printable(row["cwd"])
+        print(f"{row['id']:32} {row['state']:12} attempt {row['attempt']:<3} {step:16} {watched:12} {where}")
+    if len(shown) < len(rows):
+        print(f"{quantity.plural(len(rows) - len(shown), 'ended run')} of demo and drill: trainwatch runs --all")
+    return ExitCode.DONE
+
+
+def _watched(supervisor: dict[str, Any]) -> str:
+    if not supervisor["alive"]:
+        return "not watched"
+    return "watched" if supervisor["responsive"] else "FROZEN"
+
+
+def _is_ended_example(row: dict[str, Any]) -> bool:
+    """A run of demo or drill that has ended."""
+    return row["stand_in"] is not None and row["state"] not in LIVE_STATES and not row["supervisor"]["alive"]

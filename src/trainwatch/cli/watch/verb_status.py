@@ -1,0 +1,141 @@
+"""``trainwatch status [RUN]``: show the state of a run."""
+
+import argparse
+import time
+from typing import Any
+
+from trainwatch.core.app.errors import ExitCode
+from trainwatch.core.views.act_words import ACT_WORDS
+
+from ..output import print_json, printable, warn
+from ..run_argument import add_run
+
+GB = 1e9
+OWN_KINDS = frozenset(
+    {"supervisor_frozen", "folder_shared", "state_disk", "journal", "output_disk", "log", "state_folder", "notices"}
+)
+"""Troubles that no incident line shows."""
+
+HELP = "the state of a run"
+DESCRIPTION = "Shows the status of a run: state, progress, machine, checkpoints, incidents."
+EXAMPLE = "--json"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_run(parser)
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+
+
+def act(args: argparse.Namespace) -> int:
+    """0 whenever the run is known."""
+    from trainwatch.core.app.runs.run_status import status_of
+
+    status = status_of(args.run, warn)
+    if args.json:
+        print_json(status)
+        return ExitCode.DONE
+    for line in status_lines(status):
+        print(line)
+    return ExitCode.DONE
+
+
+def status_lines(status: dict[str, Any]) -> list[str]:
+    """The status as text, the most important line first; unknown values are left out, never shown as 0."""
+    progress = status["progress"]
+    alive = status["supervisor"]["alive"]
+    lines = [f"{status['run']}: {status['state']}" + (f" ({status['reason']})" if status["reason"] else "")]
+    position = []
+    overall = status["overall"]
+    if overall["step"] is not None:
+        total = f" of {overall['total_steps']:,}" if overall["total_steps"] else ""
+        position.append(f"step {overall['step']:,}{total}")
+    if progress["epoch"] is not None:
+        position.append(f"epoch {progress['epoch']:g}")
+    if progress["loss"] is not None:
+        position.append(f"loss {progress['loss']:.4g}")
+    if progress["sec_per_step"] is not None:
+        position.append(f"{progress['sec_per_step']:.3g} s/step")
+    if progress["eta_s"] is not None and status["state"] == "running":
+        position.append(f"done about {time.strftime('%a %H:%M', time.localtime(time.time() + progress['eta_s']))}")
+    if position:
+        lines.append("  " + " · ".join(position))
+    lines.append(
+        f"  attempt {status['attempt']} · pid {status['pid'] or '–'} · "
+        f"restarts {status['budget']['used']} of {status['budget']['max']} · profile {status['profile'] or '–'}"
+    )
+    lines.extend(
+        f"  the ramp fell from {rung['profile']}: {rung['failure']} after {rung['ran_s'] / 3600:.1f} h there"
+        for rung in status["ramp"]["dead"]
+    )
+    question = status["question"]
+    if question is not None:
+        since = time.strftime("%H:%M", time.localtime(status["wall0"] + question["t"]))
+        asked = (
+            f"asks since {since}: {question['text']}"
+            if question["asks"]
+            else f"{since}: would have {question['would']}"
+        )
+        lines.append(f"  {asked}" + (f" ({question['price']})" if question["price"] else ""))
+        lines += [f"    {what}: `{command}`" for what, command in question["commands"].items()]
+    if status["act"] not in {None, "all"}:
+        lines.append(f"  {ACT_WORDS[status['act']]}; `trainwatch act all|ask|notify` changes it")
+    newest = status["checkpoints"]["newest"]
+    if newest:
+        age_min = status["checkpoints"]["age_s"] / 60
+        lines.append(f"  newest checkpoint {newest['name']} · {newest['verdict']} · {age_min:.0f} min ago")
+    else:
+        lines.append("  no checkpoint yet")
+    for place in status["output"][-1:]:
+        lines.append(f"  output {place['folder']} ({place['why']})")
+    lines.extend(
+        f"  {'open' if i['open'] else 'closed'} incident {i['id']}: {i['kind']} {i['class']}: {i['reason']}"
+        for i in status["incidents"][-5:]
+    )
+    lines += [f"  {line}" for line in machine_lines(status)]
+    if status["gpu_trouble"]:
+        lines.append(f"  GPU: {status['gpu_trouble']}")
+    lines.extend(f"  {t['level'].upper()}: {t['text']}" for t in status["troubles"] if t["kind"] in OWN_KINDS)
+    if status["log"]:
+        lines.append(f"  log {status['log']}")
+    if status["state"] == "idle" and not alive:
+        lines.append(f"  not started yet: `trainwatch --headless --run {status['run']}` starts it, or the screen")
+    elif not alive and status["state"] not in {"finished", "ended_early", "given_up", "stopped"}:
+        lines.append(f"  no supervisor is watching: `trainwatch resume {status['id']}` starts one (or S on the screen)")
+    return [printable(line) for line in lines]
+
+
+def machine_lines(status: dict[str, Any]) -> list[str]:
+    """The newest readings: a line for each GPU, one for the memory; what is unknown is left out."""
+    lines = []
+    for gpu in status["gpus"]:
+        parts = [
+            _part(gpu, "util", "{:.0f} %"),
+            _share(gpu, "mem_used", "mem_total"),
+            _part(gpu, "temp", "{:.0f} °C"),
+            _part(gpu, "power", "{:.0f} W"),
+            gpu.get("trouble"),
+        ]
+        if any(parts):
+            lines.append(f"GPU {gpu['index']}  " + " · ".join(part for part in parts if part))
+    host = status["host"]
+    parts = [
+        _share(host, "ram_used", "ram_total"),
+        _part(host, "ram_available", "{:.1f} GB available", GB),
+        _part(host, "swap_used", "swap {:.1f} GB", GB),
+        _part(host, "disk_free", "disk {:.0f} GB free", GB),
+    ]
+    if any(parts):
+        lines.append("RAM  " + " · ".join(part for part in parts if part))
+    return lines
+
+
+def _part(values: dict[str, Any], key: str, shape: str, unit: float = 1.0) -> str | None:
+    value = values.get(key)
+    return None if value is None else shape.format(value / unit)
+
+
+def _share(values: dict[str, Any], used: str, total: str) -> str | None:
+    if values.get(used) is None:
+        return None
+    of = "" if not values.get(total) else f" of {values[total] / GB:.1f}"
+    return f"{values[used] / GB:.1f}{of} GB"

@@ -1,0 +1,1 @@
+"""The dashboard: everything about one run on one screen."""

@@ -1,0 +1,279 @@
+"""The dashboard: everything about one run on one screen."""
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+
+from ....core.model.ports import Attacher, OpenRun, SupervisorStarter
+from ....core.model.situation import Situation
+from ....core.views.panes.dashboard import DashboardView, dashboard_view
+from ...background import LongTask, Show, TaskQueue
+from ...keys import ALSO, KEYS, Key, KeyContext, applying, why_not
+from ...log.dashboard_log import DashboardLog
+from ...log.log_view import LogView
+from ...operations import ACTS, Operations
+from ...panes.pane import Pane
+from ...poller import Poller, Snapshot
+from ...suspend import run_in_terminal
+from ...terminal_title import TerminalTitle
+from ...ui.glyphs import glyphs_for
+from ...ui.series import same_charts
+from ...ui.time_window import WHOLE, TimeWindow, window, zoomed_by
+from ..place_screen import PlaceScreen
+from .dashboard_panes import FocusedPanes
+from .pane_focus import PaneFocus
+
+
+class Dashboard(FocusedPanes):
+    """Shows one run. Its poller reads, its operations send commands."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(Binding(k.key, f"operate('{k.action}')" if k.action in ACTS else k.action, show=False) for k in KEYS),
+        *(Binding(key, action, show=False) for key, action in ALSO),
+    ]
+
+    def __init__(
+        self,
+        run: OpenRun,
+        *,
+        starter: SupervisorStarter | None = None,
+        attacher: Attacher | None = None,
+        read_only: bool = False,
+        has_runs: bool = False,
+        can_launch: bool = False,
+        interval_s: float = 1.0,
+        memory: PaneFocus | None = None,
+    ) -> None:
+        super().__init__()
+        self.remembered = memory if memory is not None else PaneFocus()
+        self.run, self.starter, self.attacher = run, starter, attacher
+        self.read_only, self.has_runs, self.can_launch = read_only, has_runs, can_launch
+        self.now = Situation()
+        self.view: DashboardView = dashboard_view(self.now, run.name)
+        self.snapshot: Snapshot | None = None
+        self.zoom: int | None = None
+        self.operations = Operations(self)
+        self.tasks = TaskQueue(self)
+        self.long_task = LongTask(self, self._long_task_changed)
+        self.terminal_title = TerminalTitle(run.screen, self._to_terminal, self._ring, glyphs_for())
+        self.screen_states: dict[str, object] = {}
+        """By numbered screen: what it restores when it is opened again."""
+        self._interval_s = interval_s
+        self.poller = Poller(run.feed, self.tasks, self.take)
+
+    def made(self) -> Sequence[Pane]:
+        """The panes, and the viewer that fills the log pane."""
+        panes = super().made()
+        self.output = DashboardLog(self, self.log_pane, self.run)
+        return panes
+
+    def on_mount(self) -> None:
+        """Draw the empty screen, then poll."""
+        self.draw()
+        if self._interval_s > 0:
+            self.set_interval(self._interval_s, self.poll)
+            self.call_after_refresh(self.poll)  # after the first paint: both together would delay it
+
+    def on_unmount(self) -> None:
+        """End reading, and cancel the long task."""
+        self.output.viewer.close()
+        self.long_task.leave()
+        self.terminal_title.restore()
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.draw(event.size.width, event.size.height)
+        self.poll()
+
+    def on_screen_resume(self) -> None:
+        """Draw the newest snapshot after a screen over it was closed."""
+        if self.snapshot is not None:
+            self.draw()
+            self.poll()
+
+    def poll(self) -> None:
+        """Take a snapshot in the background; with ``interval_s`` 0 only ``look`` takes one."""
+        if self._interval_s > 0:
+            self.poller.poll()
+
+    def look(self) -> None:
+        """Poll and draw on the calling thread, log included (tests, pictures)."""
+        self.take(self.poller.once())
+        self.take(self.poller.once())
+        self.output.viewer.driver.look(wait=True)
+
+    def take(self, snapshot: Snapshot) -> None:
+        """Keep a snapshot and draw it."""
+        self.snapshot = snapshot
+        if snapshot.situation.story.seq or snapshot.trouble is None:
+            self.now = snapshot.situation
+        self.view = dashboard_view(self.now, self.run.name)
+        (self.in_front or self).draw()
+        self.operations.renew()
+        self.terminal_title.update(self.now, self.view.header)
+
+    @property
+    def context(self) -> KeyContext:
+        """What decides which keys apply."""
+        return KeyContext(
+            now=self.now,
+            startable=self.starter is not None,
+            has_runs=self.has_runs,
+            samples=self.run.samples is not None,
+            launchable=self.can_launch,
+            read_only=self.read_only,
+        )
+
+    @property
+    def window(self) -> TimeWindow:
+        """The stretch of the run that the charts show."""
+        story, timeline, cursor = self.now.story, self.view.timeline, self.timeline.cursor
+        return window(
+            self.zoom,
+            now_t=timeline.now_t,
+            over=timeline.over,
+            cursor_t=cursor.t if cursor is not None else None,
+            marks=[i.t for i in story.incidents if i.severity != "info"],
+            wall0=story.wall0,
+        )
+
+    def offered(self) -> tuple[Key, ...]:
+        """Keys that do something now, what to do first in front."""
+        return applying(self.context)
+
+    def draw(self, width: int | None = None, height: int | None = None) -> None:
+        """Update all panes; a dashboard that another screen covers waits until it is resumed.
+
+        Textual would repaint the screen in front for each region that changes on the one below it.
+        """
+        if self.in_front is not None:
+            return
+        if width is None or height is None:
+            width, height = self.size
+        self.place_panes(self.view, width, height)
+        part = self.zoom is not None and self.zoom != WHOLE
+        self.show_panes(self.view, self.snapshot, self.window, part=part)
+        self.output.update(self.now, self.snapshot.trouble or "" if self.snapshot else "", width)
+        self.key_bar.show(self.offered(), self.key_bar.message)
+        before, self.poller.series_queries = self.poller.series_queries, self.series_queries()
+        if not same_charts(before, self.poller.series_queries):
+            self.poll()
+
+    def show_message(self, text: str) -> None:
+        """A sentence in the footer for a few seconds, on whatever screen is in front."""
+        if self.in_front is not None:
+            self.in_front.show_message(text)
+            return
+        self.answer(text)
+
+    @property
+    def in_front(self) -> PlaceScreen | None:
+        """The numbered screen over this one."""
+        return next((s for s in reversed(self.app.screen_stack) if isinstance(s, PlaceScreen)), None)
+
+    def renew(self, place: str) -> None:
+        """A task of a numbered screen changed something: redraw it if it is in front."""
+        if self.in_front is not None and self.in_front.place == place:
+            self.in_front.renew()
+
+    def _to_terminal(self, text: str) -> None:
+        driver = self.app._driver  # noqa: SLF001  no public way to write an escape sequence
+        if driver is not None:
+            driver.write(text)
+
+    def _ring(self) -> None:
+        self.app.bell()
+
+    def _long_task_changed(self) -> None:
+        if self.in_front is not None:
+            self.in_front.draw()
+
+    def in_thread(self, work: Callable[[], str]) -> None:
+        """Run something that may block; its sentence appears in the footer."""
+
+        def task() -> Show:
+            text = work()
+
+            def show() -> None:
+                self.show_message(text)
+                self.poll()
+
+            return show
+
+        self.tasks.submit(task)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys that do not apply now do nothing; those of operations show why (except Enter)."""
+        name = str(parameters[0]) if action == "operate" else action
+        key = next((k for k in KEYS if k.action.partition("(")[0] == name), None)
+        if key is None or (key.acts and self.read_only):
+            return key is None
+        return key.when(self.context) or (action == "operate" and name != "start")
+
+    def action_operate(self, name: str) -> None:
+        """Run an operation, or show why it does not apply."""
+        key = next(k for k in KEYS if k.action == name)
+        if key.when(self.context):
+            ACTS[name](self.operations)
+        else:
+            self.show_message(why_not(name, self.context))
+
+    def action_explain(self) -> None:
+        """Everything about the newest incident."""
+        from ...dialogs.info_dialogs import incident_dialog
+
+        if self.view.incidents:
+            self.app.push_screen(incident_dialog(self.view.incidents[0]))
+
+    def action_help(self) -> None:
+        from ...dialogs.info_dialogs import help_dialog
+
+        self.app.push_screen(help_dialog(self.context))
+
+    def action_attach(self) -> None:
+        """Leave to the trainer's terminal, and come back."""
+        if self.attacher is None:
+            self.show_message(f"Not from this screen; use: trainwatch attach {self.run.run_id}")
+            return
+        try:
+            argv = self.attacher.command(self.run.run_id)
+        except RuntimeError as error:
+            self.show_message(str(error))
+            return
+        self.show_message(run_in_terminal(self.app, argv))
+        self.poll()
+
+    def action_zoom(self, steps: int) -> None:
+        """All charts over a shorter or longer time."""
+        self.zoom = zoomed_by(self.zoom, steps, self.view.timeline.now_t)
+        self.draw()
+        self.show_message(f"Charts show {self.window.words}; [ shorter, ] longer, Esc as before")
+
+    def on_log_view_wanted(self, message: LogView.Wanted) -> None:
+        """Scroll by the wheel."""
+        self.output.viewer.driver.scroll(message.rows)
+
+    def action_follow(self) -> None:
+        """Hold the log, or follow it again."""
+        self.output.follow(not self.log_pane.following)
+
+    def action_follow_end(self) -> None:
+        """Follow the log and end the search."""
+        self.output.follow(True)
+
+    def action_scroll(self, rows: int) -> None:
+        """Scroll the log up (positive) or down."""
+        self.output.viewer.driver.scroll(-rows)
+
+    def action_log_start(self) -> None:
+        """Show the first line of the log."""
+        self.output.viewer.driver.to_start()
+
+    def action_search(self) -> None:
+        """Ask for a pattern and search upwards for it."""
+        self.output.viewer.ask_search("search the log (regular expression), Enter, then n and N")
+
+    def action_search_next(self, older: bool) -> None:
+        """Go to the next match."""
+        self.output.viewer.next_match(older=older)

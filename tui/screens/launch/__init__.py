@@ -1,0 +1,1 @@
+"""The launch screen: what can be started here, its plan and its checks."""
