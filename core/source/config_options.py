@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from .options import Option
+from .options.option import Option
 from .project_modules import Module, Project
 from .syntax import constant, dotted, keyword, last, text_of
 from .words import CHECKPOINT, RESUME

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from .launch_target import Target
-from .syntax import FUNCTIONS, Function, text_of
+from .syntax import FUNCTIONS, Function, dotted, text_of
 
 MOST_FILES = 60
 MOST_BYTES = 800 << 10
@@ -155,3 +155,10 @@ def _files(name: str, roots: tuple[Path, ...], package: str) -> Iterator[Path]:
                     return
             except (OSError, ValueError):
                 return
+
+
+def resolved(module: Module, node: ast.AST) -> str:
+    """The dotted name of an expression with the import behind its first name (``CLI`` → ``jsonargparse.CLI``)."""
+    name = dotted(node)
+    first, dot, rest = name.partition(".")
+    return f"{module.aliases.get(first, first)}{dot}{rest}"

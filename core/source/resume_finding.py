@@ -12,10 +12,11 @@ from typing import Literal
 import msgspec
 
 from . import words
+from .flow.labels import Event, Guard, Label
+from .flow.value_flow import ValueFlow
 from .launch_target import Target
-from .options import Option
+from .options.option import Option
 from .project_modules import Project
-from .value_flow import Event, Guard, Label, ValueFlow
 
 ENOUGH = 4
 """Points from which an option is taken: a name that says so, or a flow into a load that restores a training."""

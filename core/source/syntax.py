@@ -39,6 +39,14 @@ def text_of(node: ast.AST | None) -> str | None:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
+def texts_in(node: ast.expr | None) -> str:
+    """The constant parts of a text."""
+    if node is None:
+        return ""
+    parts = [each.value for each in ast.walk(node) if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    return " ".join(" ".join(parts).split())[:400]
+
+
 def constant(node: ast.AST | None) -> Any:
     """The value of a literal; None for anything else."""
     if node is None:

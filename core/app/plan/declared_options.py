@@ -7,7 +7,7 @@ from pathlib import Path
 from ...model.run import RunSpec
 from ...model.shipped.remedy import Remedy
 from ...source.launch_target import find_target
-from ...source.options import options_of
+from ...source.options.all_options import options_of
 from ...source.project_modules import read_project
 
 

@@ -23,7 +23,8 @@ from ...model.preset import Preset, ResumeStyle
 from ...model.run import RunSpec
 from ...source.config_options import file_options, override_options
 from ...source.launch_target import Target, find_target
-from ...source.options import Option, options_of
+from ...source.options.all_options import options_of
+from ...source.options.option import Option
 from ...source.project_modules import read_project
 from ...source.resume_finding import Candidate, Finding, find_resume
 from .rehearsed import rehearsed

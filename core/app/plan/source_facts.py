@@ -11,7 +11,8 @@ import msgspec
 
 from ...model.launch.recognition import Imported, SourceFacts
 from ...source.launch_target import Target, find_target
-from ...source.options import Option, options_of
+from ...source.options.all_options import options_of
+from ...source.options.option import Option
 from ...source.project_modules import read_project
 
 MOST_BYTES = 1 << 20

@@ -1,0 +1,1 @@
+"""Where the values of a trainer's options go in its source."""

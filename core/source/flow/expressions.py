@@ -1,0 +1,103 @@
+"""The values of expressions, and the names that they are bound to."""
+
+import ast
+import re
+
+from .. import words
+from ..options.environment import argv_index, environment_name
+from ..syntax import root_of, text_of
+from .calls import CallReader
+from .labels import NOTHING, Guard, Label, Labels, below
+from .scopes import Scope
+
+_FIRST_TEXT = -1_000_000
+_NAME_OF_A_FILE = re.compile(r"[\w.\-~]*[./][\w.\-/~]*")
+"""Texts that may be the name of a file: two uses of the same text may be the same file."""
+
+
+class ExpressionReader(CallReader):
+    """Reads expressions."""
+
+    def _value(self, node: ast.expr | None, scope: Scope, guards: frozenset[Guard]) -> Labels:
+        match node:
+            case ast.Constant(value=str() as words_) if _NAME_OF_A_FILE.fullmatch(words_):
+                of = self._texts.setdefault(words_, _FIRST_TEXT - len(self._texts))
+                return frozenset({Label(of, "path")})
+            case None | ast.Constant():
+                return NOTHING
+            case ast.Name(id=name):
+                return self._variable(name, scope)
+            case ast.Attribute(value=base, attr=name):
+                if root_of(node) in scope.module.aliases and not self._variable(root_of(node), scope):
+                    return NOTHING
+                return self._key(name) | self._value(base, scope, guards)
+            case ast.Subscript(value=base, slice=index):
+                if (variable := environment_name(scope.module, node)) is not None:
+                    return self._environment.get(f"${variable}", NOTHING)
+                if (number := argv_index(scope.module, node)) is not None:
+                    return self._environment.get(f"$argv{number}", NOTHING)
+                text = text_of(index)
+                found = self._value(base, scope, guards)
+                return found | (self._value(index, scope, guards) if text is None else self._key(text))
+            case ast.Call():
+                return self._call(node, scope, guards)
+            case ast.Compare():
+                for compared in (node.left, *node.comparators):
+                    self._value(compared, scope, guards)
+                return NOTHING
+            case ast.IfExp(test=test, body=body, orelse=orelse):
+                self._value(test, scope, guards)
+                yes, no = self._tests(test, scope)
+                found = self._value(body, scope, guards | yes) | self._chosen(yes, body)
+                return found | self._value(orelse, scope, guards | no) | self._chosen(no, orelse)
+            case ast.NamedExpr(target=target, value=value):
+                labels = self._value(value, scope, guards)
+                self._bind(target, value, labels, scope, guards)
+                return labels
+            case ast.Lambda(body=body):
+                return self._value(body, scope, guards)
+            case ast.BinOp(left=left, right=right):
+                found = self._value(left, scope, guards) | self._value(right, scope, guards)
+                return below(found) if isinstance(node.op, ast.Div) else found
+            case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
+                found = NOTHING
+                for part in node.generators:
+                    inner = self._value(part.iter, scope, guards)
+                    self._bind(part.target, part.iter, inner, scope, guards)
+                    found |= inner
+                return found
+            case _:
+                found = NOTHING
+                for child in ast.iter_child_nodes(node):
+                    if isinstance(child, ast.expr):
+                        found |= self._value(child, scope, guards)
+                return found
+
+    def _bind(self, target: ast.expr, value: ast.expr, labels: Labels, scope: Scope, guards: frozenset[Guard]) -> None:
+        labels |= self._chosen(guards, value)
+        match target:
+            case ast.Name(id=name):
+                self._add_variable(scope, name, labels)
+                if any(each.how == "state" for each in labels) and words.STEPS.search(name):
+                    self._note("count", labels, guards, target, scope, name)
+            case ast.Attribute(attr=name):
+                self._add_attribute(name, labels)
+                if any(each.how == "state" for each in labels) and words.STEPS.search(name):
+                    self._note("count", labels, guards, target, scope, name)
+            case ast.Subscript(slice=index):
+                key = text_of(index)
+                if key is not None:
+                    self._add_attribute(key, labels)
+                elif isinstance(target.value, ast.Name):
+                    self._add_variable(scope, target.value.id, labels)
+            case ast.Tuple(elts=elements) | ast.List(elts=elements):
+                values = (
+                    value.elts if isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(elements) else None
+                )
+                for number, element in enumerate(elements):
+                    each = labels if values is None else self._value(values[number], scope, guards)
+                    self._bind(element, value if values is None else values[number], each, scope, guards)
+            case ast.Starred(value=inner):
+                self._bind(inner, value, labels, scope, guards)
+            case _:
+                pass

@@ -1,0 +1,55 @@
+"""What the flow tells about a value, and what it notes of a call."""
+
+from typing import NamedTuple
+
+import msgspec
+
+
+class Label(NamedTuple):
+    """``of``: number of the option; negative: of a text in the source, or of a load or search that no option feeds.
+
+    ``how``: "path" the value; "inside" a path below it; "found" found in it; "state" loaded from it; "when" chosen by
+    it.
+    """
+
+    of: int
+    how: str
+    value: str = ""
+
+
+class Guard(NamedTuple):
+    """A test around a call: of which option, whether it must be on, and the word that is compared."""
+
+    of: int
+    on: bool
+    value: str = ""
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that a call does. ``receiver``: what it is called on. ``text``: constants among its arguments.
+
+    ``kind``: "load"; "whole" restores a training by itself; "part" gives loaded values to a part of the training;
+    "count" sets a counter from them; "save"; "look" asks whether it exists; "find" looks for the newest.
+    """
+
+    kind: str
+    labels: frozenset[Label]
+    guards: frozenset[Guard]
+    module: str
+    line: int
+    called: str
+    receiver: str = ""
+    text: tuple[str, ...] = ()
+    load: int = 0
+
+
+Labels = frozenset[Label]
+NOTHING: Labels = frozenset()
+
+
+def only_places(labels: Labels) -> Labels:
+    return frozenset(each for each in labels if each.how in {"path", "inside", "found"})
+
+
+def below(labels: Labels) -> Labels:
+    return frozenset(Label(each.of, "inside" if each.how == "path" else each.how, each.value) for each in labels)
