@@ -134,7 +134,11 @@ def config_version(spec: RunSpec) -> ConfigVersion | None:
 
 
 def settings_of(spec: RunSpec, derived: Derived) -> dict[str, Any]:
-    """All settings of a launch by bare name: the config's, with the command line's on top. Raises DeriveError."""
+    """All settings of a launch by bare name: the config's, with the command line's on top. Raises DeriveError.
+
+    The config is the run's, else the one that the command names (``--config train.yaml``).
+    """
+    spec = config_in_command(spec)
     return settings_in(derived.argv, derived.config_text or _own_text(spec), spec.config)
 
 

@@ -67,6 +67,8 @@ def read_bar(
         phase = "load"
     if phase is not None and phase != "train" and (loss is None or phase == "eval"):
         return enter(reading, phase)
+    if seconds is None and loss is not None and groups.get("elapsed") and not groups.get("rate"):
+        seconds = _pace_by_clocks(groups, count, total, known=reading.progress.sec_per_step)
     news = TrainingFields(seconds=seconds, loss=loss, epoch=label.epoch, epochs=label.total_epochs, broken=label.broken)
     left = groups.get("left")
     if left is not None:
@@ -96,6 +98,25 @@ def read_bar(
     news.drawn = count == 0 and seconds is None
     firm = total is not None and (groups["step"] or "")[-1:].isdigit()
     return advance(_with_training_bar(reading, Bar(label.key, total), trusted, firm), news, "bar")
+
+
+CLOCK_S = 10.0
+"""A bar's clocks show whole seconds: a pace from fewer of them is off by more than a tenth."""
+
+
+def _pace_by_clocks(
+    groups: dict[str, str | None], count: int, total: int | None, *, known: float | None
+) -> float | None:
+    """Seconds of one count from the bar's own clocks: the guides' "1250/1250 [10:30<00:00, loss=0.1234]" has no rate.
+
+    The time left comes first: the time that went by counts from the bar's start, which may be after a resume.
+    """
+    left, elapsed = parse_clock(groups.get("left") or "?"), parse_clock(groups.get("elapsed") or "?")
+    if left is not None and left >= CLOCK_S and total is not None and total > count:
+        return left / (total - count)
+    if known is not None or elapsed is None or elapsed < CLOCK_S or count == 0:
+        return None
+    return elapsed / count
 
 
 def _rule(row: Rule, label: Label, news: TrainingFields, rest: str) -> Rule:

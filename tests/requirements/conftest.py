@@ -1,0 +1,68 @@
+"""A user for each case, and the page of what they showed."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.nvml.driver import FakeNvml, fake_nvml, fake_nvml_library
+
+from .shown import PAGE_VARIABLE, Shown, write_page
+from .user import User
+
+__all__ = ["driver", "fake_nvml", "fake_nvml_library", "user"]
+
+SHOWN = pytest.StashKey[list[Shown]]()
+CARD = """driver = 570.133.07
+gpus = 1
+[gpu 0]
+name = NVIDIA GeForce RTX 4080
+mem_total = {total}
+mem_used = {used}
+util_gpu = {util}
+temp = {temp}
+power = 290
+power_limit = 320
+"""
+
+
+class Driver:
+    """The GPU driver of the user's machine: one card of 16 GB, until a case says otherwise. MiB, per cent, °C."""
+
+    def __init__(self, fake: FakeNvml) -> None:
+        self.fake = fake
+        self.shows()
+
+    def shows(self, *, used: int = 600, total: int = 16376, util: int = 0, temp: int = 45) -> None:
+        """What the card shows from now on."""
+        self.fake.show(CARD.format(used=used, total=total, util=util, temp=temp))
+
+
+@pytest.fixture
+def driver(fake_nvml: FakeNvml) -> Driver:
+    return Driver(fake_nvml)
+
+
+@pytest.fixture
+def user(
+    request: pytest.FixtureRequest, tmp_path: Path, driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[User]:
+    """The user of the requirements that the test's mark names."""
+    ids = tuple(word for mark in request.node.iter_markers("requirement") for word in mark.args)
+    assert ids, f"{request.node.name} has no mark: @pytest.mark.requirement(ID)"
+    folder = tmp_path / "job"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("TMUX_TMPDIR", str(tmp_path))
+    shown: list[Shown] = []
+    yield User(folder, ids, request.node.name.removeprefix("test_").replace("_", " "), shown)
+    assert {one.requirement for one in shown} == set(ids), f"{request.node.name} showed nothing for one of {ids}"
+    request.config.stash.setdefault(SHOWN, []).extend(shown)
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Write the page, if that was asked for."""
+    if (path := os.environ.get(PAGE_VARIABLE)) and exitstatus == pytest.ExitCode.OK:
+        write_page(Path(path), session.config.stash.get(SHOWN, []))

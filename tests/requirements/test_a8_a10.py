@@ -1,0 +1,41 @@
+"""Check-lists of the recovery guide (SDXL LoRA with kohya, 16 GB, WSL2), and the wishes of its authors."""
+
+import json
+import random
+import struct
+
+import pytest
+
+from tests.builders import Story
+
+from .user import User
+
+
+def waiting(rng: random.Random, _gpu: int) -> tuple[float, float]:
+    """A GPU that waits for its data most of the time."""
+    return 30 + rng.randint(-2, 2), 140 + rng.uniform(-8, 8)
+
+
+@pytest.mark.requirement("A8")
+def test_slow_steps_with_a_gpu_that_fell_from_97_to_30_per_cent_are_told(user: User) -> None:
+    story = Story().start().load().train(200).train(60, step_s=8.0, gpu=waiting)
+    user.records("run.jsonl", story.observations)
+    said = user.types("replay", "run.jsonl", "--json")
+    assert user.reads(said, "incidents", 0, "kind") == "stall"
+    assert "GPU utilisation" in user.reads(said, "incidents", 0, "reason")
+
+
+def lora(value: float) -> bytes:
+    """A LoRA file of four numbers."""
+    entry = {"lora.weight": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}}
+    header = json.dumps({"__metadata__": {"ss_steps": "10"}} | entry).encode()
+    header += b" " * (-len(header) % 8)
+    return struct.pack("<Q", len(header)) + header + struct.pack("<4f", *(value,) * 4)
+
+
+@pytest.mark.requirement("A10")
+def test_two_checkpoints_are_compared(user: User) -> None:
+    user.writes("luca-000002.safetensors", lora(0.5))
+    user.writes("luca-000004.safetensors", lora(0.75))
+    said = user.types("checkpoints", "compare", "luca-000002.safetensors", "luca-000004.safetensors")
+    user.finds(said, r"differ|changed|%")

@@ -1,0 +1,48 @@
+"""Each requirement has a case that runs without a GPU and in the first tier, and its place on the page."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from .ids import REQUIREMENTS
+from .shown import Shown, page
+
+HERE = Path(__file__).parent
+NO_CASE_YET = frozenset(
+    {"A1", "A2", "A3", "A4", "A5", "A6", "A7", "A9", "B8", "C1", "C2", "C3", "C4", "E1", "E2", "E3", "E4", "E5", "E6"}
+)
+
+
+def cases() -> Iterator[tuple[str, str, bool]]:
+    """Requirement, test, and whether it runs in the first tier."""
+    for path in sorted(HERE.glob("test_*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef):
+                marks = [mark for mark in node.decorator_list if "requirement" in ast.unparse(mark)]
+                first = not any("SECOND_TIER" in ast.unparse(mark) for mark in node.decorator_list)
+                for mark in marks:
+                    assert isinstance(mark, ast.Call)
+                    yield from ((ast.literal_eval(word), f"{path.name}::{node.name}", first) for word in mark.args)
+
+
+def test_each_requirement_has_a_case_in_the_first_tier() -> None:
+    have = {requirement for requirement, _, first in cases() if first}
+    assert have - set(REQUIREMENTS) == set(), "a mark with an id that does not exist"
+    assert set(REQUIREMENTS) - have == NO_CASE_YET
+
+
+def test_a_case_is_in_the_file_of_its_letter() -> None:
+    for requirement, test, _ in cases():
+        letter = test.split("::")[0].removeprefix("test_").removesuffix(".py")
+        assert letter[0] == requirement[0].lower(), test
+
+
+def test_the_page_has_what_each_case_showed_under_its_requirement() -> None:
+    text = page(
+        [
+            Shown("B2", "three profiles", "trainwatch profiles", "balanced"),
+            Shown("B2", "three profiles", "trainwatch profiles", "stable"),
+        ]
+    )
+    assert "## B2: three profiles\n\nthree profiles:\n\n```text\n$ trainwatch profiles\nbalanced\nstable\n```\n" in text
+    assert [line.split(":")[0][3:] for line in text.splitlines() if line.startswith("## ")] == list(REQUIREMENTS)

@@ -1,0 +1,116 @@
+"""A user at a shell: types commands of trainwatch, and looks for what they print. Each find is kept for the page."""
+
+import io
+import json
+import os
+import re
+import shlex
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from trainwatch.cli import main
+from trainwatch.core.model.observation import Observation
+from trainwatch.core.model.text.json_line import encode_line
+
+from .shown import Shown
+
+LONGEST = 240
+"""Characters of a printed line that are kept."""
+TORCH = """__version__ = '2.8.0+cu128'
+class version:
+    cuda = '12.8'
+class cuda:
+    is_available = staticmethod(lambda: True)
+    device_count = staticmethod(lambda: 1)
+    get_device_name = staticmethod(lambda number: 'NVIDIA GeForce RTX 4080')
+"""
+
+
+class Said(NamedTuple):
+    """A command and what it printed."""
+
+    command: str
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def lines(self) -> list[str]:
+        return [*self.out.splitlines(), *self.err.splitlines()]
+
+
+class User:
+    """``folder``: where the user is; all commands run there."""
+
+    def __init__(self, folder: Path, requirements: tuple[str, ...], case: str, shown: list[Shown]) -> None:
+        self.folder = folder
+        self.requirements = requirements
+        self.case = case
+        self._shown = shown
+
+    # -- what is there
+
+    def writes(self, name: str, text: str | bytes) -> Path:
+        """A file of the user."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    def records(self, name: str, observations: list[Observation]) -> Path:
+        """A trace of these observations."""
+        return self.writes(name, b"".join(encode_line(one) for one in observations))
+
+    def fills(self, name: str, images: int) -> None:
+        """A folder of empty images."""
+        folder = self.folder / name
+        folder.mkdir(parents=True)
+        for number in range(images):
+            os.mknod(folder / f"{number:05d}.png")
+
+    def has_torch(self) -> None:
+        """A torch with CUDA in the folder of the run, where the trainer's interpreter finds it: it stands in."""
+        self.writes("torch.py", TORCH)
+
+    # -- what is typed
+
+    def types(self, *words: str | Path) -> Said:
+        """Run a verb in this process, to its end."""
+        given = [str(word) for word in words]
+        out, err = io.StringIO(), io.StringIO()
+        with redirect_stdout(out), redirect_stderr(err):
+            code = main(given)
+        return Said("trainwatch " + shlex.join(given), code, out.getvalue(), err.getvalue())
+
+    # -- what is looked for
+
+    def finds(self, said: Said, pattern: str) -> "re.Match[str]":
+        """The first printed line with ``pattern``; fails if there is none. It is kept for the page."""
+        for line in said.lines:
+            if found := re.search(pattern, line):
+                self.keeps(said, line.strip())
+                return found
+        raise AssertionError(f"{said.command}: no line has {pattern!r} in:\n{said.out}\n{said.err}")
+
+    def reads(self, said: Said, *path: str | int) -> Any:
+        """A value of printed JSON, such as ``("health", 0, "level")``. It is kept for the page."""
+        value = said.json
+        for key in path:
+            value = value[key]
+        name = ".".join(str(key) for key in path)
+        self.keeps(said, f"{name} = {json.dumps(value, ensure_ascii=False)}")
+        return value
+
+    def keeps(self, said: Said, printed: str) -> None:
+        """Keep this as what the command printed."""
+        command, printed = (self._plain(text) for text in (said.command, printed))
+        for requirement in self.requirements:
+            self._shown.append(Shown(requirement, self.case, command, printed[:LONGEST]))
+
+    def _plain(self, text: str) -> str:
+        return text.replace(f"{self.folder}/", "").replace(str(self.folder), ".").replace(str(Path.home()), "~")
