@@ -4,7 +4,7 @@ import ast
 import heapq
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -19,6 +19,10 @@ LARGEST_BYTES = 600 << 10
 """A larger file is data."""
 _FIRST = re.compile(r"resum|checkpoint|ckpt|train|arg|opt|conf|util|main|engine|load|save|state", re.IGNORECASE)
 """Names of files that are read before others of the same distance."""
+
+
+Stamp = tuple[int, int] | None
+"""Time of the last change in ns and size in bytes of a file; None if it is not there."""
 
 
 class Module(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,16 +43,21 @@ class Module(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Project(msgspec.Struct, frozen=True, kw_only=True):
-    """``modules``: the trainer's own file first. ``unread``: what could not be read, a clause each."""
+    """``modules``: the trainer's own file first. ``unread``: what could not be read, a clause each.
+
+    ``looked_at``: files as they were before they were read, and the folders in which others were looked for.
+    """
 
     modules: tuple[Module, ...]
     unread: tuple[str, ...] = ()
+    looked_at: tuple[tuple[Path, Stamp], ...] = ()
 
 
-def read_project(target: Target, cwd: Path) -> Project:
-    """Read the file of a target and what it imports of the project, the nearest first."""
+def read_project(target: Target, cwd: Path, known: Mapping[Path, Module]) -> Project:
+    """Read the file of a target and what it imports of the project, the nearest first. ``known``: read already."""
     queue, seen = [(0, False, 0, target.file)], {target.file}
     modules: list[Module] = []
+    looked_at = [(folder, stamp_of(folder)) for folder in target.roots]
     unread: list[str] = []
     size = 0
     while queue:
@@ -56,7 +65,8 @@ def read_project(target: Target, cwd: Path) -> Project:
         if len(modules) >= MOST_FILES or size > MOST_BYTES:
             unread.append(f"only the first {len(modules)} files were read")
             break
-        module = _parsed(path, cwd, target)
+        looked_at += [(each, stamp_of(each)) for each in (path.parent, path)]
+        module = known.get(path) or read_module(path, cwd, target.roots)
         if isinstance(module, str):
             unread.append(module)
             continue
@@ -66,12 +76,22 @@ def read_project(target: Target, cwd: Path) -> Project:
             if found not in seen:
                 seen.add(found)
                 heapq.heappush(queue, (distance + 1, _FIRST.search(found.stem) is None, len(seen), found))
-    return Project(modules=tuple(modules), unread=tuple(unread))
+    return Project(modules=tuple(modules), unread=tuple(unread), looked_at=tuple(looked_at))
 
 
-def _parsed(path: Path, cwd: Path, target: Target) -> Module | str:
+def stamp_of(path: Path) -> Stamp:
+    """The stamp of a file as it is now."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
+
+
+def read_module(path: Path, cwd: Path, roots: tuple[Path, ...]) -> Module | str:
+    """One file; a clause if it cannot be read. Its path is shown from the first of these folders that it lies in."""
     shown = str(path)
-    for root in (cwd, *target.roots):
+    for root in (cwd, *roots):
         if path.is_relative_to(root):
             shown = str(path.relative_to(root))
             break

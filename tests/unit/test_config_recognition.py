@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.app.plan.source_facts import source_facts
 from trainwatch.core.config.detection import recognise
 from trainwatch.core.config.shipped import load_presets
 from trainwatch.core.model.launch.recognition import Recognition
+from trainwatch.core.source.trainer_source import source_facts
 
 PRESETS = load_presets()
 

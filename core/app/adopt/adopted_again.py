@@ -12,10 +12,10 @@ from ...act.launch.launching import read_start
 from ...config.project import FILE_NAME
 from ...config.spec import Overrides, settings_with, spec_for_command
 from ...model.run import RunSpec
+from ...source.trainer_source import source_facts
 from ...store.run_directory import RunDirectory
 from ..errors import CliError, ExitCode, config_errors
 from ..plan.definitions import read_definitions
-from ..plan.source_facts import source_facts
 from ..runs.known_runs import here
 from ..runs.output_owner import require_own_output
 

@@ -18,6 +18,7 @@ from ...config.project import FILE_NAME, find_project, load_project
 from ...config.spec import Overrides, settings_with, spec_for_command
 from ...model.run import RunSpec
 from ...model.settings import Profiles, Settings, Tmux
+from ...source.trainer_source import source_facts
 from ...store.home import make_private
 from ...store.lock import holder_pid, is_held
 from ...store.run_directory import RunDirectory, new_run_id
@@ -25,7 +26,6 @@ from ..errors import CliError, ExitCode, config_errors
 from ..gpu_survey import survey
 from ..plan.definitions import read_definitions
 from ..plan.resume_plan import decided
-from ..plan.source_facts import source_facts
 from ..plan.trainer_folders import with_output_folder
 from ..runs.known_runs import all_runs, here, home
 from ..runs.output_owner import require_own_output

@@ -8,8 +8,6 @@ is found there is a conclusion: the newest state is copied aside before the firs
 import os
 import re
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -21,12 +19,10 @@ from ...model.launch.resume_support import PLACEHOLDER
 from ...model.launch.resume_way import ResumeWay
 from ...model.preset import Preset, ResumeStyle
 from ...model.run import RunSpec
-from ...source.config_options import file_options, override_options
-from ...source.launch_target import Target, find_target
-from ...source.options.all_options import options_of
+from ...source.launch_target import Target
 from ...source.options.option import Option
-from ...source.project_modules import read_project
-from ...source.resume_finding import Candidate, Finding, find_resume
+from ...source.resume_finding import Candidate
+from ...source.trainer_source import read_source
 from .rehearsed import rehearsed
 
 _RESUMES = re.compile(r"(auto_?)?(resume|continue)(_training|_run|_from(_checkpoint|_ckpt)?|_path|_ckpt)?")
@@ -111,12 +107,11 @@ def word_by_itself(command: Sequence[str]) -> str | None:
 
 
 def _from_source(spec: RunSpec, preset: Preset) -> ResumeWay:
-    env = {**os.environ, **spec.env}
-    target = find_target(spec.command, Path(spec.cwd), env)
-    if isinstance(target, str):
-        return ResumeWay(will="unknown", how=f"{target}; {ADD}")
-    settings, path = _settings(spec, preset)
-    finding = _read(target, Path(spec.cwd), tuple(settings.items()), path, target.file.stat().st_mtime_ns)
+    source = read_source(spec.command, spec.cwd, spec.env)
+    if isinstance(source, str):
+        return ResumeWay(will="unknown", how=f"{source}; {ADD}")
+    target = source.target
+    finding = source.resume(*_settings(spec, preset))
     if finding.option is not None:
         way = _by_option(finding.option, target)
         if way is not None:
@@ -152,15 +147,6 @@ def _settings(spec: RunSpec, preset: Preset) -> tuple[Mapping[str, Any], str]:
         return {}, ""
     plain = {key: value for key, value in leaves(config.tree) if isinstance(value, str | bool | int | float | None)}
     return plain, os.path.relpath(config.path, spec.cwd)
-
-
-@lru_cache(maxsize=16)
-def _read(target: Target, cwd: Path, settings: tuple[tuple[str, Any], ...], path: str, _modified: int) -> Finding:
-    project = read_project(target, cwd)
-    options = [*options_of(project), *override_options(project)]
-    if path:
-        options += file_options(project, dict(settings), path)
-    return find_resume(project, options, target)
 
 
 def _by_option(found: Candidate, target: Target) -> ResumeWay | None:

@@ -8,12 +8,12 @@ from ...config.project import load_project
 from ...config.spec import Overrides as Overrides  # noqa: PLC0414  front ends fill it
 from ...config.spec import spec_for_command, spec_for_run
 from ...model.run import RunSpec
+from ...source.trainer_source import source_facts
 from ...store.run_directory import new_run_id, run_id_for
 from ..errors import config_errors
 from ..runs.known_runs import here, home
 from .definitions import Definitions
 from .rehearsed import with_rehearsed
-from .source_facts import source_facts
 from .trainer_folders import with_output_folder
 
 

@@ -20,8 +20,8 @@ from ...model.launch.command_words import hides_trainer
 from ...model.launch.output_place import OutputPlace
 from ...model.preset import Preset
 from ...model.run import RunSpec
-from ...source.launch_target import find_target
-from .source_facts import Default, defaults_of
+from ...source.script_values import Default
+from ...source.trainer_source import read_source
 
 CHECKPOINTS = (
     "output_dir",
@@ -119,9 +119,10 @@ def _within_shell(spec: RunSpec) -> RunSpec:
     """The run with the command that its shell script or shell line runs, if all words of that one are seen."""
     if not hides_trainer(spec.command):
         return spec
-    target = find_target(spec.command, Path(spec.cwd), {**os.environ, **spec.env})
-    if isinstance(target, str):
+    source = read_source(spec.command, spec.cwd, spec.env)
+    if isinstance(source, str):
         return spec
+    target = source.target
     words = [word for word in target.args if word not in _ALL_ARGUMENTS]
     if any("$" in word and "=" not in word and not before.startswith("-") for before, word in pairwise(["", *words])):
         return spec
@@ -177,7 +178,8 @@ def _set(keys: Sequence[str], spec: RunSpec, settings: TrainerSettings) -> Itera
 def _by_default(keys: Sequence[str], spec: RunSpec) -> Iterator[tuple[str, str]]:
     """What the script sets if nobody else does."""
     known: dict[str, Default] = {}
-    for default in defaults_of(spec.command, spec.cwd):
+    source = read_source(spec.command, spec.cwd, spec.env)
+    for default in () if isinstance(source, str) else source.defaults:
         known.setdefault(default.name.lower().replace("-", "_"), default)
     for key in keys:
         found = known.get(key)

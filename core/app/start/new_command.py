@@ -12,6 +12,7 @@ from ...config.spec import Overrides, spec_for_command
 from ...model.control_messages import Request
 from ...model.observation import Command
 from ...model.run import RunSpec
+from ...source.trainer_source import source_facts
 from ...store.control_client import ControlError, send
 from ...store.journal import load_story
 from ...store.lock import is_held
@@ -19,7 +20,6 @@ from ...store.run_directory import RunDirectory
 from ..errors import CliError, ExitCode, config_errors
 from ..plan.definitions import definitions_of
 from ..plan.launch_plan import plan_launch
-from ..plan.source_facts import source_facts
 from ..plan.trainer_folders import output_folder
 from ..preflight.checklist import require_startable
 from ..runs.output_folder import list_run_checkpoints

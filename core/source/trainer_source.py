@@ -1,0 +1,142 @@
+"""The one reader of a trainer's source: what its script imports, its defaults, its options, how it resumes.
+
+Each is read once and kept while no file that was read for it changes.
+"""
+
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ..model.launch.recognition import Imported, SourceFacts
+from .config_options import file_options, override_options
+from .launch_target import Target, find_target
+from .options.all_options import options_of
+from .options.option import Option
+from .project_modules import Module, Project, Stamp, read_module, read_project, stamp_of
+from .resume_finding import Finding, find_resume
+from .script_values import Default, defaults_in, imported_by
+
+MOST_SOURCES = 16
+LARGEST_KEPT = 256 << 10
+"""Syntax trees of more source, in characters, are made anew instead of kept: one takes about 35 bytes a character."""
+
+_Said = TypeVar("_Said")
+
+
+class TrainerSource:
+    """The source behind one command. ``target``: the file that it runs."""
+
+    def __init__(self, target: Target, cwd: Path) -> None:
+        self.target = target
+        self._cwd = cwd
+        self._stamps: dict[Path, Stamp] = {}
+        self._findings: dict[tuple[tuple[tuple[str, Any], ...], str], Finding] = {}
+        self._scripts: dict[Path, Module] = {}
+        self._kept: Project | None = None
+
+    @property
+    def is_current(self) -> bool:
+        """Whether every file that was read is as it was then."""
+        return all(stamp_of(path) == before for path, before in self._stamps.items())
+
+    def forget_trees(self) -> None:
+        """Let the syntax trees go; what was told of them stays."""
+        self._kept = None
+        self._scripts.clear()
+
+    @cached_property
+    def imported(self) -> tuple[Imported, ...]:
+        """What the script itself uses. Nothing of an installed program: its imports are those of its framework."""
+        script = None if self.target.package else self._module(self.target.file, self.target.roots)
+        return () if script is None else tuple(imported_by(script))
+
+    @cached_property
+    def defaults(self) -> tuple[Default, ...]:
+        """Texts that the script has for its settings, then those of its project's options.
+
+        A further Python file in the command is a config that is run after the script's own values (nanoGPT).
+        """
+        if self.target.package:
+            return ()
+        words = [word for word in self.target.args if word.endswith(".py") and not word.startswith("-")]
+        files = (*(self._cwd / word for word in reversed(words)), self.target.file)
+        scripts = [script for file in files if (script := self._module(file, (file.parent,))) is not None]
+        own = [default for script in scripts for default in defaults_in(script)]
+        declared = (option for option in self.options if isinstance(option.default, str))
+        return (*own, *(Default(o.name.lstrip("-"), o.default, f"{o.file}:{o.line}") for o in declared))
+
+    @cached_property
+    def options(self) -> tuple[Option, ...]:
+        """All options that the project declares; those of a source that cannot be followed are not told."""
+        return self._asked(lambda project: tuple(options_of(project)), ())
+
+    def resume(self, settings: Mapping[str, Any], config: str = "") -> Finding:
+        """How it resumes. ``settings``: those of the file ``config`` that its command names, by dotted key."""
+        key = (tuple(settings.items()), config)
+        if key not in self._findings:
+            too_deep = Finding(unread=("its source is nested too deeply to be followed",), target=self.target)
+            self._findings[key] = self._asked(lambda project: self._found(project, settings, config), too_deep)
+        return self._findings[key]
+
+    def _found(self, project: Project, settings: Mapping[str, Any], config: str) -> Finding:
+        options = [*self.options, *override_options(project)]
+        if config:
+            options += file_options(project, dict(settings), config)
+        return find_resume(project, options, self.target)
+
+    def _asked(self, ask: Callable[[Project], _Said], otherwise: _Said) -> _Said:
+        try:
+            return ask(self._project())
+        except RecursionError:
+            return otherwise
+
+    def _project(self) -> Project:
+        if self._kept is not None:
+            return self._kept
+        project = read_project(self.target, self._cwd, self._scripts)
+        self._stamps = dict(reversed(project.looked_at)) | self._stamps
+        if sum(len(module.text) for module in project.modules) <= LARGEST_KEPT:
+            self._kept = project
+        return project
+
+    def _module(self, file: Path, roots: tuple[Path, ...]) -> Module | None:
+        if file not in self._scripts:
+            self._stamps.setdefault(file, stamp_of(file))
+            found = read_module(file, self._cwd, roots)
+            if isinstance(found, str):
+                return None
+            self._scripts[file] = found
+        return self._scripts[file]
+
+
+_sources: OrderedDict[tuple[Target, Path], TrainerSource] = OrderedDict()
+
+
+def read_source(command: Sequence[str], cwd: str, env: Mapping[str, str] | None = None) -> TrainerSource | str:
+    """The source behind a command; a sentence if it cannot be told. ``env``: what the run adds to the environment."""
+    folder = Path(cwd)
+    target = find_target(command, folder, {**os.environ, **(env or {})})
+    if isinstance(target, str):
+        return target
+    key = (target, folder)
+    source = _sources.pop(key, None)
+    if source is None or not source.is_current:
+        source = TrainerSource(target, folder)
+    for other in _sources.values():
+        other.forget_trees()
+    _sources[key] = source
+    while len(_sources) > MOST_SOURCES:
+        _sources.popitem(last=False)
+    return source
+
+
+def source_facts(command: Sequence[str], cwd: str) -> SourceFacts:
+    """The imports of the script that the command runs, and where it lies. Empty if it cannot be read."""
+    source = read_source(command, cwd)
+    if isinstance(source, str) or source.target.package:
+        return SourceFacts(folders=(cwd,))
+    folders = tuple(dict.fromkeys((str(source.target.file.parent), cwd)))
+    return SourceFacts(imported=source.imported, folders=folders)

@@ -1,0 +1,95 @@
+"""The reader of a trainer's source: every file is read once, and again when it has changed."""
+
+import ast
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainwatch.core.app.plan.declared_options import declared_options
+from trainwatch.core.app.plan.resume_plan import way_of
+from trainwatch.core.app.plan.trainer_folders import with_output_folder
+from trainwatch.core.config.shipped import load_remedies
+from trainwatch.core.model.preset import Preset
+from trainwatch.core.model.run import RunSpec
+from trainwatch.core.source.trainer_source import LARGEST_KEPT, read_source, source_facts
+
+GENERIC = Preset(name="generic")
+MAIN = """
+import torch
+from options import parser
+parser.add_argument("--batch_size", type=int, default=8)
+args = parser.parse_args()
+if args.resume:
+    state = torch.load(args.resume)
+    model.load_state_dict(state["model"])
+    optimizer.load_state_dict(state["optimizer"])
+"""
+OPTIONS = """
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--resume")
+parser.add_argument("--save_dir", default="saved")
+"""
+
+
+def project(folder: Path) -> RunSpec:
+    (folder / "train.py").write_text(MAIN)
+    (folder / "options.py").write_text(OPTIONS)
+    return RunSpec(id="r", name="r", command=("python", "train.py"), cwd=str(folder), created_wall=0.0)
+
+
+def all_that_is_asked(spec: RunSpec) -> tuple[Any, ...]:
+    facts = source_facts(spec.command, spec.cwd)
+    output = with_output_folder(spec, GENERIC).output_dir
+    return facts.use_of(("torch.load",)), output, way_of(spec, GENERIC).how, declared_options(spec, load_remedies())
+
+
+def test_all_who_ask_share_one_reading_of_each_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec, parsed = project(tmp_path), Counter[bytes]()
+    parse = ast.parse
+
+    def counted(source: Any, *args: Any, **named: Any) -> Any:
+        parsed[source if isinstance(source, bytes) else source.encode()] += 1
+        return parse(source, *args, **named)
+
+    monkeypatch.setattr(ast, "parse", counted)
+    uses, output, resume, options = all_that_is_asked(spec)
+    assert (uses.place, Path(output).name, resume, options) == ("train.py:7", "saved", "--resume …", {"--batch_size"})
+    assert {text: parsed[text] for text in (MAIN.encode(), OPTIONS.encode())} == {MAIN.encode(): 1, OPTIONS.encode(): 1}
+
+
+@pytest.mark.parametrize("changed", ["options.py", "train.py"])
+def test_a_file_that_changed_is_read_again(tmp_path: Path, changed: str) -> None:
+    spec = project(tmp_path)
+    assert way_of(spec, GENERIC).will == "yes"
+    text = (tmp_path / changed).read_text()
+    (tmp_path / changed).write_text(text.replace("resume", "ckpt_of_a_night"))
+    other = "train.py" if changed == "options.py" else "options.py"
+    (tmp_path / other).touch()
+    assert way_of(spec, GENERIC).how != "--resume …"
+
+
+def test_an_imported_file_that_appears_is_read(tmp_path: Path) -> None:
+    spec = project(tmp_path)
+    (tmp_path / "options.py").unlink()
+    assert way_of(spec, GENERIC).will != "yes"
+    (tmp_path / "options.py").write_text(OPTIONS)
+    assert way_of(spec, GENERIC).will == "yes"
+
+
+def test_a_source_that_is_nested_too_deeply_says_unknown(tmp_path: Path) -> None:
+    spec = project(tmp_path)
+    (tmp_path / "train.py").write_text(f"{MAIN}x = {'not ' * 1500}x")
+    assert way_of(spec, GENERIC).will == "unknown"
+    assert declared_options(spec, load_remedies()) <= {"--batch_size"}
+
+
+def test_syntax_trees_of_a_large_source_are_not_kept(tmp_path: Path) -> None:
+    spec = project(tmp_path)
+    (tmp_path / "options.py").write_text(OPTIONS + "#" * LARGEST_KEPT)
+    source = read_source(spec.command, spec.cwd)
+    assert not isinstance(source, str)
+    assert source.resume({}).option is not None
+    assert source._kept is None
