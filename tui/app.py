@@ -15,7 +15,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.types import CSSPathType
 
-from ..core.model.ports import Attacher, Launcher, OpenRun, RunPicker, SupervisorStarter
+from ..core.model.ports.screen import Attacher, Launcher, OpenRun, RunPicker, SupervisorStarter
 from ..core.model.run import TERMINAL_STATES
 from ..core.store.home import make_private
 from .places import PLACES, SIDE_PLACES

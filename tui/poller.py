@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from ..core.model.ports import Feed
+from ..core.model.ports.screen import Feed
 from ..core.model.situation import Situation
 from .background import Show, TaskQueue
 from .ui.series import Columns, SeriesCache, SeriesQuery

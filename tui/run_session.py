@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Protocol
 
 from textual.app import App
 
-from ..core.model.ports import Launcher, OpenRun, RunPicker
+from ..core.model.ports.screen import Launcher, OpenRun, RunPicker
 from ..core.model.situation import Situation
 from .background import LongTask, Progress, TaskQueue
 from .keys import KeyContext

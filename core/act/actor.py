@@ -29,7 +29,7 @@ from ..model.decision import (
     VerifyCheckpoint,
 )
 from ..model.observation import GpuReading, Outcome
-from ..model.ports import AttemptTarget, Retention
+from ..model.ports.supervision import AttemptTarget, Retention
 from ..model.run import RunSpec
 from .attempt_launcher import AttemptLauncher, Performed, read_baseline
 from .evidence.capture import KernelTail, examine, no_kernel_log, pause_s

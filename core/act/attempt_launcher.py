@@ -11,7 +11,7 @@ from ..model.attempt import KeepAliveOrder, LaunchOrder, LockOrder
 from ..model.decision import StartAttempt
 from ..model.launch.change import Change
 from ..model.observation import GpuReading
-from ..model.ports import AttemptTarget
+from ..model.ports.supervision import AttemptTarget
 from ..model.preset import Preset
 from ..model.profile import Profile
 from ..model.run import RunSpec

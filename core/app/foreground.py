@@ -27,7 +27,8 @@ from .runs.output_claim import OutputClaim
 from .runs.output_owner import require_own_output_to_start, trainer_pid
 from .supervise.keep_alive_order import REPLACES
 from .supervise.vitality import Vitality
-from .wiring import build_supervisor, close_view
+from .wiring.supervisor import build_supervisor
+from .wiring.terminal_view import close_view
 
 Listener = Callable[[Sequence[Record]], None]
 ANSWER_S = 4.0

@@ -3,7 +3,7 @@
 import threading
 import time
 
-from ..model.ports import AttemptTarget
+from ..model.ports.supervision import AttemptTarget
 from .sensor_problem import OnProblem, ProblemReport, ignore_problem
 
 JOIN_S = 1.0

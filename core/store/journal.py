@@ -18,7 +18,8 @@ from ..model.decision import Decision, DecisionBase
 from ..model.fact import Fact, FactBase, JudgeSnapshot
 from ..model.observation import Outcome
 from ..model.record import JOURNAL_VERSION, Entry, Record
-from ..model.story import RunStory, apply
+from ..model.story import RunStory
+from ..model.story_fold import apply
 from ..model.text.json_line import encode_line
 from .annex import annexes
 from .atomic import sync_directory, write_all

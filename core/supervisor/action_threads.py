@@ -20,7 +20,7 @@ from ..model.decision import (
     StopAttempt,
 )
 from ..model.observation import Outcome
-from ..model.ports import Actor, Clock, Inbox
+from ..model.ports.supervision import Actor, Clock, Inbox
 
 log = logging.getLogger(__name__)
 

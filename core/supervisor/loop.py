@@ -38,7 +38,7 @@ from ..model.fact import (
     SupervisorStarted,
 )
 from ..model.observation import Command, Exit, Learned, Observation, Outcome, Start, Tick
-from ..model.ports import Actor, AttemptTarget, Clock, JournalWriter, Judge, Recorder, Sensor
+from ..model.ports.supervision import Actor, AttemptTarget, Clock, JournalWriter, Judge, Recorder, Sensor
 from ..model.record import Entry, Record
 from .action_threads import ActionThreads
 from .inbox import BoundedInbox

@@ -7,7 +7,7 @@ import msgspec
 
 from ..model.decision import Decision, NotifyPeople
 from ..model.observation import Outcome
-from ..model.ports import Clock, JournalWriter
+from ..model.ports.supervision import Clock, JournalWriter
 from ..model.record import Entry, Record
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from tests.fakes.nvml.driver import FakeNvml, fake_nvml, fake_nvml_library
 from tests.fakes.nvml.gpu_sensor import FakeGpuSensor
 from tests.integration.sense_world import ListInbox, RunClock, identity, python, said, target, wait_until
 from trainwatch.core.model.observation import GpuReading, GpuSample
-from trainwatch.core.model.ports import Sensor
+from trainwatch.core.model.ports.supervision import Sensor
 from trainwatch.core.model.settings import Watch
 from trainwatch.core.sense.gpu.gpu_sensor import GpuSensor
 

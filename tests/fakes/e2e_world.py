@@ -25,7 +25,7 @@ from trainwatch.core.act import processes
 from trainwatch.core.act.launch.launching import find_attempt, is_alive
 from trainwatch.core.act.stop.stopping import members
 from trainwatch.core.model.decision import Decision
-from trainwatch.core.model.ports import AttemptTarget
+from trainwatch.core.model.ports.supervision import AttemptTarget
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.store.journal import load_story, read_journal

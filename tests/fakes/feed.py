@@ -26,13 +26,14 @@ from trainwatch.core.model.fact import (
 from trainwatch.core.model.incident import Evidence, Incident
 from trainwatch.core.model.launch.change import Change
 from trainwatch.core.model.observation import Command, GpuReading, GpuSample, HostSample, ProcessSample
-from trainwatch.core.model.ports import LogAccess, OpenRun, Point
+from trainwatch.core.model.ports.screen import LogAccess, OpenRun, Point
 from trainwatch.core.model.profile import Profile
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.run_card import RunCard, RunPlan
 from trainwatch.core.model.situation import Situation
-from trainwatch.core.model.story import RunStory, apply
+from trainwatch.core.model.story import RunStory
+from trainwatch.core.model.story_fold import apply
 from trainwatch.core.model.text.log_lines import LogLine, LogStretch, LogTally, Stopped
 
 WALL0 = 1_763_767_200.0

@@ -29,11 +29,12 @@ from trainwatch.core.model.fact import CheckpointKnown, IncidentOpened, ProfileC
 from trainwatch.core.model.incident import Evidence, EvidenceFile, Incident
 from trainwatch.core.model.launch.change import Change
 from trainwatch.core.model.observation import Outcome
-from trainwatch.core.model.ports import LogAccess, OnProgress, OpenRun
+from trainwatch.core.model.ports.screen import LogAccess, OnProgress, OpenRun
 from trainwatch.core.model.profile import Profile
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.situation import Situation
-from trainwatch.core.model.story import RunStory, apply
+from trainwatch.core.model.story import RunStory
+from trainwatch.core.model.story_fold import apply
 
 DUMP = """\
 Process {pid}: python train_network.py --config_file sdxl.toml

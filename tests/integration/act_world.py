@@ -13,7 +13,7 @@ from trainwatch.core.act import processes
 from trainwatch.core.act.launch.launching import launch, read_exit
 from trainwatch.core.act.stop.stopping import members
 from trainwatch.core.model.attempt import ExitRecord, LaunchOrder
-from trainwatch.core.model.ports import AttemptTarget
+from trainwatch.core.model.ports.supervision import AttemptTarget
 
 DEADLINE_S = 20.0
 T = TypeVar("T")

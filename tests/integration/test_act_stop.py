@@ -16,7 +16,7 @@ from trainwatch.core.act import processes
 from trainwatch.core.act.launch.launching import identify, is_alive
 from trainwatch.core.act.stop.pause import pause_attempt, unpause_attempt
 from trainwatch.core.act.stop.stopping import StopReport, members, stop_attempt
-from trainwatch.core.model.ports import AttemptTarget
+from trainwatch.core.model.ports.supervision import AttemptTarget
 from trainwatch.core.model.run import ProcessIdentity
 from trainwatch.core.sense.process.proc_stat import read_stat
 

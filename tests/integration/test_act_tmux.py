@@ -32,7 +32,7 @@ from trainwatch.core.act.view.tmux_calls import (
     popup_command,
 )
 from trainwatch.core.act.view.view_command import is_log_view
-from trainwatch.core.model.ports import AttemptTarget
+from trainwatch.core.model.ports.supervision import AttemptTarget
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Settings, Tmux
 

@@ -12,7 +12,7 @@ from trainwatch.core.app.runs.output_folder import find_run_samples, list_run_ch
 from trainwatch.core.app.screen.run_checkpoints import RunCheckpoints
 from trainwatch.core.app.screen.run_services import RunSamples
 from trainwatch.core.app.supervise.run_output import RunOutput
-from trainwatch.core.app.wiring import _checkpoint_sensor
+from trainwatch.core.app.wiring.sensors import checkpoint_sensor
 from trainwatch.core.config.problem import ConfigError
 from trainwatch.core.config.shipped import load_presets
 from trainwatch.core.model.observation import CheckpointEvent
@@ -59,7 +59,7 @@ def test_sample_globs_select_sample_images(spec: RunSpec) -> None:
 def test_checkpoint_globs_select_what_the_supervisor_watches(spec: RunSpec, tmp_path: Path) -> None:
     inbox = ListInbox()
     preset = definitions_of(spec).preset_of(spec)
-    sensor = _checkpoint_sensor(
+    sensor = checkpoint_sensor(
         RunOutput(RunDirectory.create(tmp_path / "home", spec), spec, RunStory(), print),
         preset,
         inbox,

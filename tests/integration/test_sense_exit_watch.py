@@ -11,7 +11,7 @@ import pytest
 from tests.integration.sense_world import ListInbox, RunClock, identity, python, running, said, target, wait_until
 from trainwatch.core.model.attempt import ExitRecord
 from trainwatch.core.model.observation import Exit
-from trainwatch.core.model.ports import AttemptTarget
+from trainwatch.core.model.ports.supervision import AttemptTarget
 from trainwatch.core.model.run import ProcessIdentity
 from trainwatch.core.sense.process.exit_watch import ExitWatch
 from trainwatch.core.sense.process.proc_stat import read_stat

@@ -19,7 +19,8 @@ from trainwatch.core.model.decision import StartAttempt
 from trainwatch.core.model.fact import CheckpointKnown, CheckpointsSetAside
 from trainwatch.core.model.observation import CheckpointChange, CheckpointEvent, LogChunk
 from trainwatch.core.model.record import Record
-from trainwatch.core.model.story import RunStory, apply
+from trainwatch.core.model.story import RunStory
+from trainwatch.core.model.story_fold import apply
 
 CREATED = 1_000_000.0
 

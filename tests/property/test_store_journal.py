@@ -26,7 +26,8 @@ from trainwatch.core.model.incident import Incident
 from trainwatch.core.model.observation import Outcome
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.record import Entry, Record
-from trainwatch.core.model.story import RunStory, apply
+from trainwatch.core.model.story import RunStory
+from trainwatch.core.model.story_fold import apply
 from trainwatch.core.store.journal import JournalFollower, JournalWriter, load_story, read_journal
 
 texts = st.text(max_size=30)

@@ -15,7 +15,7 @@ from tests.fakes.screen_jobs import FakeCheckpoints, FakeIncidentFiles, FakeLaun
 from tests.tui.conftest import look, until
 from trainwatch.core.model.incident import Evidence
 from trainwatch.core.model.observation import Command
-from trainwatch.core.model.ports import LogAccess
+from trainwatch.core.model.ports.screen import LogAccess
 from trainwatch.core.model.profile import Profile
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.sense.log.log_browser import FileLogBrowser

@@ -16,7 +16,8 @@ from trainwatch.core.model.record import Record
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.shipped.failure import FailureCatalogue
 from trainwatch.core.model.situation import Situation
-from trainwatch.core.model.story import RunStory, apply
+from trainwatch.core.model.story import RunStory
+from trainwatch.core.model.story_fold import apply
 from trainwatch.core.views.report.markdown_report import markdown
 from trainwatch.core.views.report.report import ReportSources
 from trainwatch.core.views.report.report_building import build_report

@@ -22,7 +22,8 @@ from trainwatch.core.model.observation import Start
 from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.settings import Profiles, Restart, Settings
-from trainwatch.core.model.story import RunStory, apply
+from trainwatch.core.model.story import RunStory
+from trainwatch.core.model.story_fold import apply
 
 ARGPARSE = "usage: train.py [-h] [--steps STEPS]\ntrain.py: error: unrecognized arguments: --safe_mode\n"
 BUG = "Traceback (most recent call last):\nAttributeError: 'Namespace' object has no attribute 'fused'\n"

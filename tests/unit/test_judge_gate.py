@@ -38,7 +38,8 @@ from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.settings import Act, Checkpoints, Profiles, Restart, Settings
 from trainwatch.core.model.shipped.remedy import Remedy
-from trainwatch.core.model.story import RunStory, apply
+from trainwatch.core.model.story import RunStory
+from trainwatch.core.model.story_fold import apply
 from trainwatch.core.replay import Replay
 
 VERBS: tuple[Literal["restart", "resume"], ...] = ("restart", "resume")

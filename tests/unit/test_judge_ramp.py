@@ -14,7 +14,8 @@ from trainwatch.core.model.observation import CheckpointEvent, LogChunk
 from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.settings import Profiles, Restart, Settings
-from trainwatch.core.model.story import RunStory, apply
+from trainwatch.core.model.story import RunStory
+from trainwatch.core.model.story_fold import apply
 
 LADDER = ("low", "middle", "high")
 OOM = "\ntorch.cuda.OutOfMemoryError: CUDA out of memory\n"

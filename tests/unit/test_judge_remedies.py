@@ -24,7 +24,8 @@ from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.settings import Profiles, Remedies, Restart, Settings
 from trainwatch.core.model.shipped.remedy import AppliedRemedy, Condition, Remedy, RemedyChange
-from trainwatch.core.model.story import RunStory, apply
+from trainwatch.core.model.story import RunStory
+from trainwatch.core.model.story_fold import apply
 
 OOM = "\ntorch.cuda.OutOfMemoryError: CUDA out of memory\n"
 NAN = "\nloss is nan, stopping\n"

@@ -14,7 +14,8 @@ from trainwatch.core.model.decision import ListCheckpoints, NotifyPeople, StartA
 from trainwatch.core.model.fact import Note
 from trainwatch.core.model.observation import CheckpointEvent, Outcome
 from trainwatch.core.model.record import Record
-from trainwatch.core.model.story import RunStory, apply
+from trainwatch.core.model.story import RunStory
+from trainwatch.core.model.story_fold import apply
 
 
 def outcome(world: World, kind: type, *, ok: bool = True, detail: str = "") -> World:

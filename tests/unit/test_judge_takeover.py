@@ -13,7 +13,8 @@ from trainwatch.core.model.decision import ClearGpu, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import AttemptEnded, AttemptStarted, JudgeSnapshot, RunCreated
 from trainwatch.core.model.observation import Exit, LogChunk, Start
 from trainwatch.core.model.record import Record
-from trainwatch.core.model.story import RunStory, apply
+from trainwatch.core.model.story import RunStory
+from trainwatch.core.model.story_fold import apply
 
 
 def taken_over(world: World, *, live: bool) -> World:

@@ -17,7 +17,8 @@ from trainwatch.core.model.fact import CheckpointKnown, CheckpointsSetAside, Fac
 from trainwatch.core.model.observation import CheckpointEvent
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.situation import Situation
-from trainwatch.core.model.story import RunStory, apply
+from trainwatch.core.model.story import RunStory
+from trainwatch.core.model.story_fold import apply
 from trainwatch.core.views.checkpoint_list import checkpoint_views, resume_point
 from trainwatch.core.views.screens.checkpoint_details import checkpoint_rows
 from trainwatch.core.views.verdict import verdict

@@ -22,7 +22,8 @@ from trainwatch.core.model.fact import (
 from trainwatch.core.model.incident import Incident
 from trainwatch.core.model.observation import Outcome
 from trainwatch.core.model.record import Record
-from trainwatch.core.model.story import RunStory, apply
+from trainwatch.core.model.story import RunStory
+from trainwatch.core.model.story_fold import apply
 
 
 def told(*facts: tuple[float, Fact]) -> RunStory:

@@ -11,7 +11,7 @@ from trainwatch.core.judge.state import JudgeState
 from trainwatch.core.model.decision import ClearGpu, Decision, EndWatch, StopAttempt
 from trainwatch.core.model.fact import JudgeSnapshot, Note, StateChanged, SupervisorEnded, SupervisorStarted
 from trainwatch.core.model.observation import Command, Observation, Outcome
-from trainwatch.core.model.ports import AttemptTarget
+from trainwatch.core.model.ports.supervision import AttemptTarget
 from trainwatch.core.model.record import Entry, Record
 from trainwatch.core.supervisor.inbox import BoundedInbox
 from trainwatch.core.supervisor.loop import Supervisor

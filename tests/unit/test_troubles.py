@@ -13,7 +13,8 @@ from trainwatch.core.model.fact import AttemptStarted, Fact, IncidentOpened, Run
 from trainwatch.core.model.incident import Incident
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.run import RunSpec, RunState
-from trainwatch.core.model.story import RunStory, apply
+from trainwatch.core.model.story import RunStory
+from trainwatch.core.model.story_fold import apply
 from trainwatch.core.model.supervisor_life import RESPONSIVE_S, SupervisorLife, Trouble
 from trainwatch.core.store.life_sign import RECORD_BYTES, LifeSignWriter, boot_id, read_life_sign
 from trainwatch.core.store.lock import SupervisorLock

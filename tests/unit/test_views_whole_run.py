@@ -18,7 +18,8 @@ from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.situation import Situation
-from trainwatch.core.model.story import RunStory, apply
+from trainwatch.core.model.story import RunStory
+from trainwatch.core.model.story_fold import apply
 from trainwatch.core.views.panes.header import header_view
 from trainwatch.core.views.report.report import Report, ReportSources
 from trainwatch.core.views.report.report_building import build_report

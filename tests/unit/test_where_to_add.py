@@ -16,7 +16,7 @@ from trainwatch.core.config.shipped import load_presets, load_profiles, load_rem
 from trainwatch.core.model.checkpoints.checkpoint import KIND_OF
 from trainwatch.core.model.checkpoints.checkpoint_suffixes import TENSOR_SUFFIXES, TensorFormat
 from trainwatch.core.model.observation import HostSample
-from trainwatch.core.model.ports import OpenRun
+from trainwatch.core.model.ports.screen import OpenRun
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.run_card import RunCard
 from trainwatch.core.store.metrics import history_schema

@@ -2,7 +2,7 @@
 
 from textual.widgets import Input, Static
 
-from ...core.model.ports import Launcher
+from ...core.model.ports.screen import Launcher
 from ..background import Show, TaskQueue
 from .dialog import Ask
 

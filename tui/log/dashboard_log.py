@@ -1,6 +1,6 @@
 """The log of the newest attempt in the log pane of the dashboard."""
 
-from ...core.model.ports import OpenRun
+from ...core.model.ports.screen import OpenRun
 from ...core.model.situation import Situation
 from ...core.model.text.log_lines import LogFile
 from .log_source import LogSource

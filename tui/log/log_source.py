@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from ...core.model.incident import Incident
-from ...core.model.ports import LogBrowser, LogStamps
+from ...core.model.ports.screen import LogBrowser, LogStamps
 from ...core.model.text.edge import EDGE
 from ...core.model.text.log_lines import LogFile, LogStretch, Stopped
 from .log_window import Reading

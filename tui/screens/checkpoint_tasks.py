@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from ...core.model.checkpoints.checkpoint import Checkpoint
 from ...core.model.checkpoints.checkpoint_results import PrunePlan
-from ...core.model.ports import CheckpointJobs
+from ...core.model.ports.screen import CheckpointJobs
 from ...core.views import quantity
 from ...core.views.screens.checkpoint_details import (
     CheckpointRow,

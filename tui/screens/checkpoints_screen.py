@@ -7,7 +7,7 @@ from typing import ClassVar
 from textual.binding import BindingType
 
 from ...core.model.checkpoints.checkpoint import Checkpoint
-from ...core.model.ports import CheckpointJobs
+from ...core.model.ports.screen import CheckpointJobs
 from ...core.views.screens.checkpoint_details import (
     CheckpointRow,
     Fact,

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
-from ...core.model.ports import IncidentFiles
+from ...core.model.ports.screen import IncidentFiles
 from ...core.views.screens.stack_dumps import Sheet, Spread, spreads
 from ..keys import Key
 from ..panes.page_pane import PagePane

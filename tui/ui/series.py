@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from ...core.model.ports import Point
+from ...core.model.ports.screen import Point
 
 Fetch = Callable[[str, float, float, int], Sequence[Point]]
 REST_S = 2.0

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from ...model.observation import GpuReading
-from ...model.ports import AttemptTarget
+from ...model.ports.supervision import AttemptTarget
 from ...model.run import RunSpec
 from ..gpu.gpu_holders import Holder, gpu_holders
 from .launch_record import write_launch_record

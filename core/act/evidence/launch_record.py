@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from ...model.ports import AttemptTarget
+from ...model.ports.supervision import AttemptTarget
 from ...model.run import RunSpec
 from ...model.text.redact import HIDDEN, Redaction, is_secret_name
 from ..launch.launching import read_order

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from ...model.ports import AttemptTarget
+from ...model.ports.supervision import AttemptTarget
 from .. import processes
 from ..launch import spool
 from ..launch.launching import is_alive

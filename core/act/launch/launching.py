@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ...model.attempt import ExitRecord, LaunchOrder, StartRecord
-from ...model.ports import AttemptTarget
+from ...model.ports.supervision import AttemptTarget
 from ...model.run import ProcessIdentity
 from .. import processes
 from . import scope, spool

@@ -5,7 +5,7 @@ import time
 
 import msgspec
 
-from ...model.ports import AttemptTarget
+from ...model.ports.supervision import AttemptTarget
 from .. import processes
 from .stop_sequence import STOPPED_STATES
 from .stopping import members

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from ...model.attempt import StopOrder
-from ...model.ports import AttemptTarget
+from ...model.ports.supervision import AttemptTarget
 from ...model.run import ProcessIdentity
 from .. import processes
 from ..launch import spool

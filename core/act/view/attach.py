@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 
-from ...model.ports import AttemptTarget
+from ...model.ports.supervision import AttemptTarget
 from ...model.run import RunSpec
 from ...model.settings import Tmux
 from . import tmux

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ...model.ports import AttemptTarget
+from ...model.ports.supervision import AttemptTarget
 from ...model.run import RunSpec
 from . import tmux_calls
 from .tmux_calls import CloseSession, FindSessions, FoundSessions, ShownView, ShowView, TmuxError

@@ -2,7 +2,7 @@
 
 import sys
 
-from ...model.ports import AttemptTarget
+from ...model.ports.supervision import AttemptTarget
 from ...model.run import RunSpec
 from ..launch.launching import is_alive
 

@@ -75,7 +75,7 @@ def _rehearse(order: RehearsalOrder, scratch: Path) -> Seen:
     """To the first checkpoint, kill, resume, proof."""
     from ..foreground import supervise
     from ..preflight.checklist import require_startable
-    from ..wiring import replay_of
+    from ..wiring.judge_of_run import replay_of
 
     spec = order.spec
     definitions = definitions_of(spec)

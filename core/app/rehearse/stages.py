@@ -15,7 +15,8 @@ from ...model.observation import Command
 from ...model.record import Record
 from ...model.run import TERMINAL_STATES
 from ...model.settings import Settings
-from ...model.story import RunStory, apply
+from ...model.story import RunStory
+from ...model.story_fold import apply
 from ...store.control_client import ControlError, send
 from ...store.run_directory import RunDirectory
 from .order import Stage

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ...act.launch.launching import find_attempt, settle_launch
 from ...model.decision import StartAttempt
-from ...model.ports import AttemptTarget
+from ...model.ports.supervision import AttemptTarget
 from ...model.story import RunStory
 from ...store.journal import read_journal
 from ...store.run_directory import RunDirectory

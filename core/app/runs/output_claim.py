@@ -14,7 +14,7 @@ from ...act.launch.lock_file import BEAT_S, Taken
 from ...act.launch.lock_slots import SUPERVISOR, Holder, Owner
 from ...act.launch.output_locks import OutputLocks, command_key, look_for_rival
 from ...model.attempt import LockOrder
-from ...model.ports import AttemptTarget
+from ...model.ports.supervision import AttemptTarget
 from ...model.run import RunSpec
 from ...sense.host.filesystem_type import is_network_filesystem
 from ..errors import CliError, ExitCode

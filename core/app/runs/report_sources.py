@@ -16,7 +16,8 @@ from ...judge.progress.log_progress import START, read_progress
 from ...judge.text.shape_table import ShapeTable
 from ...model.run import RunSpec
 from ...model.situation import Situation
-from ...model.story import RunStory, apply
+from ...model.story import RunStory
+from ...model.story_fold import apply
 from ...model.text.log_lines import LogLine
 from ...sense.log.log_browser import FileLogBrowser
 from ...store.journal import JournalTooNew, read_journal

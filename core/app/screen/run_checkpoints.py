@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...checkpoints.formats.reading_pace import BESIDE_TRAINING_BYTES_PER_S
 from ...model.checkpoints.checkpoint import Checkpoint, CheckpointListing
-from ...model.ports import OnProgress
+from ...model.ports.screen import OnProgress
 from ...model.preset import Preset
 from ...model.run import RunSpec
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ...model.ports import LogAccess, OpenRun
+from ...model.ports.screen import LogAccess, OpenRun
 from ...model.run_card import RunCard, RunPlan
 from ...sense.log.log_browser import FileLogBrowser
 from ..runs.known_runs import open_run

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from ...model.control_messages import Reply, Request
 from ...model.observation import Command
-from ...model.ports import Point
+from ...model.ports.screen import Point
 from ...model.settings import Health
 from ...model.situation import Situation
-from ...model.story import RunStory, apply
+from ...model.story import RunStory
+from ...model.story_fold import apply
 from ...model.text.edge import EDGE
 from ...store.journal import JournalFollower, JournalTooNew
 from ...store.run_directory import RunDirectory

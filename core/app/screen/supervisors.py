@@ -30,6 +30,6 @@ class RunAttacher:
 
     def command(self, run_id: str) -> Sequence[str]:
         """argv for the foreground. Raises RuntimeError with a sentence."""
-        from ..wiring import attach_argv  # loads all of core: the first picture does not wait for it
+        from ..wiring.terminal_view import attach_argv  # loads all of core: the first picture does not wait for it
 
         return attach_argv(find_run(home(), run_id))

@@ -18,7 +18,7 @@ from ...act.launch.launching import read_order, read_start
 from ...act.launch.log_room import reserve_by_name
 from ...act.notify.notices import send_notice
 from ...model.attempt import LaunchOrder, StartRecord
-from ...model.ports import AttemptTarget
+from ...model.ports.supervision import AttemptTarget
 from ...model.run import RunSpec
 from ...store.annex import free_bytes, make_annex
 from ...store.ballast import Ballast

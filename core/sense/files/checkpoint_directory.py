@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from ...model.checkpoints.checkpoint import Checkpoint
-from ...model.ports import AttemptTarget, Clock, Inbox
+from ...model.ports.supervision import AttemptTarget, Clock, Inbox
 from ...model.settings import Watch
 from ..sampler import JOIN_S
 from ..sensor_problem import OnProblem, ProblemReport, ignore_problem

@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from ...model.ports import AttemptTarget
+from ...model.ports.supervision import AttemptTarget
 from .checkpoint_directory import DRAIN_S, CheckpointDirectory
 
 AT_MOST = 32

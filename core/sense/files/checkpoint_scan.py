@@ -11,7 +11,7 @@ from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.checkpoints.checkpoint_suffixes import has_checkpoint_suffix
 from ...model.checkpoints.other_files import kind_of_name
 from ...model.observation import CheckpointChange, CheckpointEvent
-from ...model.ports import Clock, Inbox
+from ...model.ports.supervision import Clock, Inbox
 from ..sensor_problem import ProblemReport
 from .checkpoint_entries import Signature, candidates, disk_bytes, signature
 

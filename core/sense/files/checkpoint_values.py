@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.observation import CheckpointValues
-from ...model.ports import AttemptTarget, Clock, Inbox
+from ...model.ports.supervision import AttemptTarget, Clock, Inbox
 from ..sensor_problem import OnProblem, ignore_problem
 
 SHARE = 0.05

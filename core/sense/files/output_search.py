@@ -19,7 +19,7 @@ from ...model.checkpoints.checkpoint_names import is_temporary
 from ...model.checkpoints.other_files import is_copy_folder, is_other_file
 from ...model.launch.output_place import is_below
 from ...model.observation import OutputSeen
-from ...model.ports import AttemptTarget, Clock, Inbox
+from ...model.ports.supervision import AttemptTarget, Clock, Inbox
 from ..process.proc_stat import read_all
 from ..process.process_tree import tree_of
 from ..sampler import JOIN_S

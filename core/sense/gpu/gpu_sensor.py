@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from ...model.observation import GpuReading, GpuSample
-from ...model.ports import AttemptTarget, Clock, Inbox
+from ...model.ports.supervision import AttemptTarget, Clock, Inbox
 from ...model.settings import Watch
 from ..process.process_tree import tree_pids
 from ..wakeup import Wakeup

@@ -5,7 +5,7 @@ import math
 import msgspec
 
 from ...model.observation import GpuReading, GpuSample
-from ...model.ports import AttemptTarget, Clock, Inbox
+from ...model.ports.supervision import AttemptTarget, Clock, Inbox
 from ..process.proc_stat import read_all
 from ..process.process_tree import tree_of
 from ..process.tree_activity import Member, TreeActivity

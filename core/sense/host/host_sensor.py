@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...model.observation import HostSample
-from ...model.ports import Clock, Inbox
+from ...model.ports.supervision import Clock, Inbox
 from ..sampler import Sampler
 from ..sensor_problem import OnProblem, ignore_problem
 from .disk_space import DiskSpace

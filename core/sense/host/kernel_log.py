@@ -9,7 +9,7 @@ import time
 from collections import deque
 
 from ...model.observation import KernelLine
-from ...model.ports import AttemptTarget, Clock, Inbox
+from ...model.ports.supervision import AttemptTarget, Clock, Inbox
 from ..sensor_problem import OnProblem, ProblemReport, ignore_problem
 from ..wakeup import Wakeup
 

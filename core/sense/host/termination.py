@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from ...model.observation import TerminationNotice
-from ...model.ports import AttemptTarget, Clock, Inbox
+from ...model.ports.supervision import AttemptTarget, Clock, Inbox
 from ..sampler import JOIN_S
 from ..sensor_problem import OnProblem, ProblemReport, ignore_problem
 

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 
 from ...model.observation import LogChunk
-from ...model.ports import AttemptTarget, Clock, Inbox
+from ...model.ports.supervision import AttemptTarget, Clock, Inbox
 from ..sampler import JOIN_S
 from ..sensor_problem import OnProblem, ProblemReport, ignore_problem
 from .burst_reduction import BurstReduction

@@ -15,7 +15,7 @@ import msgspec
 
 from ...model.attempt import ExitRecord
 from ...model.observation import Exit
-from ...model.ports import AttemptTarget, Clock, Inbox
+from ...model.ports.supervision import AttemptTarget, Clock, Inbox
 from ...model.run import ProcessIdentity
 from ...model.text.json_line import decode_exact
 from ..sensor_problem import OnProblem, ProblemReport, ignore_problem

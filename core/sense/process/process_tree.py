@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ...model.observation import ProcessSample
-from ...model.ports import AttemptTarget, Clock, Inbox
+from ...model.ports.supervision import AttemptTarget, Clock, Inbox
 from ...model.run import ProcessIdentity
 from ..sampler import Sampler
 from ..sensor_problem import OnProblem, ignore_problem

@@ -14,7 +14,8 @@ from trainwatch.core.app.runs.known_runs import RunDirectory
 from trainwatch.core.app.runs.output_claim import OutputClaim
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.record import Record
-from trainwatch.core.model.story import RunStory, apply
+from trainwatch.core.model.story import RunStory
+from trainwatch.core.model.story_fold import apply
 
 from .watch.verb_events import show
 

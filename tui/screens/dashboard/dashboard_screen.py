@@ -6,7 +6,7 @@ from typing import ClassVar
 from textual import events
 from textual.binding import Binding, BindingType
 
-from ....core.model.ports import Attacher, OpenRun, SupervisorStarter
+from ....core.model.ports.screen import Attacher, OpenRun, SupervisorStarter
 from ....core.model.situation import Situation
 from ....core.views.panes.dashboard import DashboardView, dashboard_view
 from ...background import LongTask, Show, TaskQueue

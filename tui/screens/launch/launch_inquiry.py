@@ -11,7 +11,7 @@ from ....core.model.launch.launch_preview import (
     LaunchPreview,
     LaunchRequest,
 )
-from ....core.model.ports import Launcher
+from ....core.model.ports.screen import Launcher
 from ....core.views.screens.launch import Told, check_rows, plan_rows
 from ...run_session import OpenPlace
 from ...ui.paragraph import Paragraph

@@ -7,7 +7,7 @@ from typing import ClassVar
 from textual.binding import BindingType
 
 from ....core.model.launch.launch_preview import LaunchOffer, LaunchRequest
-from ....core.model.ports import Launcher
+from ....core.model.ports.screen import Launcher
 from ....core.views.screens.launch import check_sum
 from ...keys import Key
 from ...panes.offers_pane import OffersPane

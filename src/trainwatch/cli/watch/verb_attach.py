@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def act(args: argparse.Namespace) -> int:
     """Replaces this process by the view; 1 if there is nothing to show."""
-    from trainwatch.core.app.wiring import attach_argv
+    from trainwatch.core.app.wiring.terminal_view import attach_argv
 
     try:
         argv = attach_argv(run_of(args))

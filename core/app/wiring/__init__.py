@@ -1,0 +1,1 @@
+"""The only package that knows all packages of core: it builds a run's supervisor from them."""

@@ -1,0 +1,56 @@
+"""What the judge of a run knows."""
+
+import os
+from collections.abc import Mapping
+
+from ...config.shipped import load_failures, load_log_shapes, load_remedies
+from ...judge.failure.catalogue import CompiledCatalogue
+from ...judge.knowledge import Knowledge
+from ...judge.step import Judge
+from ...judge.text.shape_table import ShapeTable
+from ...model.launch.resume_support import resume_support
+from ...model.preset import Preset
+from ...model.profile import Profile
+from ...model.run import RunSpec
+from ...replay import Replay
+from ..plan.declared_options import declared_options
+from ..plan.definitions import Definitions
+from ..plan.trainer_values import trainer_values, traits
+from ..preflight.exit_status_check import what_hides_status
+from ..preflight.handover_check import handed_over
+from ..supervise.save_request import save_request
+
+
+def compiled_catalogue(spec: RunSpec) -> CompiledCatalogue:
+    """The failure catalogue and the line shapes, with the run's own patterns."""
+    shapes = ShapeTable(load_log_shapes(), spec.settings.progress.shapes)
+    return CompiledCatalogue(load_failures(), shapes, spec.settings.diagnose.patterns)
+
+
+def knowledge(spec: RunSpec, preset: Preset, profiles: Mapping[str, Profile]) -> Knowledge:
+    catalogue = compiled_catalogue(spec)
+    return Knowledge(
+        catalogue=catalogue,
+        shapes=catalogue.shapes,
+        settings=spec.settings,
+        preset=preset,
+        profiles=tuple(profiles),
+        run=spec.name,
+        created_wall=spec.created_wall,
+        output_dir=spec.without_outputs().output_dir,
+        remedies=load_remedies(),
+        values=trainer_values(spec, preset, profiles, load_remedies(), os.environ),
+        families={name: profile.family for name, profile in profiles.items()},
+        traits=traits(),
+        options=declared_options(spec, load_remedies()),
+        resume_support=resume_support(preset, spec.command),
+        begin_from=spec.begin_from,
+        handed_over=handed_over(spec),
+        status_hidden=what_hides_status(spec),
+        can_ask_to_save=any(save_request(spec, preset)),
+    )
+
+
+def replay_of(spec: RunSpec, definitions: Definitions) -> Replay:
+    """A judge of this run, with its settings, for observations that are fed to it."""
+    return Replay(Judge(knowledge(spec, definitions.preset_of(spec), definitions.profiles)))

@@ -1,0 +1,168 @@
+"""The sensors of a run."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+from ...checkpoints import checkpoint_of, inspect_any, state_in, verify
+from ...checkpoints.formats.reading_pace import BESIDE_TRAINING_BYTES_PER_S
+from ...judge.failure.log_evidence import is_news
+from ...model.checkpoints.checkpoint import Checkpoint
+from ...model.ports.supervision import Inbox, Sensor
+from ...model.preset import Preset
+from ...model.run import RunSpec
+from ...sense.files.checkpoint_directory import CheckpointDirectory
+from ...sense.files.checkpoint_folders import CheckpointFolders
+from ...sense.files.checkpoint_values import CheckpointValuesSensor
+from ...sense.files.output_search import OutputSearch
+from ...sense.gpu.gpu_sensor import GpuSensor
+from ...sense.gpu.simulated_gpu import SimulatedGpu
+from ...sense.host.host_sensor import Host
+from ...sense.host.kernel_log import KernelLog
+from ...sense.host.termination import Cloud, TerminationNotices, cloud_of
+from ...sense.log.log_tail import LogTail
+from ...sense.process.exit_watch import ExitWatch, nothing
+from ...sense.process.process_tree import ProcessTree
+from ...store.clock import RunClock
+from ...store.run_directory import RunDirectory
+from ..supervise.run_output import RunOutput
+from .judge_of_run import compiled_catalogue
+
+
+def checkpoint_sensor(
+    output: RunOutput,
+    preset: Preset,
+    inbox: Inbox,
+    clock: RunClock,
+    *,
+    known: Sequence[str],
+    on_complete: Callable[[Path, float], None],
+    on_problem: Callable[[str], None],
+) -> CheckpointFolders:
+    globs, layout = preset.checkpoint_globs, preset.layout
+
+    def look(path: Path, *, rewritten: bool = False) -> Checkpoint | None:
+        if output.holds_output(path):
+            return None
+        return inspect_any(path, layout=layout, rewritten=rewritten, named=bool(globs))
+
+    def listed(folder: Path) -> tuple[Checkpoint, ...]:
+        found = state_in(folder, globs, layout=layout)
+        return tuple(checkpoint for checkpoint in found if not output.holds_output(Path(checkpoint.path)))
+
+    def sensor(folder: str) -> CheckpointDirectory:
+        return CheckpointDirectory(
+            inbox=inbox,
+            clock=clock,
+            watch=output.spec.settings.watch,
+            directory=folder,
+            inspect=look,
+            inspect_rewritten=partial(look, rewritten=True),
+            list_directory=listed,
+            globs=globs,
+            known=known,
+            on_complete=on_complete,
+            on_problem=on_problem,
+        )
+
+    return CheckpointFolders(sensor, output.folders)
+
+
+def output_search(
+    output: RunOutput, run: RunDirectory, inbox: Inbox, clock: RunClock, on_problem: Callable[[str], None]
+) -> OutputSearch:
+    return OutputSearch(
+        inbox=inbox,
+        clock=clock,
+        roots=[output.spec.cwd, *output.folders],
+        watched=lambda: output.folders,
+        checkpoint_of=checkpoint_of,
+        ignored=[str(run.path.parents[1])],
+        on_problem=on_problem,
+    )
+
+
+def host_sensor(spec: RunSpec, inbox: Inbox, clock: RunClock, on_problem: Callable[[str], None]) -> Host:
+    return Host(
+        inbox=inbox,
+        clock=clock,
+        interval_s=spec.settings.watch.interval_s,
+        output_dir=spec.output_dir or spec.cwd,
+        on_problem=on_problem,
+    )
+
+
+def values_sensor(
+    spec: RunSpec, inbox: Inbox, clock: RunClock, on_problem: Callable[[str], None]
+) -> CheckpointValuesSensor | None:
+    """Reads the values of new checkpoints, unless the settings ask for their structure only."""
+    if spec.settings.checkpoints.verify != "deep":
+        return None
+    return CheckpointValuesSensor(
+        inbox=inbox,
+        clock=clock,
+        verify=lambda path, progress: verify(
+            path, deep=True, progress=progress, rate_limit_bytes_per_s=BESIDE_TRAINING_BYTES_PER_S
+        ),
+        verify_fast=lambda path, progress: verify(path, deep=True, progress=progress),
+        on_problem=on_problem,
+    )
+
+
+def sensors(
+    spec: RunSpec,
+    files: tuple[CheckpointFolders, CheckpointValuesSensor | None, OutputSearch],
+    inbox: Inbox,
+    clock: RunClock,
+    *,
+    on_problem: Callable[[str], None],
+) -> list[Sensor]:
+    watch = spec.settings.watch
+    checkpoints, values, search = files
+    catalogue = compiled_catalogue(spec)
+    log = LogTail(
+        inbox=inbox,
+        clock=clock,
+        logs=spec.logs,
+        is_news=lambda line: is_news(line, catalogue),
+        on_problem=on_problem,
+    )
+
+    def last_look() -> None:
+        """Read the last log lines and checkpoints: they can show why it ended and what to resume from."""
+        log.drain()
+        checkpoints.drain()
+        search.drain()
+
+    return [
+        log,
+        checkpoints,
+        search,
+        *(() if values is None else (values,)),
+        ExitWatch(
+            inbox=inbox,
+            clock=clock,
+            before_exit=last_look,
+            before_success=nothing if values is None else values.finish,
+            on_output=log.add,
+            on_problem=on_problem,
+        ),
+        ProcessTree(inbox=inbox, clock=clock, interval_s=watch.interval_s, on_problem=on_problem),
+        KernelLog(inbox=inbox, clock=clock, on_problem=on_problem),
+        TerminationNotices(
+            inbox=inbox,
+            clock=clock,
+            cloud=_cloud(watch.termination_notices),
+            address=watch.metadata_url,
+            on_problem=on_problem,
+        ),
+        SimulatedGpu(inbox=inbox, clock=clock, interval_s=watch.interval_s)
+        if spec.labels.get("simulated_gpu")
+        else GpuSensor(inbox=inbox, clock=clock, watch=watch, own_gpus=spec.gpus),
+    ]
+
+
+def _cloud(setting: Literal["auto", "off", "aws", "gcp", "azure"]) -> Cloud | None:
+    """The cloud whose notices are read."""
+    return cloud_of() if setting == "auto" else None if setting == "off" else setting

@@ -1,0 +1,226 @@
+"""Builds the supervisor of a run."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial, reduce
+from pathlib import Path
+
+from ...act.actor import RunActor
+from ...act.attempt_launcher import AttemptLauncher
+from ...act.gpu.gpu_clearing import GpuHelp
+from ...act.view import tmux
+from ...checkpoints import copy_aside, folder_for_copies, parts_in, verify
+from ...judge.state import SNAPSHOT_VERSION, to_snapshot
+from ...judge.step import Judge
+from ...model.checkpoints.copied_aside import CopiedAside
+from ...model.fact import ActChanged, BudgetChanged, Fact
+from ...model.observation import Learned
+from ...model.record import Record
+from ...model.run import RunSpec
+from ...model.settings import Restart
+from ...model.story import RunStory
+from ...model.story_fold import apply
+from ...sense.host.filesystem_type import is_network_filesystem
+from ...sense.host.kernel_log import kernel_tail
+from ...sense.host.wsl import is_wsl
+from ...store.clock import RunClock
+from ...store.habits_file import HabitsFile
+from ...store.journal import latest_snapshot
+from ...store.metrics.history import HistoryWriter
+from ...store.run_directory import RunDirectory
+from ...store.trace import TraceWriter
+from ...supervisor.inbox import BoundedInbox
+from ...supervisor.loop import Supervisor
+from ..errors import ExitCode
+from ..gpu_survey import named_users
+from ..plan.definitions import definitions_of
+from ..plan.launch_plan import LaunchPlan, plan_launch
+from ..preflight.checklist import ReadinessCheck
+from ..preflight.gpu_checks import interpreter
+from ..runs.launched_attempts import live_attempt, newest_attempt, unwritten_order
+from ..runs.output_claim import OutputClaim
+from ..supervise.first_records import run_created, trace_head
+from ..supervise.keep_alive_order import keep_alive_order
+from ..supervise.launch_memory import misfit_of, remember_launch
+from ..supervise.recorder import RunRecorder
+from ..supervise.run_output import RunOutput
+from ..supervise.run_retention import RunRetention
+from ..supervise.save_request import save_request
+from ..supervise.vitality import Vitality
+from .judge_of_run import knowledge
+from .sensors import checkpoint_sensor, host_sensor, output_search, sensors, values_sensor
+
+
+def build_supervisor(
+    run: RunDirectory,
+    story: RunStory,
+    plan: LaunchPlan | None,
+    claim: OutputClaim,
+    *,
+    on_records: Callable[[Sequence[Record]], None],
+    vitality: Vitality,
+) -> Supervisor:
+    """The supervisor of one run, ready to ``run()``. The caller holds the run's lock and ``claim``.
+
+    ``plan``: of the first launch, if it was computed already. ``vitality``: shows that it lives and keeps its files.
+    """
+    plan = plan if plan is not None else _plan(run, story)
+    spec, preset, profiles = plan.spec, plan.preset, plan.profiles
+    output = RunOutput(run, spec, story, lambda text: supervisor.note(text))  # noqa: PLW0108  made below
+    spec = output.spec
+    clock = RunClock(spec.created_wall, not_before=story.t)
+    inbox = BoundedInbox()
+    keeper = vitality.keeper
+    journal = keeper.journal
+    if story.run is None:
+        on_records(journal.append_all(clock.now(), clock.wall(), (run_created(plan, run.path.parents[1]),)))
+    elif changes := tuple(_changed_settings(story, spec.settings.restart)):
+        records = journal.append_all(clock.now(), clock.wall(), changes)
+        on_records(records)
+        story = reduce(apply, records, story)
+    habits = HabitsFile(run.path.parents[1], spec.command, spec.cwd, _config_of(spec))
+    recorder = RunRecorder(
+        HistoryWriter(run.history, network=is_network_filesystem(str(run.path.resolve()), _mounts())),
+        TraceWriter(run.trace),
+        trace_head(spec) if story.run is None else None,
+        habits,
+        room=keeper.room,
+    )
+    snapshot = latest_snapshot(run.journal)
+    judge = Judge(knowledge(spec, preset, profiles))
+    state = judge.start(story, snapshot.state if snapshot is not None else None)
+    known = [each.path for each in state.checkpoints.known]
+    values = values_sensor(spec, inbox, clock, lambda text: supervisor.note(text))  # noqa: PLW0108  made below
+    checkpoints = checkpoint_sensor(
+        output,
+        preset,
+        inbox,
+        clock,
+        known=known,
+        on_complete=(lambda _path, _mtime: None) if values is None else values.completed,
+        on_problem=lambda text: supervisor.note(text),  # noqa: PLW0108  made below
+    )
+    live = live_attempt(run, story)
+    launcher = AttemptLauncher(
+        spec=spec,
+        preset=preset,
+        profiles=profiles,
+        attempt_folder=keeper.attempt_folder,
+        gpus_now=recorder.gpus_now,
+        show=lambda target: tmux.show(spec, target).detail,
+        base_env=os.environ,
+        ready=ReadinessCheck(plan, lambda text: supervisor.note(text), claim.refusal),  # noqa: PLW0108  made below
+        planned=plan.derived_for,
+        misfit=lambda resume, derived: misfit_of(spec, resume, derived),
+        remember=lambda folder, derived: remember_launch(spec, folder, derived),
+        locks=claim.order,
+        keep_alive=keep_alive_order(run, spec),
+    )
+    actor = RunActor(
+        spec=spec,
+        launcher=launcher,
+        incident_folder=run.incident,
+        verify=lambda path, deep: verify(path, deep=deep, layout=preset.layout),
+        gpus_now=recorder.gpus_now,
+        base_env=os.environ,
+        list_checkpoints=lambda limit_s, expected: checkpoints.list_all(limit_s, expected=expected),
+        retention=RunRetention(lambda: [Path(folder) for folder in output.folders], preset.checkpoint_globs),
+        save_signal=save_request(spec, preset)[0],
+        save_file=save_request(spec, preset)[1],
+        copy_aside=partial(_copy_aside, output, run),
+        kernel_tail=kernel_tail,
+        gpu_help=GpuHelp(
+            read=recorder.gpus_now,
+            users=named_users,
+            python=lambda: interpreter(spec),
+            touching=not spec.labels.get("simulated_gpu") and not is_wsl(),
+        ),
+        wsl=is_wsl(),
+    )
+    if (newest := newest_attempt(run)) is not None:
+        actor.follow(newest)  # also a dead one: workers that it left are ended before the next attempt starts
+    supervisor = Supervisor(
+        judge=judge,
+        state=state,
+        snapshot=to_snapshot,
+        snapshot_version=SNAPSHOT_VERSION,
+        journal=journal,
+        recorder=recorder,
+        inbox=inbox,
+        clock=clock,
+        actor=actor,
+        pid=os.getpid(),
+        live=live,
+        learned=_learned(habits, clock.now()) if snapshot is None else None,
+        live_order=None if live is None else unwritten_order(run, story, live.number),
+        on_records=_both(output.on_records, on_records),
+        turning=vitality.turn,
+        answer=judge.answer,
+    )
+    claim.tell(supervisor.note)
+    claim.tell_shared(lambda text: keeper.tell("folder_shared", text, over="no other run writes there any more"))
+    for folder in output.folders:
+        claim.add_folder(folder)
+    output.tell(claim.add_folder)
+    keeper.live = lambda: supervisor.live
+    vitality.newest = lambda: recorder.newest
+    keeper.end = lambda why: supervisor.end(ExitCode.OWNED, why)
+    host = host_sensor(spec, inbox, clock, on_problem=supervisor.note)
+    output.tell(checkpoints.watch)
+    output.tell(host.save_to)
+    search = output_search(output, run, inbox, clock, on_problem=supervisor.note)
+    supervisor.sense_with(
+        [claim, host, *sensors(spec, (checkpoints, values, search), inbox, clock, on_problem=supervisor.note)]
+    )
+    return supervisor
+
+
+def _both(
+    first: Callable[[Sequence[Record]], None], then: Callable[[Sequence[Record]], None]
+) -> Callable[[Sequence[Record]], None]:
+    def each(records: Sequence[Record]) -> None:
+        first(records)
+        then(records)
+
+    return each
+
+
+def _changed_settings(story: RunStory, restart: Restart) -> Iterator[Fact]:
+    """What the journal has of settings that were changed since."""
+    if story.budget_max != restart.max_restarts:
+        yield BudgetChanged(used=story.budget_used, max=restart.max_restarts)
+    if story.act_settings != restart.act:
+        yield ActChanged(act=restart.act, by="the settings", settings=restart.act)
+
+
+def _learned(file: HabitsFile, t: float) -> Learned | None:
+    """The judge's first observation. Snapshots contain it, so it is observed once."""
+    habits = file.read()
+    return Learned(t=t, habits=habits) if habits is not None else None
+
+
+def _config_of(spec: RunSpec) -> Path | None:
+    return None if spec.config is None else Path(spec.cwd, spec.config)
+
+
+def _plan(run: RunDirectory, story: RunStory) -> LaunchPlan:
+    """Add the derived first launch if there was none yet."""
+    spec = run.load_spec()
+    definitions = definitions_of(spec)
+    if not story.attempts:
+        return plan_launch(spec, definitions, run.path.parents[1])
+    return LaunchPlan(spec=spec, preset=definitions.preset_of(spec), profiles=definitions.profiles)
+
+
+def _copy_aside(output: RunOutput, run: RunDirectory, paths: Sequence[Path]) -> CopiedAside:
+    folders = [Path(folder) for folder in output.folders]
+    parts = [part for folder in folders if folder.is_dir() for part in parts_in(folder)]
+    beside = folders[0] if folders else Path(output.spec.cwd)
+    return copy_aside(list(dict.fromkeys((*paths, *parts))), folder_for_copies(beside, run.path / "kept"))
+
+
+def _mounts() -> str:
+    try:
+        return Path("/proc/self/mountinfo").read_text()
+    except OSError:
+        return ""

@@ -1,0 +1,1 @@
+"""The Protocols between packages: who needs something asks for a port; wiring passes the implementation in."""

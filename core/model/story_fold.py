@@ -1,0 +1,267 @@
+"""The fold over the journal: ``apply(story, record) -> story``."""
+
+from bisect import insort
+from typing import assert_never
+
+import msgspec
+
+from .attempt import AttemptStory
+from .checkpoints.checkpoint import age_order
+from .decision import Decision, NotifyPeople
+from .fact import (
+    ActChanged,
+    ActionWithheld,
+    AttemptEnded,
+    AttemptStarted,
+    BudgetChanged,
+    CheckpointKnown,
+    CheckpointsSetAside,
+    CommandReceived,
+    Fact,
+    HealthChanged,
+    IncidentOpened,
+    IncidentUpdated,
+    JudgeSnapshot,
+    Note,
+    OutputKnown,
+    PhaseChanged,
+    ProfileChanged,
+    ProgressMade,
+    QuestionClosed,
+    RampMoved,
+    RemediesDropped,
+    RemedyApplied,
+    RemedyProposed,
+    RunCreated,
+    SaveMeasured,
+    StateChanged,
+    SupervisorEnded,
+    SupervisorStarted,
+)
+from .health import HealthReading
+from .launch.change import Change
+from .launch.output_place import OutputPlace
+from .launch.ramp_rule import ALLOWED_AGAIN, FailedRung
+from .observation import Outcome
+from .record import Record
+from .story import ActionStory, PhaseSpan, ProfileSwitch, RampStep, RunStory, StateSpan, WithheldAction
+
+NOTICES = 50
+PHASES = 2000
+SAVES = 9
+STATES = 4000
+ACTIONS = 400
+
+
+def apply(story: RunStory, record: Record) -> RunStory:
+    """Return the story with one more record. Total: every record of a known version can be applied in any state."""
+    new = msgspec.structs.replace(story, t=max(story.t, record.t), seq=record.seq)
+    if record.fact is not None:
+        return _apply_fact(new, record, record.fact)
+    if record.decision is not None:
+        return _apply_decision(new, record, record.decision)
+    if record.outcome is not None:
+        return _with_outcome(new, record.t, record.outcome)
+    return new
+
+
+def _apply_fact(story: RunStory, record: Record, fact: Fact) -> RunStory:
+    replace = msgspec.structs.replace
+    match fact:
+        case RunCreated():
+            return replace(
+                story,
+                run=fact,
+                wall0=record.wall - record.t,
+                profile=fact.profile,
+                budget_max=fact.max_restarts,
+                act=fact.act,
+                act_settings=fact.act,
+            )
+        case SupervisorStarted():
+            return replace(story, supervisor_pid=fact.pid)
+        case SupervisorEnded():
+            return _with_notice(replace(story, supervisor_pid=None), fact.why)
+        case StateChanged():
+            spans = (*story.states, StateSpan(t=record.t, state=fact.state))[-STATES:]
+            told = replace(story, state=fact.state, state_t=record.t, state_reason=fact.reason, until_t=fact.until_t)
+            return replace(told, states=spans)
+        case AttemptStarted():
+            return replace(story, attempts=_started(story.attempts, record, fact), profile=fact.profile)
+        case AttemptEnded():
+            return replace(story, attempts=_ended(story.attempts, record, fact))
+        case ProgressMade():
+            return replace(
+                story,
+                progress=fact.progress,
+                overall_step=fact.overall_step,
+                progress_attempt=fact.attempt,
+                step_offset=fact.step_offset,
+            )
+        case PhaseChanged():
+            span = PhaseSpan(t=record.t, attempt=fact.attempt, phase=fact.phase)
+            return replace(story, phases=(*story.phases, span)[-PHASES:])
+        case CheckpointKnown():
+            return _with_checkpoint(story, record.t, fact)
+        case OutputKnown():
+            told = _with_notice(story, f"saves to {fact.folder}: {fact.why}")
+            return replace(told, outputs=(*story.outputs, OutputPlace(folder=fact.folder, why=fact.why)))
+        case SaveMeasured():
+            return replace(story, saves=(*story.saves, fact)[-SAVES:])
+        case CheckpointsSetAside():
+            rest = {path: other for path, other in story.set_aside.items() if path not in fact.paths}
+            return replace(story, set_aside=rest | (dict.fromkeys(fact.paths, fact) if fact.why else {}))
+        case IncidentOpened():
+            return _with_notice(replace(story, incidents=(*story.incidents, fact.incident)), fact.incident.reason)
+        case IncidentUpdated():
+            known = fact.incident
+            return replace(story, incidents=tuple(known if i.id == known.id else i for i in story.incidents))
+        case HealthChanged():
+            reading = HealthReading(metric=fact.metric, value=fact.value, unit=fact.unit, level=fact.level)
+            return replace(story, health={**story.health, fact.metric: reading})
+        case BudgetChanged():
+            return replace(story, budget_used=fact.used, budget_max=fact.max)
+        case ProfileChanged():
+            switch = ProfileSwitch(t=record.t, profile=fact.profile, why=fact.why, pending=fact.pending)
+            return replace(
+                story,
+                profile=fact.profile,
+                profile_pending=fact.pending,
+                profile_switches=(*story.profile_switches, switch),
+                failed_rungs=story.failed_rungs if fact.failed is None else _with_failed(story, fact.failed),
+            )
+        case RampMoved():
+            moved = replace(
+                story, ramp=(*story.ramp, RampStep(t=record.t, move=fact)), failed_rungs=_failed(story, fact)
+            )
+            return _with_notice(moved, f"{fact.before} → {fact.after}: {fact.why}")
+        case RemedyApplied():
+            waiting = tuple(p for p in story.proposals if p.name != fact.name)
+            noticed = _with_notice(story, f"{fact.title}: {_changes_text(fact.changes, fact.profile)}")
+            return replace(noticed, remedies=(*story.remedies, fact), proposals=waiting)
+        case RemedyProposed():
+            others = tuple(p for p in story.proposals if p.name != fact.name)
+            return replace(story, proposals=(*others, fact))
+        case RemediesDropped():
+            kept = tuple(r for r in story.remedies if r.name not in fact.names)
+            return _with_notice(replace(story, remedies=kept), f"{', '.join(fact.names)} taken back: {fact.why}")
+        case ActionWithheld():
+            held = WithheldAction(t=record.t, action=fact)
+            question = held if fact.waits else story.question
+            told = replace(story, withheld=(*story.withheld, held)[-ACTIONS:], question=question)
+            return _with_notice(told, f"would have {fact.sentence}")
+        case QuestionClosed():
+            return replace(story, question=None)
+        case ActChanged():
+            return replace(story, act=fact.act, act_settings=fact.settings)
+        case CommandReceived():
+            return _with_notice(story, f"{fact.verb} by {fact.by}" + (f": {fact.detail}" if fact.detail else ""))
+        case Note():
+            return _with_notice(story, fact.text)
+        case JudgeSnapshot():
+            return story
+        case _:
+            assert_never(fact)
+
+
+def _changes_text(changes: tuple[Change, ...], profile: str | None) -> str:
+    texts = [f"{c.key} {c.before} -> {c.after}" for c in changes]
+    return ", ".join(texts if profile is None else [*texts, f"profile {profile}"])
+
+
+def _failed(story: RunStory, fact: RampMoved) -> tuple[FailedRung, ...]:
+    if fact.direction == ALLOWED_AGAIN:
+        return tuple(rung for rung in story.failed_rungs if rung.profile != fact.after)
+    if fact.direction != "back":
+        return story.failed_rungs
+    failed = FailedRung(profile=fact.before, ran_s=fact.ran_s, failure=fact.failure or "", step=fact.step)
+    return _with_failed(story, failed)
+
+
+def _with_failed(story: RunStory, failed: FailedRung) -> tuple[FailedRung, ...]:
+    return (*(rung for rung in story.failed_rungs if rung.profile != failed.profile), failed)
+
+
+def _apply_decision(story: RunStory, record: Record, decision: Decision) -> RunStory:
+    if isinstance(decision, NotifyPeople):
+        return story
+    action = ActionStory(
+        id=decision.id,
+        t=record.t,
+        kind=str(type(decision).__struct_config__.tag),
+        reason=decision.reason,
+        incident=decision.incident,
+    )
+    updated = msgspec.structs.replace(story, actions=(*story.actions, action)[-ACTIONS:])
+    return _with_notice(updated, decision.reason)
+
+
+def _with_outcome(story: RunStory, t: float, outcome: Outcome) -> RunStory:
+    """Add an outcome to the newest action of its id."""
+    for at in range(len(story.actions) - 1, -1, -1):
+        known = story.actions[at]
+        if known.id == outcome.decision and known.done_t is None:
+            done = msgspec.structs.replace(known, done_t=t, ok=outcome.ok, detail=outcome.detail)
+            return msgspec.structs.replace(story, actions=(*story.actions[:at], done, *story.actions[at + 1 :]))
+    return story
+
+
+def _with_notice(story: RunStory, text: str) -> RunStory:
+    return msgspec.structs.replace(story, notices=(*story.notices, text)[-NOTICES:])
+
+
+def _started(attempts: tuple[AttemptStory, ...], record: Record, fact: AttemptStarted) -> tuple[AttemptStory, ...]:
+    """Add an attempt; a known one that was adopted again changes only its process."""
+    if any(a.number == fact.attempt for a in attempts):
+        return tuple(
+            msgspec.structs.replace(a, adopted=fact.adopted, pid=fact.pid) if a.number == fact.attempt else a
+            for a in attempts
+        )
+    return (*attempts, _attempt(record, fact))
+
+
+def _attempt(record: Record, fact: AttemptStarted) -> AttemptStory:
+    return AttemptStory(
+        number=fact.attempt,
+        t=record.t,
+        wall=record.wall,
+        pid=fact.pid,
+        runner_pid=fact.runner_pid,
+        log=fact.log,
+        directory=fact.directory,
+        resume_from=fact.resume_from,
+        resume_step=fact.resume_step,
+        profile=fact.profile,
+        changes=fact.changes,
+        adopted=fact.adopted,
+    )
+
+
+def _ended(attempts: tuple[AttemptStory, ...], record: Record, fact: AttemptEnded) -> tuple[AttemptStory, ...]:
+    return tuple(
+        msgspec.structs.replace(
+            a,
+            ended_t=record.t,
+            code=fact.code,
+            signal=fact.signal,
+            how=fact.how,
+            last_step=fact.last_step,
+            productive_s=fact.productive_s,
+        )
+        if a.number == fact.attempt
+        else a
+        for a in attempts
+    )
+
+
+def _with_checkpoint(story: RunStory, t: float, fact: CheckpointKnown) -> RunStory:
+    known = fact.checkpoint
+    others = [c for c in story.checkpoints if c.path != known.path]
+    if not fact.removed:
+        insort(others, known, key=lambda c: age_order(c.name, c.mtime, c.step, c.epoch))
+    times = {known.path: t, **story.checkpoint_times}
+    before = next((c for c in story.checkpoints if c.path == known.path), None)
+    aside = story.set_aside
+    if fact.removed or (before is not None and before.mtime != known.mtime):  # removed or replaced
+        aside = {path: other for path, other in aside.items() if path != known.path}
+    return msgspec.structs.replace(story, checkpoints=tuple(others), checkpoint_times=times, set_aside=aside)
