@@ -309,10 +309,14 @@ class CommandReceived(FactBase, frozen=True, kw_only=True, tag="command"):
 
 
 class JudgeSnapshot(FactBase, frozen=True, kw_only=True, tag="snapshot"):
-    """The judge's own state, for adoption. A reader that does not know ``version`` ignores it and learns again."""
+    """The judge's own state, for adoption. A reader that does not know ``version`` ignores it and learns again.
+
+    ``name``: of the state in a file beside the journal (store/judge_states.py); ``state`` is then empty.
+    """
 
     version: int
     state: dict[str, Any]
+    name: str = ""
 
 
 class Note(FactBase, frozen=True, kw_only=True, tag="note"):

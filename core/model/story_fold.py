@@ -256,12 +256,25 @@ def _ended(attempts: tuple[AttemptStory, ...], record: Record, fact: AttemptEnde
 
 def _with_checkpoint(story: RunStory, t: float, fact: CheckpointKnown) -> RunStory:
     known = fact.checkpoint
-    others = [c for c in story.checkpoints if c.path != known.path]
+    at = _place_of(story, known.path)
+    before = None if at is None else story.checkpoints[at]
+    others = list(story.checkpoints)
+    if at is not None:
+        del others[at]
     if not fact.removed:
         insort(others, known, key=lambda c: age_order(c.name, c.mtime, c.step, c.epoch))
-    times = {known.path: t, **story.checkpoint_times}
-    before = next((c for c in story.checkpoints if c.path == known.path), None)
+    times = story.checkpoint_times
+    if known.path not in times:
+        times = {**times, known.path: t}
     aside = story.set_aside
     if fact.removed or (before is not None and before.mtime != known.mtime):  # removed or replaced
         aside = {path: other for path, other in aside.items() if path != known.path}
     return msgspec.structs.replace(story, checkpoints=tuple(others), checkpoint_times=times, set_aside=aside)
+
+
+def _place_of(story: RunStory, path: str) -> int | None:
+    """Index of a checkpoint by its path: mostly one of the newest, so the search begins at the end."""
+    if path not in story.checkpoint_times:
+        return None
+    checkpoints = story.checkpoints
+    return next((i for i in range(len(checkpoints) - 1, -1, -1) if checkpoints[i].path == path), None)

@@ -1,7 +1,8 @@
 """The journal: an append-only file of records, one JSON object per line, on the disk before an action is carried out.
 
 Nothing is ever removed from it. A line that was cut off (power cut, full disk) is closed with a newline and stays as a
-line that readers skip. ``read_journal`` reads all records, ``JournalFollower`` the new ones, ``load_story`` folds them.
+line that readers skip. ``read_journal`` reads all records, ``JournalFollower`` the new ones, ``load_story`` folds them
+(beginning with the stored story).
 """
 
 import contextlib
@@ -19,10 +20,11 @@ from ..model.fact import Fact, FactBase, JudgeSnapshot
 from ..model.observation import Outcome
 from ..model.record import JOURNAL_VERSION, Entry, Record
 from ..model.story import RunStory
-from ..model.story_fold import apply
 from ..model.text.json_line import encode_line
 from .annex import annexes
 from .atomic import sync_directory, write_all
+from .judge_states import with_state
+from .stored_story import StoredStory, is_worth_storing, nothing_stored, read_stored, store
 
 BLOCK_BYTES = 1 << 20
 
@@ -54,12 +56,18 @@ _decode_record = msgspec.json.Decoder(Record).decode
 
 
 class JournalReading:
-    """An iterator over a journal's records. ``skipped`` counts the lines it could not read so far."""
+    """An iterator over a journal's records. ``skipped`` counts the lines it could not read so far.
 
-    def __init__(self, path: Path) -> None:
-        self.skipped = 0
-        self._highest = 0
-        self._records = chain.from_iterable(self._read(place, beside=place != path) for place in _places(path))
+    ``after``: what is folded already. ``offset``: end of the whole lines of the file that were read; ``seq``: the
+    highest number in them, unknown kinds included.
+    """
+
+    def __init__(self, path: Path, after: StoredStory | None = None) -> None:
+        self.path = path
+        self.after = nothing_stored() if after is None else after
+        self.offset, self.seq, self.skipped = self.after.offset, self.after.seq, self.after.skipped
+        self._unfinished = b""
+        self._records = chain(self.whole_lines(), self.rest())
 
     def __iter__(self) -> Self:
         return self
@@ -67,19 +75,45 @@ class JournalReading:
     def __next__(self) -> Record:
         return next(self._records)
 
-    def _read(self, path: Path, *, beside: bool) -> Iterator[Record]:
-        """``beside``: an annex, whose records may have been moved to the run's own file already."""
-        try:
-            file = path.open("rb")
-        except FileNotFoundError:
-            return
-        with file:
+    def whole_lines(self) -> Iterator[Record]:
+        """The records of the run's own file, without a last line that has no end."""
+        with contextlib.suppress(FileNotFoundError), self.path.open("rb") as file:
+            file.seek(self.offset)
             for line in file:
-                record = _parse(path, line)
+                if not line.endswith(b"\n"):
+                    self._unfinished = line
+                    return
+                record, seq = _parse(self.path, line)
+                self.offset += len(line)
+                self.seq = max(self.seq, seq)
                 if record is not None:
-                    if not beside or record.seq > self._highest:
-                        self._highest = max(self._highest, record.seq)
+                    yield record
+                elif line.strip():
+                    self.skipped += 1
+
+    def rest(self) -> Iterator[Record]:
+        """What follows: a last line without an end, and the records of an annex."""
+        highest = self.seq
+        if self._unfinished:
+            record, _ = _parse(self.path, self._unfinished)
+            if record is not None:
+                highest = max(highest, record.seq)
+                yield record
+            else:
+                self.skipped += 1
+        for place in _places(self.path):
+            if place != self.path:
+                for record in self._beside(place):
+                    if record.seq > highest:  # the others were moved to the run's own file already
+                        highest = record.seq
                         yield record
+
+    def _beside(self, path: Path) -> Iterator[Record]:
+        with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+            for line in file:
+                record, _ = _parse(path, line)
+                if record is not None:
+                    yield record
                 elif line.strip():
                     self.skipped += 1
 
@@ -95,19 +129,36 @@ def read_journal(path: Path) -> JournalReading:
 
 def load_story(path: Path) -> RunStory:
     """Fold a whole journal. Raises JournalTooNew, OSError; an absent journal is an empty story."""
-    story = RunStory()
-    for record in read_journal(path):
-        story = apply(story, record)
-    return story
+    return fold_journal(path).story
 
 
 def latest_snapshot(path: Path) -> JudgeSnapshot | None:
     """Return the newest snapshot of the judge, or None. Raises JournalTooNew, OSError."""
-    newest: JudgeSnapshot | None = None
-    for record in read_journal(path):
-        if isinstance(record.fact, JudgeSnapshot):
-            newest = record.fact
-    return newest
+    newest = fold_journal(path).snapshot
+    return None if newest is None else with_state(path.parent, newest)
+
+
+def fold_journal(path: Path) -> StoredStory:
+    """The story with all records, also those of a last line without an end and of an annex.
+
+    It is stored again if much of the journal came after what was stored. Raises JournalTooNew, OSError.
+    """
+    reading = JournalReading(path, read_stored(path))
+    began = reading.offset
+    whole = _with_whole_lines(reading)
+    if is_worth_storing(path, began, whole.offset):
+        store(path, whole)
+    return whole.with_records(reading.rest())
+
+
+def fold_whole_lines(path: Path) -> StoredStory:
+    """The story with the whole lines of the run's own file, as it is stored. Raises JournalTooNew, OSError."""
+    return _with_whole_lines(JournalReading(path, read_stored(path)))
+
+
+def _with_whole_lines(reading: JournalReading) -> StoredStory:
+    folded = reading.after.with_records(reading.whole_lines())
+    return msgspec.structs.replace(folded, offset=reading.offset, seq=reading.seq, skipped=reading.skipped)
 
 
 class JournalWriter:
@@ -235,15 +286,20 @@ class JournalWriter:
 class JournalFollower:
     """New records since the last poll, for screens. Costs one ``stat`` if there are none.
 
-    The file may be missing at first, or be replaced: no record is returned twice.
+    The file may be missing at first, or be replaced: no record is returned twice. ``after``: what is folded already.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, after: StoredStory | None = None) -> None:
         self.path = path
         self.skipped = 0
         self._offset = 0
         self._seq = 0
         self._identity: tuple[int, int] | None = None
+        if after is not None:
+            self.skipped, self._offset, self._seq = after.skipped, after.offset, after.story.seq
+            with contextlib.suppress(OSError):
+                status = path.stat()
+                self._identity = (status.st_dev, status.st_ino)
         self._beside: dict[Path, JournalFollower] = {}
 
     def poll(self) -> Iterator[Record]:
@@ -274,7 +330,7 @@ class JournalFollower:
         with file:
             file.seek(self._offset)
             while line := _read_line(file):
-                record = _parse(self.path, line)
+                record, _ = _parse(self.path, line)
                 if record is None and not line.endswith(b"\n"):
                     return  # still being written, or torn: the next poll decides
                 self._offset += len(line)
@@ -304,8 +360,8 @@ def _open(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
 
-def _parse(path: Path, line: bytes) -> Record | None:
-    """One line as a record; None if it is not a record. A cut-off object is never valid JSON."""
+def _parse(path: Path, line: bytes) -> tuple[Record | None, int]:
+    """One line as a record, or None if it is not one (a cut-off object is never valid JSON), and its number or 0."""
     record: Record | None = None
     head: Record | _Head | None = None
     try:
@@ -313,19 +369,23 @@ def _parse(path: Path, line: bytes) -> Record | None:
     except _UNREADABLE:
         with contextlib.suppress(*_UNREADABLE):
             head = _decode_head(line)
-    if head is not None and head.v > JOURNAL_VERSION:
+    if head is None:
+        return None, 0
+    if head.v > JOURNAL_VERSION:
         raise JournalTooNew(path, head.v)
-    return record
+    return record, head.seq
 
 
 def _last(path: Path) -> tuple[int, bool]:
     """Return the highest number in the file, unknown kinds included, and whether its last line lacks its end."""
-    seq, line = 0, b"\n"
+    stored = read_stored(path)
+    seq, line = stored.seq, b"\n"
     try:
         file = path.open("rb")
     except FileNotFoundError:
         return 0, False
     with file:
+        file.seek(stored.offset)
         for line in file:
             try:
                 head = _decode_head(line)

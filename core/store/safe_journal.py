@@ -3,12 +3,16 @@
 import contextlib
 import time
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
+from ..model.fact import JudgeSnapshot
 from ..model.observation import Outcome
 from ..model.record import Entry, Record
 from .annex import annexes, make_annex
-from .journal import JournalWriter, last_number, record_of
+from .journal import JournalTooNew, JournalWriter, fold_journal, last_number, record_of
+from .judge_states import JudgeStates
 from .run_directory import RunDirectory
+from .stored_story import StoredStory, is_worth_storing
 
 BACK_S = 10.0
 """Period of trying to write the run's own file again."""
@@ -22,7 +26,8 @@ class SafeJournal:
     """Implements ``model.ports.JournalWriter``. One writer at a time: the holder of the run's lock.
 
     If the disk is full, ``free`` (which gives up ballast) is called; if that does not help, records go to the annex,
-    and back when the file can be written again. Raises OSError only if nothing can be written anywhere.
+    and back when the file can be written again. Raises OSError only if nothing can be written anywhere. The state of a
+    snapshot that is the last record of a batch goes to a file of its own.
     """
 
     def __init__(
@@ -34,6 +39,9 @@ class SafeJournal:
         self._annex: JournalWriter | None = None
         self._main: JournalWriter | None = None
         self._next_back = 0.0
+        stored = _stored(run.journal)
+        self._states = JudgeStates(run.path, None if stored is None else stored.snapshot)
+        self._stored_bytes = 0 if stored is None else stored.offset
         with contextlib.suppress(OSError):
             self._main = JournalWriter(run.journal)
         if self._main is None and free():
@@ -55,6 +63,8 @@ class SafeJournal:
         bodies, before = tuple(entries), self.seq
         if self._annex is not None and time.monotonic() >= self._next_back:
             self._come_back()
+        if bodies and isinstance(bodies[-1], JudgeSnapshot) and self._annex is None:
+            bodies = (*bodies[:-1], self._states.put(bodies[-1], before + len(bodies)))
         trouble: OSError | None = None
         for place in (self._here, self._after_freeing, self._in_annex):
             try:
@@ -65,6 +75,9 @@ class SafeJournal:
             except OSError as error:
                 trouble = error
                 continue
+            self._states.written()
+            if bodies and isinstance(bodies[-1], JudgeSnapshot):
+                self._keep_story()
             return tuple(record_of(before + i, t, wall, body) for i, body in enumerate(bodies, 1))
         raise trouble if trouble is not None else OSError("the journal is closed")
 
@@ -82,6 +95,13 @@ class SafeJournal:
             return
         self._told(f"{main.path} was deleted or replaced; the supervisor wrote it again with all that it held")
         self._told(None)
+
+    def _keep_story(self) -> None:
+        """Store the story again if the journal has grown by much, so that readers need not fold it."""
+        path = self._run.journal
+        with contextlib.suppress(OSError, JournalTooNew):
+            if is_worth_storing(path, self._stored_bytes, path.stat().st_size):
+                self._stored_bytes = fold_journal(path).offset
 
     def close(self) -> None:
         for writer in (self._main, self._annex):
@@ -126,3 +146,11 @@ class SafeJournal:
             annex.path.unlink()
             annex.path.parent.rmdir()
         self._told(None)
+
+
+def _stored(journal: Path) -> StoredStory | None:
+    """The story, or None if the journal cannot be read."""
+    try:
+        return fold_journal(journal)
+    except (OSError, JournalTooNew):
+        return None

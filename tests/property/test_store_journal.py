@@ -28,7 +28,15 @@ from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.record import Entry, Record
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply
-from trainwatch.core.store.journal import JournalFollower, JournalWriter, load_story, read_journal
+from trainwatch.core.store.journal import (
+    JournalFollower,
+    JournalWriter,
+    fold_journal,
+    fold_whole_lines,
+    load_story,
+    read_journal,
+)
+from trainwatch.core.store.stored_story import read_stored, store
 
 texts = st.text(max_size=30)
 floats = st.floats(allow_nan=False, allow_infinity=False)
@@ -133,3 +141,25 @@ def test_a_journal_follower_returns_the_same_records_for_any_chunking(
                 seen += follower.poll()
         assert seen == written
         assert follower.skipped == 0
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(batches=batches, places=st.lists(st.floats(0, 1), max_size=4))
+def test_a_story_that_is_stored_now_and_then_is_that_of_the_whole_journal(
+    batches: list[list[Entry | Outcome]], places: list[float]
+) -> None:
+    with TemporaryDirectory() as folder:
+        whole, growing = Path(folder) / "whole", Path(folder) / "journal.jsonl"
+        with JournalWriter(whole) as writer:
+            written = [record for batch in batches for record in writer.append_all(1.0, 2.0, batch)]
+        data = whole.read_bytes()
+        snapshots = [r.fact for r in written if isinstance(r.fact, JudgeSnapshot)]
+        for place in (*sorted(places), 1.0):
+            growing.write_bytes(data[: int(place * len(data))])
+            store(growing, fold_whole_lines(growing))
+            assert load_story(growing) == fold(list(read_journal(growing)))
+        assert fold_journal(growing).snapshot == (snapshots[-1] if snapshots else None)
+        assert read_stored(growing).offset == len(data)
+        assert list(JournalFollower(growing, read_stored(growing)).poll()) == []
+        with JournalWriter(growing) as writer:
+            assert writer.seq == len(written)

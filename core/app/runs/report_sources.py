@@ -14,13 +14,14 @@ from trainwatch import __version__
 from ...config.shipped import load_log_shapes
 from ...judge.progress.log_progress import START, read_progress
 from ...judge.text.shape_table import ShapeTable
+from ...model.fact import CheckpointKnown, HealthChanged, JudgeSnapshot, PhaseChanged, ProgressMade
+from ...model.record import Record
 from ...model.run import RunSpec
 from ...model.situation import Situation
 from ...model.story import RunStory
-from ...model.story_fold import apply
 from ...model.text.log_lines import LogLine
 from ...sense.log.log_browser import FileLogBrowser
-from ...store.journal import JournalTooNew, read_journal
+from ...store.journal import JournalTooNew, load_story, read_journal
 from ...store.lock import is_held
 from ...store.metrics.history import HistoryReader
 from ...store.run_directory import RunDirectory
@@ -51,10 +52,8 @@ def report_of(run: RunDirectory) -> Report:
 def gather(run: RunDirectory) -> tuple[Situation, ReportSources]:
     """Read all of it; no supervisor is needed. Raises JournalTooNew, RunUnreadable."""
     spec = run.load_spec()
-    records = tuple(read_journal(run.journal))
-    story = RunStory()
-    for record in records:
-        story = apply(story, record)
+    story = load_story(run.journal)
+    records = tuple(record for record in read_journal(run.journal) if _is_for_report(record))
     found = as_found(run, story)
     if found is not story:  # no supervisor saw its end: the time of the last record is all that is known
         story = msgspec.structs.replace(found, state_t=story.t)
@@ -91,6 +90,11 @@ def gather(run: RunDirectory) -> tuple[Situation, ReportSources]:
         log_steps=dict(_log_steps(spec, story, watched=now.supervisor_alive is True)),
     )
     return now, sources
+
+
+def _is_for_report(record: Record) -> bool:
+    """All but the facts that a long run has by the thousand, which the story sums up."""
+    return not isinstance(record.fact, ProgressMade | PhaseChanged | HealthChanged | CheckpointKnown | JudgeSnapshot)
 
 
 def _log_steps(spec: RunSpec, story: RunStory, *, watched: bool) -> Iterator[tuple[int, int]]:

@@ -15,6 +15,7 @@ from ...model.story_fold import apply
 from ...model.text.edge import EDGE
 from ...store.journal import JournalFollower, JournalTooNew
 from ...store.run_directory import RunDirectory
+from ...store.stored_story import read_stored
 from ...views.troubles import frozen_text
 from ..runs.supervisor_life import supervisor_life
 
@@ -41,8 +42,9 @@ class StoreFeed:
         self._as_found = as_found
         self._directory = directory
         self._zero = created_wall
-        self._journal = JournalFollower(directory.journal)
-        self._story = RunStory()
+        stored = read_stored(directory.journal)
+        self._journal = JournalFollower(directory.journal, stored)
+        self._story: RunStory = EDGE.value(stored.story)
 
     @cached_property
     def _history(self) -> "HistoryReader":

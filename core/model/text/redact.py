@@ -5,6 +5,7 @@ A value with a name is recognised by the name (``--api-key``, ``HF_TOKEN=``), on
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 HIDDEN = "[redacted]"
 SHORTEST_SECRET = 6
@@ -140,6 +141,7 @@ def url_secrets(urls: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
+@lru_cache(maxsize=1024)
 def is_secret_name(name: str) -> bool:
     """Whether a variable or option of this name holds a secret: by its last words, so ``max_token_length`` does not."""
     words = _words(name)

@@ -28,8 +28,9 @@ class LossCourse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReportSources(msgspec.Struct, frozen=True, kw_only=True):
-    """The input of a report besides the situation. ``records``: the whole journal.
+    """The input of a report besides the situation.
 
+    ``records``: of the journal, oldest first; facts that the story sums up (progress, checkpoints …) may be left out.
     ``machine``: facts about driver, kernel … by name. ``log_ends``: attempt → the last lines of its log. ``log_steps``:
     attempt → the last step in its log, if the journal does not have it (no supervisor watched its end).
     """
