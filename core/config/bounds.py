@@ -163,6 +163,7 @@ BOUNDS: dict[str, dict[str, Rule]] = {
         "ram_warning_pct": percent,
         "ram_danger_pct": percent,
         "vram_underused_pct": percent,
+        "util_underused_pct": percent,
         "vram_warning_pct": percent,
         "ram_available_warning_bytes": at_least(0),
         "ram_available_danger_bytes": at_least(0),

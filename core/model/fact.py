@@ -100,6 +100,8 @@ class ProgressMade(FactBase, frozen=True, kw_only=True, tag="progress"):
     overall_step: int | None = None
     step_offset: int = 0
     """Steps of the run before this attempt that the trainer's own count leaves out: it resumed from weights alone."""
+    stride: int = 1
+    """Counts of the log that make one step as checkpoints store it: batches whose gradients are accumulated."""
 
 
 class PhaseChanged(FactBase, frozen=True, kw_only=True, tag="phase"):

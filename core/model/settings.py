@@ -135,6 +135,8 @@ class Health(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     vram_underused_pct: float = 90.0
     vram_warning_pct: float = 98.0
     """95 with the profile ``stable``."""
+    util_underused_pct: float = 80.0
+    """A training that uses its GPU well keeps it at 80 to 100 %. Shown, not notified."""
     swap_warning_bytes: float = 500e6
     swap_danger_bytes: float = 2e9
     temp_warning_c: float = 75.0

@@ -94,6 +94,8 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     """The attempt that ``progress`` is of."""
     step_offset: int = 0
     """Steps of the run that its count leaves out."""
+    stride: int = 1
+    """Counts of its log that make one step as checkpoints store it."""
     checkpoints: tuple[Checkpoint, ...] = ()
     checkpoint_times: dict[str, float] = {}
     """Run seconds at which a checkpoint (by path) became known, for the timeline."""

@@ -97,6 +97,7 @@ def _apply_fact(story: RunStory, record: Record, fact: Fact) -> RunStory:
                 overall_step=fact.overall_step,
                 progress_attempt=fact.attempt,
                 step_offset=fact.step_offset,
+                stride=fact.stride,
             )
         case PhaseChanged():
             span = PhaseSpan(t=record.t, attempt=fact.attempt, phase=fact.phase)

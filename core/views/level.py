@@ -30,12 +30,20 @@ def bounds_of(health: Health, profile: str | None) -> Mapping[str, Bounds]:
         "disk_free": (health.disk_danger_bytes, health.disk_warning_bytes),
     }
     return {
-        "util": ((5.0, "underused"), (math.inf, "safe")),
-        "vram": ((health.vram_underused_pct, "underused"), (vram, "safe"), (math.inf, "warning")),
+        "util": ((_below(health.util_underused_pct), "underused"), (math.inf, "safe")),
+        "vram": ((_below(health.vram_underused_pct), "underused"), (vram, "safe"), (math.inf, "warning")),
         "power": ALL_SAFE,
         **{row: ((one, "safe"), (two, "warning"), (math.inf, "danger")) for row, (one, two) in rising.items()},
-        **{row: ((one, "danger"), (two, "warning"), (math.inf, "safe")) for row, (one, two) in falling.items()},
+        **{
+            row: ((_below(one), "danger"), (_below(two), "warning"), (math.inf, "safe"))
+            for row, (one, two) in falling.items()
+        },
     }
+
+
+def _below(bound: float) -> float:
+    """The highest value below a bound: one at it has the milder level."""
+    return math.nextafter(bound, -math.inf)
 
 
 BOUNDS = bounds_of(Health(), None)

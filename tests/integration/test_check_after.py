@@ -2,13 +2,15 @@
 
 import math
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from tests.fakes.e2e_world import World, world
-from trainwatch.core.app.preflight.after_run import After, check_log, check_loss
+from trainwatch.core.app.preflight.after_run import After, check_final, check_log, check_loss
 from trainwatch.core.model.attempt import AttemptStory
-from trainwatch.core.model.checkpoints.checkpoint import CheckpointListing
+from trainwatch.core.model.checkpoints.checkpoint import Checkpoint, CheckpointListing
+from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.story import RunStory
 
@@ -38,6 +40,56 @@ def test_check_after_a_run_finds_a_damaged_checkpoint(world: World) -> None:
     assert found["checkpoints"]["result"] == "fail"
     assert newest.name in found["checkpoints"]["found"]
     assert found["final model"]["result"] == "warn"
+
+
+class Ended(NamedTuple):
+    """A run that printed up to ``printed`` in its last attempt; its checkpoints hold ``stored``."""
+
+    printed: tuple[int, ...]
+    stored: tuple[int, ...]
+    accumulation: int | None = None
+    stride: int = 1
+    epochs: int | None = None
+
+
+@pytest.mark.parametrize(
+    ("run", "result"),
+    [
+        (Ended((360,), (45, 90), accumulation=4), "pass"),
+        (Ended((360,), (45, 90), stride=4), "pass"),
+        (Ended((360,), (90,)), "pass"),
+        (Ended((362,), (45, 90), accumulation=4), "pass"),
+        (Ended((361,), (84, 85), accumulation=4), "warn"),
+        (Ended((90 * 4,), (44, 88), accumulation=4, epochs=4), "pass"),
+        (Ended((90 * 4,), (66, 88), accumulation=4), "warn"),
+        (Ended((360,), (180, 270)), "warn"),
+        (Ended((240, 120), (200, 120)), "pass"),
+        (Ended((240, 120), (240, 100)), "warn"),
+    ],
+    ids=[
+        "accumulation as set", "accumulation as the run showed it", "one checkpoint, a whole ratio", "a part of a step",
+        "steps after the last save", "each epoch drops its rest", "a whole step is missing", "no save at the end",
+        "a restart that counts anew", "a restart that counts anew and saves too early",
+    ],
+)  # fmt: skip
+def test_check_after_a_run_counts_the_last_checkpoint_and_the_log_in_one_unit(run: Ended, result: str) -> None:
+    attempts = tuple(AttemptStory(number=n, t=0.0, wall=0.0, last_step=last) for n, last in enumerate(run.printed, 1))
+    saved = [
+        Checkpoint(path=f"c-{step}", name=f"c-{step}", kind="directory", step=step, epoch=None, size_bytes=1, mtime=1.0,
+                   verdict="complete")
+        for step in reversed(run.stored)
+    ]  # fmt: skip
+    progress = Progress(run_total_steps=run.printed[-1], total_epochs=run.epochs)
+    found = check_final(
+        After(
+            spec=RunSpec(id="x", name="x", command=("true",), cwd="/", created_wall=0.0),
+            story=RunStory(attempts=attempts, stride=run.stride, progress=progress),
+            listing=CheckpointListing(checkpoints=tuple(saved), resume_point=None),
+            accumulation=run.accumulation,
+        ),
+        saved,
+    )
+    assert found.result == result, found.found
 
 
 def after(*losses: float, log: Path | None = None) -> After:

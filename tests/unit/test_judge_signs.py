@@ -295,6 +295,19 @@ def test_a_slow_down_names_a_fall_of_gpu_utilisation() -> None:
     assert "utilisation" not in World().begin().watch(unread).incidents[0].reason
 
 
+@pytest.mark.parametrize(
+    ("step_s", "util", "classes"),
+    [(4.2, 30, ["slow"]), (4.2, 60, []), (4.2, 97, []), (2.6, 30, [])],
+    ids=["slower and waiting", "slower and partly waiting", "slower", "waiting"],
+)
+def test_a_smaller_slow_down_is_reported_if_gpu_utilisation_fell_to_less_than_half(
+    step_s: float, util: int, classes: list[str]
+) -> None:
+    story = Story(meta=False).load(10).train(100)
+    story.train(60, step_s=step_s, gpu=lambda rng, _: (util + rng.randint(-2, 2), 290.0))
+    assert [incident.class_ for incident in World().begin().watch(story).incidents] == classes
+
+
 def test_slow_down_is_reported_and_closed() -> None:
     story = Story(meta=False).load(10).train(100).train(60, step_s=8.0, gpu=spin).train(40)
     world = World().begin().watch(story)

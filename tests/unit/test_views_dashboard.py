@@ -72,7 +72,8 @@ def test_every_state_has_a_sentence_even_without_data(state: RunState) -> None:
     ("metric", "value", "level"),
     [("temp", 75, "safe"), ("temp", 76, "warning"), ("temp", 85, "warning"), ("temp", 86, "danger"),
      ("vram", 89, "underused"), ("vram", 98, "safe"), ("vram", 99, "warning"), ("swap_used", 500e6, "safe"),
-     ("swap_used", 2.1e9, "danger"),
+     ("swap_used", 2.1e9, "danger"), ("vram", 90, "safe"), ("util", 80, "safe"), ("util", 30, "underused"),
+     ("ram_available", 4e9, "warning"), ("ram_available", 8e9, "safe"),
      ("ram_available", 3e9, "danger"), ("ram_used", 70, "safe"), ("temp", None, "unknown")],
 )  # fmt: skip
 def test_a_value_at_a_bound_has_the_milder_level(metric: str, value: float | None, level: str) -> None:

@@ -1,19 +1,21 @@
 """Checks of a run that is over: is everything saved, are the checkpoints valid, is there a backup."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
 
 from ...checkpoints import verify
 from ...model.checkpoints.checkpoint import Checkpoint, CheckpointListing
+from ...model.progress import Progress
 from ...model.run import LIVE_STATES, NOT_SAID, RunSpec
 from ...model.story import RunStory
 from ...store.journal import load_story
 from ...store.metrics.history import HistoryReader
 from ...store.run_directory import RunDirectory
 from ..plan.definitions import definitions_of
+from ..plan.launch_plan import plan_launch
 from ..runs.known_runs import find_run_to_read
 from ..runs.output_folder import list_run_checkpoints
 from .check import GB, Check, failed, passed, warned
@@ -21,17 +23,23 @@ from .check import GB, Check, failed, passed, warned
 DEEP = 3
 """Number of newest checkpoints that are read completely; of older ones only the structure is read."""
 KEEP = 3
+ACCUMULATION = "gradient_accumulation_steps"
+"""Its name unless the preset has another."""
 TRACEBACK = b"Traceback (most recent call last)"
 TAIL_BYTES = 4096
 
 
 class After(msgspec.Struct, frozen=True, kw_only=True):
-    """A run that has ended. ``losses``: mean loss of the stretches of the run, oldest first."""
+    """A run that has ended. ``losses``: mean loss of the stretches of the run, oldest first.
+
+    ``accumulation``: batches whose gradients make one optimizer step, by the trainer's settings; None if not set.
+    """
 
     spec: RunSpec
     story: RunStory
     listing: CheckpointListing
     losses: tuple[float, ...] = ()
+    accumulation: int | None = None
 
     @property
     def folder(self) -> str:
@@ -54,7 +62,18 @@ def read_after(run: RunDirectory) -> After:
         story=story,
         listing=list_run_checkpoints(spec, definitions_of(spec).preset_of(spec)),
         losses=tuple(float(point[2]) for point in series),
+        accumulation=_accumulation(spec),
     )
+
+
+def _accumulation(spec: RunSpec) -> int | None:
+    try:
+        plan = plan_launch(spec)
+    except OSError:
+        return None
+    length = plan.preset.length
+    found = plan.number(ACCUMULATION if length is None or length.accumulation is None else length.accumulation)
+    return None if found is None else int(found)
 
 
 def after_checks(after: After) -> list[Check]:
@@ -142,20 +161,48 @@ def check_checkpoints(after: After) -> tuple[list[Checkpoint], Check]:
 
 
 def check_final(after: After, complete: list[Checkpoint]) -> Check:
-    """The last step is in a checkpoint."""
-    reached = max((a.last_step for a in after.story.attempts if a.last_step is not None), default=None)
+    """The last step is in a checkpoint. Both are counted in the unit and from the beginning of the last attempt."""
+    reached = next((a.last_step for a in reversed(after.story.attempts) if a.last_step is not None), None)
     if not complete:
         return failed("final model", "no complete checkpoint", "resume, and let it save")
     newest = complete[0]
     if newest.step is None or reached is None:
         return passed("final model", f"{newest.name} is the newest complete one; its step is unknown")
-    offset = after.story.overall_step
-    if newest.step < reached and (offset is None or newest.step < offset):
-        return warned(
-            "final model", f"{newest.name} holds step {newest.step}, the run reached {reached}",
-            "the last steps are not in any checkpoint: does the trainer save at its end?",
-        )  # fmt: skip
-    return passed("final model", f"{newest.name}, step {newest.step}")
+    if newest.step >= reached:
+        return passed("final model", f"{newest.name}, step {newest.step}")
+    strides = _strides(after, newest.step, reached)
+    per_step = next((n for n in strides if newest.step >= _fewest_steps(reached, n, after.story.progress)), None)
+    if per_step is not None:
+        found = f"{newest.name}, step {newest.step} ({reached} printed, {per_step} for each step)"
+        return passed("final model", found)
+    return warned(
+        "final model", f"{newest.name} holds step {newest.step}, the run reached {reached}",
+        "the last steps are not in any checkpoint: does the trainer save at its end?",
+    )  # fmt: skip
+
+
+def _fewest_steps(printed: int, per_step: int, progress: Progress) -> int:
+    """Optimizer steps of so many printed batches; fewer if each epoch drops the batches that make no whole step."""
+    whole = printed // per_step
+    total, epochs = progress.run_total_steps, progress.total_epochs
+    if not total or not epochs:
+        return whole
+    in_epoch = total // epochs
+    return min(whole, printed // in_epoch * (in_epoch // per_step)) if in_epoch else whole
+
+
+def _strides(after: After, stored: int, reached: int) -> Iterator[int]:
+    """How many printed counts may make one stored step, surest first.
+
+    As two checkpoints of the run showed it; as the trainer's settings have it. With one checkpoint alone neither of
+    them may be known: then any whole number may be it.
+    """
+    if after.story.stride > 1:
+        yield after.story.stride
+    if after.accumulation is not None and after.accumulation > 0:
+        yield after.accumulation
+    if stored > 0 and len({c.step for c in after.listing.checkpoints}) == 1 and reached % stored == 0:
+        yield reached // stored
 
 
 def check_kept(after: After, complete: list[Checkpoint]) -> Check:

@@ -20,6 +20,10 @@ LEARN_BLOCKS = 6
 """Blocks of the step clock that set the first usual pace: the first batches may come from a cache."""
 SLOW_RATIO = 2.0
 """x the usual distance of progress lines: from this on a run is slow."""
+WAITING_RATIO = 1.5
+"""The same if the GPU's utilisation fell, too: two signs that say the same are surer than one."""
+WAITING_SHARE = 0.5
+"""Share of the usual GPU utilisation below which it fell: the GPU waits for something else."""
 FAST_RATIO = 1.4
 """x the usual distance: below this a slow-down is over."""
 SLOW_S = 60.0
@@ -54,7 +58,9 @@ def with_block(stall: Stall, mean_s: float, lasted_s: float, util_pct: float | N
     if usual is None or stall.learned < LEARN_BLOCKS:
         known = mean_s if usual is None else usual + (mean_s - usual) / (stall.learned + 1)
         return Stall(usual_s=known, learned=stall.learned + 1, usual_util_pct=_blend(stall.usual_util_pct, util_pct))
-    if mean_s > SLOW_RATIO * usual:
+    usual_pct = stall.usual_util_pct
+    waits = usual_pct is not None and util_pct is not None and util_pct < WAITING_SHARE * usual_pct
+    if mean_s > (WAITING_RATIO if waits else SLOW_RATIO) * usual:
         slow_s = stall.slow_s + lasted_s
         blocks = stall.blocks + 1
         now_open = stall.open or (blocks >= SLOW_BLOCKS and slow_s >= SLOW_S)

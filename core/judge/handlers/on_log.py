@@ -215,7 +215,11 @@ def _write_progress(state: JudgeState, *, changed: bool) -> Result:
     progress_now = eta.with_own_pace(progress, state.pace, state.clock.step_s)
     now = state.attempt
     made = ProgressMade(
-        attempt=now.number, progress=progress_now, overall_step=now.position, step_offset=now.step_offset
+        attempt=now.number,
+        progress=progress_now,
+        overall_step=now.position,
+        step_offset=now.step_offset,
+        stride=now.stride,
     )
     state = replace(state, progress_t=state.time.t)
     if not changed:

@@ -162,6 +162,7 @@ def remember_end(builder: StepBuilder) -> None:
                 progress=builder.state.progress,
                 overall_step=last.position,
                 step_offset=last.step_offset,
+                stride=last.stride,
             )
         )
     close_quiet(builder, "the attempt ended")
