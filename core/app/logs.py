@@ -1,11 +1,16 @@
 """Read any log: why a run failed, and its progress. Uses the patterns of the trainwatch.toml of the working folder."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..model.progress import Progress
 from ..model.settings import Settings
 from ..model.shipped.failure import Diagnosis
+
+if TYPE_CHECKING:
+    from ..judge.progress.metric_reader import MetricReader
+    from ..judge.text.shape_table import ShapeTable
 
 Warn = Callable[[str], None]
 
@@ -23,13 +28,43 @@ def diagnose_log(blocks: Iterable[str], exit_code: int | None, warn: Warn) -> Di
     return diagnosis_of(blocks, catalogue, exit_code)
 
 
+class LogMetrics(NamedTuple):
+    """``values``: the newest of each name, None = NaN or infinite. ``left_out``: names beyond the bound."""
+
+    values: Mapping[str, float | None]
+    left_out: int
+
+
 def progress_in_log(blocks: Iterable[str], warn: Warn) -> Progress:
     """The progress after the last line."""
-    from ..config.shipped import load_log_shapes
     from ..judge.progress.log_progress import progress_of
+
+    return progress_of(blocks, _shapes(warn))
+
+
+def metrics_in_log(blocks: Iterable[str], warn: Warn) -> tuple[Progress, LogMetrics]:
+    """The progress after the last line, and the numbers that the trainer prints by name."""
+    from ..judge.progress.log_progress import progress_of
+    from ..judge.progress.metric_reader import MetricReader
+
+    shapes = _shapes(warn)
+    reader = MetricReader(shapes)
+    progress = progress_of(_passed(blocks, reader), shapes)
+    reader.read("\n")
+    return progress, LogMetrics(reader.values, reader.left_out)
+
+
+def _shapes(warn: Warn) -> "ShapeTable":
+    from ..config.shipped import load_log_shapes
     from ..judge.text.shape_table import ShapeTable
 
-    return progress_of(blocks, ShapeTable(load_log_shapes(), project_settings(warn).progress.shapes))
+    return ShapeTable(load_log_shapes(), project_settings(warn).progress.shapes)
+
+
+def _passed(blocks: Iterable[str], reader: "MetricReader") -> Iterator[str]:
+    for block in blocks:
+        reader.read(block)
+        yield block
 
 
 def project_settings(warn: Warn) -> Settings:

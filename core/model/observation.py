@@ -227,6 +227,23 @@ class Exit(Base, frozen=True, kw_only=True, tag="exit"):
     """Processes of the command that go on and are not the training."""
 
 
+MOST_METRICS = 64
+"""Names of metrics that are kept of a run. Why: a trainer that logs one per layer must not fill the disk."""
+
+
+class MetricValues(Base, frozen=True, kw_only=True, tag="metrics"):
+    """Numbers that the trainer logs by name: lr, grad norm, validation loss … Finite; names as the trainer writes them.
+
+    For charts and reports; nothing is decided by them. ``source``: "log", or the kind of file they were read from.
+    ``left_out``: names that the source has beyond MOST_METRICS.
+    """
+
+    values: dict[str, float]
+    step: int | None = None
+    source: str = "log"
+    left_out: int = 0
+
+
 class Tick(Base, frozen=True, kw_only=True, tag="tick"):
     """Time passed. Lets deadlines become due while nothing else happens."""
 
@@ -275,6 +292,7 @@ Observation = (
     | KernelLine
     | TerminationNotice
     | Exit
+    | MetricValues
     | Tick
     | Command
     | Outcome

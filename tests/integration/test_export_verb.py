@@ -1,5 +1,6 @@
 """What ``trainwatch export`` gives to others: whole enough to be judged again, without what they must not know."""
 
+import csv
 import json
 from pathlib import Path
 
@@ -8,8 +9,9 @@ import pytest
 
 from trainwatch.cli import main
 from trainwatch.core.model.launch.change import Change
-from trainwatch.core.model.observation import LogChunk, Meta, Start, Tick
+from trainwatch.core.model.observation import LogChunk, Meta, MetricValues, Start, Tick
 from trainwatch.core.model.run import RunSpec
+from trainwatch.core.store.metrics.history import HistoryWriter
 from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.store.trace import TraceWriter
 
@@ -55,3 +57,22 @@ def test_export_never_overwrites_a_file(run: RunDirectory, tmp_path: Path, capsy
     assert main(["export", "luca", "--trace", str(tmp_path / "mine")]) == 2
     assert (tmp_path / "mine").read_text() == "precious"
     assert "already exists" in capsys.readouterr().err
+
+
+def test_export_writes_the_metrics_as_a_table(
+    run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "metrics.csv"
+    assert main(["export", "luca", "--metrics", str(table)]) == 3
+    assert "no numbers by name" in capsys.readouterr().err
+    writer = HistoryWriter(run.history)
+    writer.add(MetricValues(t=5, values={"grad_norm": 1.5, "a, b": 2.0}))
+    writer.close()
+    assert main(["export", "luca", "--metrics", str(table)]) == 0
+    with table.open(newline="") as file:
+        assert list(csv.reader(file)) == [
+            ["t", "metric", "mean", "min", "max"],
+            ["5", "grad_norm", "1.5", "1.5", "1.5"],
+            ["5", "a, b", "2.0", "2.0", "2.0"],
+        ]
+    assert main(["export", "luca", "--metrics", str(table)]) == 2

@@ -10,6 +10,7 @@ from tests.fakes.feed import CRASH, WALL0, created, started, training
 from trainwatch.cli import main
 from trainwatch.core.app.runs.report_sources import last_words, wsl
 from trainwatch.core.model.fact import AttemptEnded, AttemptStarted, Fact, IncidentOpened, StateChanged
+from trainwatch.core.model.observation import MetricValues
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.journal import JournalWriter
@@ -46,6 +47,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
     history = HistoryWriter(directory.history)
     for i in range(100):
         history.add(ProgressPoint(t=100.0 + 40 * i, progress=Progress(step=i, loss=0.5 - i * 0.004)))
+    for i in range(10):
+        history.add(MetricValues(t=100.0 + 100 * i, values={"grad_norm": 2.0 - i / 10}))
     history.commit()
     history.close()
     return directory
@@ -68,6 +71,7 @@ def test_report_describes_the_whole_run(say: Say) -> None:
     assert "CUDA out of memory" in out
     assert "\n    Traceback (most recent call last):\n" in out
     assert "loss | 0.5" in out
+    assert "| grad_norm | 2 | 1.1 | 1.1 | 2 |" in out
     assert "zxcvbnm1" not in out
     assert "q1w2e3r4t5" not in out
 
@@ -79,6 +83,7 @@ def test_report_as_json_is_one_object(say: Say) -> None:
         assert code == 0
         assert (made["run"], made["state"], len(made["waiting"])) == ("luca", "given_up", 2)
         assert made["loss"]["first"] > made["loss"]["last"]
+        assert [(metric["name"], metric["highest"]) for metric in made["metrics"]] == [("grad_norm", 2.0)]
         assert any(name == "kernel" for name, _ in made["environment"])
 
 

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.shipped import SHAPES
 from tests.unit.test_judge_recovery import running
 from trainwatch.core.app.supervise.recorder import RunRecorder
 from trainwatch.core.judge.state import JudgeState
+from trainwatch.core.model.observation import LogChunk, Start
 from trainwatch.core.store.habits_file import HabitsFile
 from trainwatch.core.store.metrics.history import HistoryReader, HistoryWriter
 from trainwatch.core.store.trace import TraceWriter
@@ -38,3 +40,20 @@ def test_nothing_is_recorded_before_the_log_was_read(recorder: RunRecorder, tmp_
     recorder.commit(1.0, JudgeState())
     with HistoryReader(tmp_path / "history.sqlite") as history:
         assert history.latest().progress is None
+
+
+def test_numbers_of_the_log_are_kept_by_name_over_attempts(tmp_path: Path) -> None:
+    history, trace = HistoryWriter(tmp_path / "history.sqlite"), TraceWriter(tmp_path / "trace.jsonl")
+    recorder = RunRecorder(history, trace, None, HabitsFile(tmp_path, ("true",), "/"), shapes=SHAPES)
+    recorder.add(LogChunk(t=1.0, text="step 1 loss 0.5 gn"))
+    recorder.add(LogChunk(t=1.5, text="orm 2.0\n"))
+    recorder.commit(2.0, JudgeState())
+    recorder.add(Start(t=3.0, attempt=2, pid=5))
+    recorder.add(LogChunk(t=4.0, text="gnorm 9.0\n"))  # not after a training line of this attempt
+    recorder.add(LogChunk(t=5.0, text="orm 7.0\nstep 1 loss 0.25 gnorm 3.0\n", skipped_bytes=4096))
+    recorder.commit(6.0, JudgeState())
+    recorder.close()
+    with HistoryReader(tmp_path / "history.sqlite") as reader:
+        assert [point[2] for point in reader.rows("metric.gnorm")] == [2.0, 3.0]
+        assert [point[2] for point in reader.rows("metric.loss")] == [0.5, 0.25]
+    assert b'"kind":"metrics"' not in (tmp_path / "trace.jsonl").read_bytes(), "the log of the trace has them"

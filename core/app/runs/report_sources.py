@@ -25,7 +25,7 @@ from ...store.journal import JournalTooNew, load_story, read_journal
 from ...store.lock import is_held
 from ...store.metrics.history import HistoryReader
 from ...store.run_directory import RunDirectory
-from ...views.report.report import LossCourse, Report, ReportSources
+from ...views.report.report import LossCourse, MetricCourse, Report, ReportSources
 from ...views.report.report_building import build_report
 from ..errors import CliError, ExitCode
 from ..gpu_survey import survey
@@ -64,6 +64,7 @@ def gather(run: RunDirectory) -> tuple[Situation, ReportSources]:
         progress = latest.progress
         end_t = max(story.t, progress.t if progress is not None else 0.0) + 1.0
         losses = history.series("progress.loss", 0.0, end_t, LOSS_POINTS)
+        metrics = tuple(_courses(history, end_t))
     now = Situation(
         story=story,
         gpu=latest.gpu,
@@ -83,6 +84,7 @@ def gather(run: RunDirectory) -> tuple[Situation, ReportSources]:
             last=losses[-1][2] if losses else None,
             lowest=min((p[1] for p in losses), default=None),
         ),
+        metrics=metrics,
         machine=machine(),
         log_ends={
             a.number: last_words(a.log) for a in story.attempts if a.log and a.how in {"crashed", "lost", "ended_early"}
@@ -95,6 +97,19 @@ def gather(run: RunDirectory) -> tuple[Situation, ReportSources]:
 def _is_for_report(record: Record) -> bool:
     """All but the facts that a long run has by the thousand, which the story sums up."""
     return not isinstance(record.fact, ProgressMade | PhaseChanged | HealthChanged | CheckpointKnown | JudgeSnapshot)
+
+
+def _courses(history: HistoryReader, end_t: float) -> Iterator[MetricCourse]:
+    for name in history.metrics():
+        points = history.series(f"metric.{name}", 0.0, end_t, LOSS_POINTS)
+        if points:
+            yield MetricCourse(
+                name=name,
+                first=points[0][2],
+                last=points[-1][2],
+                lowest=min(low for _, low, _, _ in points),
+                highest=max(high for _, _, _, high in points),
+            )
 
 
 def _log_steps(spec: RunSpec, story: RunStory, *, watched: bool) -> Iterator[tuple[int, int]]:

@@ -6,8 +6,10 @@ from pathlib import Path
 
 from ...judge.findings.eta import with_own_pace
 from ...judge.handlers.learned_habits import habits_of
+from ...judge.progress.metric_reader import MetricReader
 from ...judge.state import JudgeState
-from ...model.observation import GpuReading, GpuSample, Meta, Observation, Start
+from ...judge.text.shape_table import ShapeTable
+from ...model.observation import GpuReading, GpuSample, LogChunk, Meta, MetricValues, Observation, Start
 from ...model.progress import Progress
 from ...store.habits_file import HabitsFile
 from ...store.log_index import FILE_NAME, LogGrowth, LogIndexWriter
@@ -19,13 +21,19 @@ FIRST_READING_S = 2.0
 HABITS_S = 300.0
 """Period of writing what was learned, for later runs of the command; it is written at the end, too."""
 
+METRICS_SHARE, METRICS_LONGEST_S = 1 / 600, 60.0
+"""Metrics are kept every second for the first 10 minutes, every 6 s after an hour, every minute after ten hours: 64 of
+them for a week are about 20 MB."""
+CHUNK_READ = 65_536
+"""Characters at the end of a burst that are searched for metrics: a thousand lines hold each name."""
+
 UNHEARD = Progress()
 
 
 class RunRecorder:
     """Implements ``model.ports.Recorder``. If the disk is full, charts have gaps; the supervisor continues.
 
-    ``room``: whether there is room for charts and traces now.
+    ``room``: whether there is room for charts and traces now. ``shapes``: to read metrics in the log; None: not read.
     """
 
     def __init__(
@@ -34,12 +42,17 @@ class RunRecorder:
         trace: TraceWriter,
         meta: Meta | None,
         habits: HabitsFile,
+        *,
         room: Callable[[], bool] = lambda: True,
+        shapes: ShapeTable | None = None,
     ) -> None:
         self._history = history
         self._trace = trace
         self._habits = habits
         self._room = room
+        self._shapes = shapes
+        self._readers: dict[str | None, MetricReader] = {}
+        self._next_metrics_t = self._t = 0.0
         self._next_habits_t = HABITS_S
         self._state: JudgeState | None = None
         self._log_growth: LogGrowth | None = None
@@ -58,18 +71,43 @@ class RunRecorder:
             self._gpu_answered.set()
         elif isinstance(observation, Start) and observation.log and observation.directory:
             self._follow_log(observation.t, observation.log, Path(observation.directory), new=not observation.adopted)
+        elif isinstance(observation, LogChunk):
+            self._read_metrics(observation)
+        if isinstance(observation, Start):
+            for reader in self._readers.values():
+                reader.begin_attempt()
         self._history.add(observation)
         if self._room():
             self._trace.write(observation)
 
+    def _read_metrics(self, chunk: LogChunk) -> None:
+        if self._shapes is None:
+            return
+        if chunk.source not in self._readers:
+            self._readers[chunk.source] = MetricReader(self._shapes)
+        text, skipped = chunk.text, chunk.skipped_bytes > 0
+        if len(text) > CHUNK_READ:
+            text, skipped = text[text.find("\n", len(text) - CHUNK_READ) + 1 :], True
+        self._readers[chunk.source].read(text, skipped=skipped)
+
+    def _keep_metrics(self, t: float) -> None:
+        self._next_metrics_t = t + min(METRICS_LONGEST_S, t * METRICS_SHARE)
+        for reader in self._readers.values():
+            values = reader.take()
+            if values:
+                self._history.add(MetricValues(t=t, values=dict(values), left_out=reader.left_out))
+
     def commit(self, t: float, state: JudgeState) -> None:
         """Make the samples visible to readers, with the judge's progress."""
+        self._t = t
         progress = state.progress
         self._heard = self._heard or progress != UNHEARD
         if self._heard:  # a new supervisor has not read the log yet; the last known progress stays
             shown = with_own_pace(progress, state.pace, state.clock.step_s)
             self.newest = ProgressPoint(t=t, progress=shown, step_t=state.attempt.beat_t)
             self._history.add(self.newest)
+        if t >= self._next_metrics_t:
+            self._keep_metrics(t)
         if self._room():
             self._history.commit()
             self._trace.flush()
@@ -87,6 +125,7 @@ class RunRecorder:
 
     def close(self) -> None:
         self._keep_habits()
+        self._keep_metrics(self._t)
         self._history.close()
         self._trace.close()
         if self._log_growth is not None:

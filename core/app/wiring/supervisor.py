@@ -79,15 +79,16 @@ def build_supervisor(
         on_records(records)
         story = reduce(apply, records, story)
     habits = HabitsFile(run.path.parents[1], spec.command, spec.cwd, _config_of(spec))
+    judge = Judge(knowledge(spec, preset, profiles))
     recorder = RunRecorder(
         HistoryWriter(run.history, network=is_network_filesystem(str(run.path.resolve()), _mounts())),
         TraceWriter(run.trace),
         trace_head(spec) if story.run is None else None,
         habits,
         room=keeper.room,
+        shapes=judge.knowledge.shapes,
     )
     snapshot = latest_snapshot(run.journal)
-    judge = Judge(knowledge(spec, preset, profiles))
     state = judge.start(story, snapshot.state if snapshot is not None else None)
     known = [each.path for each in state.checkpoints.known]
     values = values_sensor(spec, inbox, clock, lambda text: supervisor.note(text))  # noqa: PLW0108  made below

@@ -16,7 +16,8 @@ _VALUE = rf"(?>{NUMBER})|[-+]?nan|[-+]?inf(?:inity)?"
 _GLUE = r"['\"]?\s*(?:[:=]|is\b)?\s*['\"\[({<]*\s*"
 
 
-def _words(*lines: str) -> frozenset[str]:
+def words(*lines: str) -> frozenset[str]:
+    """A set of words, written as text."""
     return frozenset(" ".join(lines).split())
 
 
@@ -54,14 +55,14 @@ _LOSS = LazyPattern(
     rf"(?:\s*\((?!nan|inf)[a-z ]+\))?(?: so far)?{_GLUE}"
     rf"(?:(?:total|train|avg|mean|cur)\s*[:=]?\s+)?(?P<loss>{_VALUE})(?![a-z]|/(?!\d+\.\d))"
 )
-_OWN = _words(
+_OWN = words(
     "train training avg avr average mean total tot running",
     "step batch lm reduced smooth smoothed cur current final epoch",
     "iter iteration global overall moving ema sum sft the ce lr",
     "loss and of with curr mini minibatch per it causal policy",
 )
 """Words before "loss" with which it still is the training loss."""
-_FOREIGN = _words(
+_FOREIGN = words(
     "val valid validation test testing eval evaluation dev best",
     "d g disc discriminator gen generator adv dual min lowest",
     "early",
@@ -183,10 +184,10 @@ def find_loss(low: str) -> Loss | None:
     """The first training loss of the line."""
     spare: Loss | None = None
     for found in _LOSS.finditer(low):
-        words = re.split(r"[_/ .\-]", found["before"])[:-1]
-        if not _FOREIGN.isdisjoint(words):
+        parts = re.split(r"[_/ .\-]", found["before"])[:-1]
+        if not _FOREIGN.isdisjoint(parts):
             continue
-        own = all(word in _OWN or word.isdigit() for word in words)
+        own = all(word in _OWN or word.isdigit() for word in parts)
         name = low[found.start("before") : found.start("loss")]
         loss = Loss(parse_number(found["loss"]), found.start("key"), own, _AVERAGE.search(name) is not None)
         joined = re.split(r"[_/.\-]", found["before"].rpartition(" ")[2])[:-1]
@@ -201,7 +202,7 @@ def find_loss(low: str) -> Loss | None:
     return spare
 
 
-_LIKELY = _words(
+_LIKELY = words(
     "ce nll mse bce diffusion recon main pix model cross entropy celoss contrastive text lm mlm task actor pg"
 )
 """Words joined to "loss" that count if the line has no better one."""

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import msgspec
 
-from ...model.observation import GpuSample, HostSample, ProcessSample
+from ...model.observation import GpuSample, HostSample, MetricValues, ProcessSample
 from .history_schema import COLUMNS, TIERS, ProgressPoint, table
 
 PATIENCE_S = 0.5
@@ -20,12 +20,16 @@ PATIENCE_S = 0.5
 
 
 class Latest(msgspec.Struct, frozen=True, kw_only=True):
-    """The newest sample of each kind, whole; None if there was none. Each has its own ``t``."""
+    """The newest sample of each kind, whole; None if there was none. Each has its own ``t``.
+
+    ``metrics``: the newest value of each name, whenever it was logged.
+    """
 
     gpu: GpuSample | None = None
     host: HostSample | None = None
     process: ProcessSample | None = None
     progress: ProgressPoint | None = None
+    metrics: MetricValues | None = None
 
 
 Point = tuple[float, float, float, float]
@@ -60,6 +64,7 @@ class HistoryReader:
             "host": HostSample,
             "process": ProcessSample,
             "progress": ProgressPoint,
+            "metrics": MetricValues,
         }
         for kind, data in self._query("SELECT kind, json FROM latest"):
             if kind in kinds:
@@ -71,10 +76,11 @@ class HistoryReader:
         """Return at most ``points`` (t, min, mean, max) of a metric between two run seconds, oldest first.
 
         ``metric``: ``gpu0.util``, ``host.ram_used``, ``process.cpu``, ``progress.loss`` … (COLUMNS of
-        history_schema.py). Times without readings have no point. Raises ValueError for an unknown metric.
+        history_schema.py), or ``metric.NAME`` for a name of ``metrics()``. Times without readings have no point.
+        Raises ValueError for an unknown metric.
         """
-        source, gpu, column = _metric(metric)
-        if until_t <= since_t or points < 1:
+        source, gpu, column = self._column_of(metric)
+        if gpu is None or until_t <= since_t or points < 1:
             return []
         width = (until_t - since_t) / points
         bins: dict[int, list[float]] = {}
@@ -82,6 +88,35 @@ class HistoryReader:
         for number, weight, t, low, mean, high in self._query(_series_statement(source, column), parameters):
             _merge(bins, min(int(number), points - 1), weight, (t, low, mean, high))
         return [(t, low, mean, high) for _, (_, t, low, mean, high) in sorted(bins.items())]
+
+    def rows(self, metric: str) -> list[Point]:
+        """Return all that is kept of a metric, at the times and as finely as it is kept, oldest first.
+
+        Raises ValueError for an unknown metric.
+        """
+        source, gpu, column = self._column_of(metric)
+        if gpu is None:
+            return []
+        found: list[Point] = []
+        for tier in TIERS:
+            found += self._query(
+                f"SELECT t, COALESCE({column}_min, {column}), {column}, COALESCE({column}_max, {column}) "  # noqa: S608
+                f"FROM {table(source, tier)} WHERE gpu = :gpu AND {column} IS NOT NULL",
+                {"gpu": gpu},
+            )
+        return sorted(found)
+
+    def metrics(self) -> tuple[str, ...]:
+        """Return the names of the metrics that the trainer logs, in the order in which they appeared."""
+        return tuple(str(name) for (name,) in self._query("SELECT name FROM metric_names ORDER BY number"))
+
+    def _column_of(self, metric: str) -> tuple[str, int | None, str]:
+        """Return source, GPU index (or number of the name, None = it was not logged) and column. Raises ValueError."""
+        source, gpu, column = _metric(metric)
+        if source != "metric":
+            return source, gpu, column
+        found = self._query("SELECT number FROM metric_names WHERE name = :name", {"name": column})
+        return source, int(found[0][0]) if found else None, "value"
 
     def gpus(self) -> tuple[int, ...]:
         """Return the indices of all GPUs with readings."""
@@ -99,7 +134,7 @@ class HistoryReader:
                 self._connection.close()
             self._connection = None
 
-    def _query(self, statement: str, parameters: Mapping[str, float] | tuple[()] = ()) -> list[tuple[Any, ...]]:
+    def _query(self, statement: str, parameters: Mapping[str, float | str] | tuple[()] = ()) -> list[tuple[Any, ...]]:
         with self._lock:
             try:
                 status = self.path.stat()
@@ -117,7 +152,7 @@ class HistoryReader:
                 self._drop()
             return []
 
-    def _query_still(self, statement: str, parameters: Mapping[str, float] | tuple[()]) -> list[tuple[Any, ...]]:
+    def _query_still(self, statement: str, parameters: Mapping[str, float | str] | tuple[()]) -> list[tuple[Any, ...]]:
         """Read the file of a finished run if WAL's helper files cannot be made in its folder."""
         with contextlib.suppress(sqlite3.Error), contextlib.closing(self._connect("mode=ro&immutable=1")) as connection:
             return connection.execute(statement, parameters).fetchall()
@@ -141,6 +176,8 @@ def _metric(name: str) -> tuple[str, int, str]:
     source, _, column = name.partition(".")
     gpu = re.fullmatch(r"gpu(\d+)", source)
     source = "gpu" if gpu else source
+    if source == "metric" and column:
+        return source, 0, column
     if source in COLUMNS and (source != "gpu" or gpu) and column in {c for c, _ in COLUMNS[source]}:
         return source, int(gpu[1]) if gpu else 0, column
     raise ValueError(f"no metric {name!r}: there are gpuN.util, host.ram_used, process.cpu, progress.loss and the like")

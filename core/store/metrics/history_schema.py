@@ -13,7 +13,7 @@ import msgspec
 from ...model.observation import GpuReading, HostSample, ProcessSample
 from ...model.progress import Progress
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Raise it with every change of COLUMNS or TIERS, and add a file to tests/fixtures/history."""
 
 
@@ -57,8 +57,11 @@ COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
         ("lr", "lr"),
         ("sec_per_step", "sec_per_step"),
     ),
+    "metric": (("value", "value"),),
 }
-"""Source → (metric, field of the model). Units are those of the model: per cent, bytes, °C, W, MHz, cores, seconds."""
+"""Source → (metric, field of the model). Of ``metric``, the column ``gpu`` is the number of a name in metric_names.
+
+Units are those of the model: per cent, bytes, °C, W, MHz, cores, seconds."""
 
 
 class ProgressPoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,6 +103,9 @@ def migrate(connection: sqlite3.Connection) -> None:
         return
     connection.execute(
         "CREATE TABLE IF NOT EXISTS latest (kind TEXT PRIMARY KEY, t REAL NOT NULL, json BLOB NOT NULL) WITHOUT ROWID"
+    )
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS metric_names (number INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL)"
     )
     for source, metrics in COLUMNS.items():
         wanted = [f"{metric}{suffix}" for metric, _ in metrics for suffix in ("", "_min", "_max")]

@@ -4,11 +4,14 @@ It serves charts only, so disk and file errors are not raised: the writer sets `
 """
 
 import contextlib
+import math
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...model.observation import GpuSample, HostSample, Observation, ProcessSample
+import msgspec
+
+from ...model.observation import MOST_METRICS, GpuSample, HostSample, MetricValues, Observation, ProcessSample
 from ...model.text.json_line import encode_line
 from .history_schema import (
     COLUMNS,
@@ -27,6 +30,8 @@ PATIENCE_S = 0.5
 """A reader on a network filesystem (rollback journal) blocks a commit; the rows wait for the next one."""
 PENDING_ROWS = 100_000
 """Rows that are kept while the disk is full: a day of one GPU; then the oldest are dropped."""
+PENDING_METRICS = 1000
+"""The same for metrics, each of up to 64 values."""
 _PASSING = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL)
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
@@ -44,13 +49,14 @@ class HistoryWriter:
         self._network = network
         self._rows: dict[str, list[tuple[float | None, ...]]] = {source: [] for source in COLUMNS}
         self._latest: dict[str, tuple[float, bytes]] = {}
+        self._metrics: list[MetricValues] = []
         self._newest_t = 0.0
         self._refused = False
         self._aged_t = -float(AGE_EVERY_S)
         self._connection: sqlite3.Connection | None = None
 
     def add(self, entry: Observation | ProgressPoint) -> None:
-        """Take a GPU, host or process sample or a progress point for the next commit. Others are ignored."""
+        """Take a sample, a progress point or metrics for the next commit. Other observations are ignored."""
         if self._refused:
             return
         second = int(entry.t)
@@ -65,6 +71,11 @@ class HistoryWriter:
                 self._take(kind := "process", second, 0, entry)
             case ProgressPoint():
                 self._take(kind := "progress", second, 0, entry.progress)
+            case MetricValues():
+                self._metrics.append(entry)
+                del self._metrics[:-PENDING_METRICS]
+                self._newest_t = max(self._newest_t, entry.t)
+                return
             case _:
                 return
         self._latest[kind] = (entry.t, encode_line(entry))
@@ -72,7 +83,7 @@ class HistoryWriter:
 
     def commit(self) -> None:
         """Write the rows in one transaction and merge old ones. Faults of the disk are not raised."""
-        if not self._latest or self._refused:
+        if self._refused or not (self._latest or self._metrics):
             return
         try:
             connection = self._connection or self._open()
@@ -86,6 +97,7 @@ class HistoryWriter:
         for rows in self._rows.values():
             rows.clear()
         self._latest.clear()
+        self._metrics.clear()
 
     def close(self) -> None:
         """Commit and close the file."""
@@ -103,6 +115,8 @@ class HistoryWriter:
 
     def _write(self, connection: sqlite3.Connection) -> None:
         with _transaction(connection):
+            if self._metrics:
+                _write_metrics(connection, self._metrics)
             for source, rows in self._rows.items():
                 if rows:
                     connection.executemany(insert_statement(source), rows)
@@ -152,6 +166,39 @@ class HistoryWriter:
             for suffix in ("-wal", "-shm", "-journal"):
                 Path(f"{self.path}{suffix}").unlink(missing_ok=True)
             self.path.replace(f"{self.path}.damaged")
+
+
+def _write_metrics(connection: sqlite3.Connection, pending: list[MetricValues]) -> None:
+    """Write rows of metrics, the numbers of new names, and the newest values of all; count names over the bound."""
+    numbers = {str(name): int(number) for number, name in connection.execute("SELECT number, name FROM metric_names")}
+    newest = _newest_metrics(connection)
+    values, left_out = dict(newest.values), newest.left_out
+    beyond: set[str] = set()
+    rows: list[tuple[int, int, float]] = []
+    for entry in pending:
+        for name, value in entry.values.items():
+            if name not in numbers and len(numbers) >= MOST_METRICS:
+                beyond.add(name)
+            elif math.isfinite(value):
+                rows.append((int(entry.t), numbers.setdefault(name, len(numbers)), value))
+                values[name] = value
+        left_out = max(left_out, entry.left_out)
+    connection.executemany(
+        "INSERT OR IGNORE INTO metric_names (number, name) VALUES (?, ?)", [(n, name) for name, n in numbers.items()]
+    )
+    connection.executemany(insert_statement("metric"), rows)
+    newest = MetricValues(t=pending[-1].t, values=values, left_out=max(left_out, len(beyond)))
+    connection.execute(
+        "INSERT OR REPLACE INTO latest (kind, t, json) VALUES ('metrics', ?, ?)", (newest.t, encode_line(newest))
+    )
+
+
+def _newest_metrics(connection: sqlite3.Connection) -> MetricValues:
+    found = connection.execute("SELECT json FROM latest WHERE kind = 'metrics'").fetchone()
+    with contextlib.suppress(msgspec.MsgspecError):
+        if found is not None:
+            return msgspec.json.decode(found[0], type=MetricValues)
+    return MetricValues(t=0.0, values={})
 
 
 @contextlib.contextmanager

@@ -7,11 +7,13 @@ from .report import IncidentRow, Report, state_words
 from .report_rows import (
     ATTEMPT_HEAD,
     CHECKPOINT_HEAD,
+    METRIC_HEAD,
     attempt_cells,
     checkpoint_cells,
     footer,
     incident_points,
     incident_title,
+    metric_cells,
     overview,
 )
 
@@ -57,6 +59,9 @@ def _body(report: Report, title: str) -> Iterator[str]:
     yield from _table(CHECKPOINT_HEAD, checkpoint_cells(report))
     yield "<h2>Changes made</h2>"
     yield from _items(report.changes, "None.")
+    if report.metrics:
+        yield "<h2>Metrics of the trainer</h2>"
+        yield from _table(METRIC_HEAD, metric_cells(report))
     yield "<h2>For support</h2>"
     yield from _table((), report.environment)
     for attempt in report.attempts:

@@ -7,11 +7,13 @@ from .report import IncidentRow, Report, state_words
 from .report_rows import (
     ATTEMPT_HEAD,
     CHECKPOINT_HEAD,
+    METRIC_HEAD,
     attempt_cells,
     checkpoint_cells,
     footer,
     incident_points,
     incident_title,
+    metric_cells,
     overview,
 )
 
@@ -60,6 +62,7 @@ def _lines(report: Report) -> Iterator[str]:
     yield ""
     yield from _items(report.changes, "None.")
     yield ""
+    yield from _metrics(report)
     yield "## For support"
     yield ""
     yield from _table(("", ""), report.environment)
@@ -71,6 +74,14 @@ def _lines(report: Report) -> Iterator[str]:
             yield from (f"    {line}" for line in attempt.log_end)
             yield ""
     yield footer(report)
+
+
+def _metrics(report: Report) -> Iterator[str]:
+    if report.metrics:
+        yield "## Metrics of the trainer"
+        yield ""
+        yield from _table(METRIC_HEAD, metric_cells(report))
+        yield ""
 
 
 def _incident(i: IncidentRow) -> Iterator[str]:

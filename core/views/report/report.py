@@ -27,6 +27,16 @@ class LossCourse(msgspec.Struct, frozen=True, kw_only=True):
     lowest: float | None = None
 
 
+class MetricCourse(msgspec.Struct, frozen=True, kw_only=True):
+    """A number that the trainer logs by name, over the whole run."""
+
+    name: str
+    first: float
+    last: float
+    lowest: float
+    highest: float
+
+
 class ReportSources(msgspec.Struct, frozen=True, kw_only=True):
     """The input of a report besides the situation.
 
@@ -38,6 +48,7 @@ class ReportSources(msgspec.Struct, frozen=True, kw_only=True):
     spec: RunSpec
     records: Sequence[Record] = ()
     loss: LossCourse = LossCourse()
+    metrics: tuple[MetricCourse, ...] = ()
     machine: Mapping[str, str] = {}
     log_ends: Mapping[int, tuple[str, ...]] = {}
     log_steps: Mapping[int, int] = {}
@@ -111,6 +122,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     step: int | None
     total_steps: int | None
     loss: LossCourse
+    metrics: tuple[MetricCourse, ...] = ()
     restarts: int
     waiting: tuple[str, ...]
     withheld: tuple[str, ...] = ()

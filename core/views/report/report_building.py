@@ -4,6 +4,8 @@ import shlex
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
+import msgspec
+
 from ...model.attempt import AttemptStory
 from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.decision import EndWatch, NotifyPeople
@@ -68,6 +70,7 @@ def build_report(now: Situation, sources: ReportSources) -> Report:
         step=step,
         total_steps=progress.total_steps,
         loss=sources.loss,
+        metrics=tuple(msgspec.structs.replace(m, name=hide.text(m.name)) for m in sources.metrics),
         restarts=max(0, len(story.attempts) - 1),
         waiting=waiting,
         withheld=hide.texts(_withheld(now)),

@@ -72,6 +72,14 @@ def attempt_cells(a: AttemptRow) -> tuple[str, ...]:
     return str(a.number), date(a.began_wall), ran, a.began_from, a.ended, quantity.count(a.last_step)
 
 
+METRIC_HEAD = ("metric", "first", "last", "lowest", "highest")
+
+
+def metric_cells(report: Report) -> list[tuple[str, ...]]:
+    """The numbers that the trainer logged by name."""
+    return [(m.name, *(f"{value:.4g}" for value in (m.first, m.last, m.lowest, m.highest))) for m in report.metrics]
+
+
 def footer(report: Report) -> str:
     """Author, time and run."""
     return f"Written {date(report.written_wall)} by trainwatch for run {report.id}; secrets are removed."

@@ -1,0 +1,111 @@
+"""All named numbers of a line: ``name: value``, ``name=value``, ``name value``, JSON, dicts and rows of a table."""
+
+import re
+
+from .line_fields import words
+from .numbers import NUMBER, parse_number
+from .patterns import LazyPattern
+
+LONGEST_NAME = 64
+"""Characters of a name that are kept."""
+_WORD = r"[^\W\d](?:[\w.@#*%$^]|'s(?=\s)|[/\-](?=\w))*"
+_VALUE = rf"(?P<value>(?>{NUMBER})|[-+]?(?i:nan|inf(?:inity)?)\b)(?P<si>[kKM](?![\w/]))?"
+_NAMED = LazyPattern(
+    rf"(?P<name>(?<![\w.\-/]){_WORD}(?:\s{_WORD}){{0,4}}(?:\s?\((?!(?i:nan|inf))[^()\d=:]{{1,16}}\))?)['\"]?"
+    rf"(?P<sep>\s*[:=]\s*|\s+is\s+|\s+)['\"\[(]*\s*{_VALUE}"
+)
+"""A name of up to five words and its unit, what divides it from its value, the value."""
+_UNIT = LazyPattern(
+    r"(?:[smuµ]s|s|secs?|seconds?|minutes?|min|%|[kMGT]i?B?|B|W|C|x|[kMG]?Hz)?(?![\w%|])(?!%[|\s]*[|━█])"
+)
+"""What may follow a value: a unit or nothing. A percentage before a bar is the bar's."""
+_PART = LazyPattern(r"[:\-.]\d|/\d+/\d|[hdm] \d")
+"""What follows a number that is a part of a clock time, a date, a version or a duration."""
+_RATED = LazyPattern(
+    rf"(?<![\w.:\-/])(?P<value>(?>{NUMBER}))(?P<si>[kKM](?=\s))?\s?(?P<name>[A-Za-z]+/(?:s|sec|second))\b"
+)
+"""A rate after its value: "249512 tok/s"."""
+_PREFIX = LazyPattern(r"\[[A-Z]+\|[^\]]*\]|[\w.]+\.(?:py|cc|cpp|cu|c):\d+|[(\[][\w.:]+:\d+(?:/\d+)?[)\]]|[\w.]+:\d+ >>")
+"""The place in the source, the rank or the process that a logger writes before the message."""
+_BEFORE_FIELD = ",|;{}[]()<>\t:•·–—#*\"'"
+_INSIDE = ",|;{[("
+_LEVELS = words("info debug warning warn error critical train trainer root main")
+_NO_NAMES = words(
+    "pid tid line port rank host node worker version ts timestamp asctime created process thread level",
+    "at in on of to from is for and eta by with after took than over ms s sec us m h info debug warning error",
+)
+"""Names of processes and times, and words before a number that name nothing."""
+_STAMP = 1e9
+"""A time above it is in seconds since the epoch."""
+_SI = {"k": 1e3, "K": 1e3, "M": 1e6}
+_ROW = LazyPattern(
+    r"^[\s|>*\-│┃]*(?P<name>[^\W\d][\w./@%#\-]*(?: [\w./@%#()\-]+){0,5}?)(?:\s*[:=|│┃]\s*|\s{2,})"
+    rf"{_VALUE}\s?(?:[mu]?s|sec|%|[kMGT]?i?B|[A-Za-z]+/s)?\s*(?:\([^()]*\))?[\s|│┃,;.]*$"
+)
+
+Metrics = dict[str, float | None]
+"""Name as printed → value, None = NaN or infinite."""
+
+
+def metrics_of(line: str) -> Metrics:
+    """Each named number of a plain line, in its order. The first value of a name counts: its average stands behind."""
+    text = _PREFIX.sub(_blank, line) if ":" in line or "|" in line else line
+    found: Metrics = {}
+    ends: list[tuple[int, int]] = []
+    for match in _NAMED.finditer(text):
+        end = match.end()
+        if match["si"] is None and (_PART.match(text, end) is not None or _UNIT.match(text, end) is None):
+            continue
+        ends.append((match.start(), end))
+        name = _name(text, match)
+        if name:
+            _add(found, name, match["value"], match["si"])
+    if "/s" in text:
+        for match in _RATED.finditer(text):
+            if not any(start <= match.start() < end for start, end in ends):
+                _add(found, match["name"], match["value"], match["si"])
+    return found
+
+
+def row_of(line: str) -> tuple[str, float | None] | None:
+    """Name and value of a line that holds nothing else ("| loss | 0.5 |", "grad_norm=0.3"), None if it is another."""
+    match = _ROW.match(line)
+    if match is None:
+        return None
+    found: Metrics = {}
+    _add(found, match["name"].rstrip(" ("), match["value"], match["si"])
+    return next(iter(found.items()), None)
+
+
+def _blank(match: re.Match[str]) -> str:
+    return " " * len(match[0])
+
+
+def _name(text: str, match: re.Match[str]) -> str:
+    """The name before the value: all its words if a field begins with them, else the last one; "" if it is none."""
+    name = match["name"].removesuffix(" is").split()
+    before = text[: match.start()]
+    last = before.rstrip(" ")[-1:]
+    equals = match["sep"].strip() == "="
+    begins = not last or last in _BEFORE_FIELD or before.endswith((" - ", "  "))
+    if len(name) > 2 and name[-2] == "in":  # "train_step_timing in s=2.4"
+        name = name[-3:]
+    elif not begins or (equals and last not in _INSIDE):
+        name = name[-2:] if name[-1][:1] == "(" else name[-1:]
+    while len(name) > 1 and name[0].lower() in _LEVELS:
+        name = name[1:]
+    return "" if name[-1].lower() in _NO_NAMES and len(name) < 2 else " ".join(name)
+
+
+def _add(found: Metrics, name: str, text: str, si: str | None) -> None:
+    name = name[:LONGEST_NAME]
+    low = name.lower()
+    if name in found or low in _NO_NAMES:
+        return
+    value = parse_number(text)
+    if value is not None:
+        if "time" in low and value > _STAMP:
+            return
+        if si is not None and "mem" not in low:
+            value *= _SI[si]
+    found[name] = value

@@ -1,0 +1,171 @@
+"""The numbers that a trainer prints by name: read from its lines, kept in the history, shown."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.shipped import SHAPES
+from trainwatch.cli import main
+from trainwatch.core.judge.progress.metric_reader import MetricReader
+from trainwatch.core.judge.text.metric_fields import metrics_of, row_of
+from trainwatch.core.model.observation import MOST_METRICS, MetricValues
+from trainwatch.core.store.metrics.history import HistoryReader, HistoryWriter
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("{'loss': 0.5, 'grad_norm': nan, 'rewards/kl': -0.25, 'epoch': 0.5}", ("loss", "grad_norm", "rewards/kl")),
+        ('{"iteration": 7, "metrics": {"train_loss": 0.5, "lr": 1e-4}}', ("iteration", "train_loss", "lr")),
+        ("step 40/90 | loss 0.5 (-0.1z)| grad norm 1.5 | 2100 tok/s", ("step", "loss", "grad norm", "tok/s")),
+        ("INFO train step=40 loss=0.5, smooth loss=0.6 gnorm=1.5", ("step", "loss", "smooth loss", "gnorm")),
+        ("Loss 5.0e+00 (5.1e+00)\tAcc@1   6.25 (  4.12)", ("Loss", "Acc@1")),
+        (
+            "it 9, elapsed time per iteration (ms): 51.5 | lm loss: 2.5E+00 |",
+            ("elapsed time per iteration (ms)", "lm loss"),
+        ),
+        ("第 4/20 轮, 损失: 0.5, 学习率: 0.002", ("损失", "学习率")),
+        ("step 4: loss is 0.5", ("step", "loss")),
+        ("[40]\ttraining's auc: 0.5\tvalid_1's auc: 0.25", ("training's auc", "valid_1's auc")),
+        ("step 4 step_timing in s=2.5", ("step_timing in s",)),
+    ],
+)
+def test_each_named_number_of_a_line_is_read(line: str, found: tuple[str, ...]) -> None:
+    assert [name for name in metrics_of(line) if name in found] == list(found)
+
+
+def test_values_keep_their_sign_size_and_what_is_not_finite() -> None:
+    line = "step: 4,000 loss: -0.25 lr: 1.5e-04 tokens: 323K mem: 12M gnorm: nan"
+    assert list(metrics_of(line).items()) == [
+        ("step", 4000.0), ("loss", -0.25), ("lr", 1.5e-4), ("tokens", 323_000.0), ("mem", 12.0), ("gnorm", None),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[04/12 09:33:04 core.engine]: eta: 3:02:09",
+        "2026-01-02 10:11:12,123 INFO [train.py:90] begin",
+        "steps:  42%|████▏     | 40/100 [12:11<16:45",
+        "time: 10:11:12 version: 1.2.3 date: 2026-01-02",
+        "[INFO|DP=0|PP=1] trainer.callbacks:143 >> done",
+        "(trainer:464) pid: 4242",
+    ],
+)
+def test_times_places_and_bars_are_no_metrics(line: str) -> None:
+    assert metrics_of(line) == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "row"),
+    [
+        ("|    ep_rew_mean       | -12.5    |", ("ep_rew_mean", -12.5)),
+        ("    optim/total_grad_norm=0.5", ("optim/total_grad_norm", 0.5)),
+        ("     | > loss: 2.5  (2.75)", ("loss", 2.5)),
+        ("          Mean reward: 12.5", ("Mean reward", 12.5)),
+        ("the model has 12 layers", None),
+        ("saved in 0.5 seconds after 12 steps", None),
+    ],
+)
+def test_a_row_of_a_table_holds_one_name_and_one_value(line: str, row: tuple[str, float] | None) -> None:
+    assert row_of(line) == row
+
+
+def read(text: str) -> MetricReader:
+    reader = MetricReader(SHAPES)
+    reader.read(text)
+    return reader
+
+
+def test_settings_before_the_training_are_no_metrics() -> None:
+    assert read("learning_rate: 0.1\nbatch_size: 8\nseed = 3\nstep 1 loss 0.5\n").values == {"step": 1.0, "loss": 0.5}
+
+
+def test_rows_of_a_block_below_a_training_line_are_metrics() -> None:
+    reader = read("[step=40/900,epoch=0]\n    optim/grad=0.5\n    throughput/tps=120\n")
+    assert reader.values == {"step": 40.0, "epoch": 0.0, "optim/grad": 0.5, "throughput/tps": 120.0}
+
+
+def test_rows_of_a_table_above_its_step_are_metrics() -> None:
+    table = "| rollout/ | |\n| ep_rew_mean | -1.5 |\n| total_timesteps | 2048 |\n| loss | 0.5 |\n"
+    assert read(table).values == {"ep_rew_mean": -1.5, "total_timesteps": 2048.0, "loss": 0.5}
+
+
+def test_numbers_of_an_evaluation_have_a_name_of_their_own() -> None:
+    reader = read("step 40 loss 0.5\nEpoch(val) [3][20/20] loss: 0.75 acc: 0.5\n{'eval_loss': 0.7, 'eval_wer': 0.1}\n")
+    assert reader.values["loss"] == 0.5
+    assert reader.values["eval/loss"] == 0.75
+    assert reader.values["eval_wer"] == 0.1
+
+
+def test_names_beyond_the_bound_are_counted_and_left_out() -> None:
+    line = "step 1 loss 0.5 " + " ".join(f"layer{n}_x={n}" for n in range(MOST_METRICS + 7))
+    reader = read(f"{line}\n")
+    assert len(reader.values) == MOST_METRICS
+    assert reader.left_out == 9
+    assert "loss" in reader.values
+
+
+@pytest.mark.parametrize("size", [1, 7, 64])
+def test_metrics_do_not_depend_on_the_chunks(size: int) -> None:
+    text = "step 40 loss 0.5 gnorm=2.5\r\n" + "".join(
+        f"\rsteps: {n}/90 [00:01<00:02, 2.0it/s, loss=0.{n}]" for n in range(60)
+    )
+    text += "\n| reward | 1.5 |\nvalidation loss: 0.25 wer: 0.5\n"
+    reader = MetricReader(SHAPES)
+    for at in range(0, len(text), size):
+        reader.read(text[at : at + size])
+    assert reader.values == read(text).values
+
+
+def test_metrics_are_kept_and_read_by_name(tmp_path: Path) -> None:
+    writer = HistoryWriter(tmp_path / "h")
+    writer.add(MetricValues(t=1, values={"grad.norm": 2.0, "eval/loss": 0.5}))
+    writer.add(MetricValues(t=2, values={"grad.norm": 4.0, "broken": float("inf")}))
+    writer.close()
+    with HistoryReader(tmp_path / "h") as reader:
+        assert reader.metrics() == ("grad.norm", "eval/loss")
+        assert reader.series("metric.grad.norm", 0, 4, 4) == [(1.5, 2, 2, 2), (2.5, 4, 4, 4)]
+        assert reader.rows("metric.grad.norm") == [(1, 2, 2, 2), (2, 4, 4, 4)]
+        assert reader.series("metric.unheard", 0, 4, 4) == []
+        assert reader.latest().metrics == MetricValues(t=2, values={"grad.norm": 4.0, "eval/loss": 0.5})
+
+
+def test_a_later_writer_goes_on_with_the_names_of_the_history(tmp_path: Path) -> None:
+    for t, values in ((1, {"a": 1.0, "b": 2.0}), (2, {"b": 3.0, "c": 4.0})):
+        writer = HistoryWriter(tmp_path / "h")
+        writer.add(MetricValues(t=t, values=values))
+        writer.close()
+    with HistoryReader(tmp_path / "h") as reader:
+        assert reader.metrics() == ("a", "b", "c")
+        newest = reader.latest().metrics
+    assert newest is not None
+    assert newest.values == {"a": 1.0, "b": 3.0, "c": 4.0}
+
+
+def test_a_history_keeps_no_more_names_than_the_bound_and_counts_the_rest(tmp_path: Path) -> None:
+    writer = HistoryWriter(tmp_path / "h")
+    writer.add(MetricValues(t=1, values={f"m{n}": float(n) for n in range(MOST_METRICS - 1)}))
+    writer.commit()
+    writer.add(MetricValues(t=2, values={"last": 1.0, "beyond": 2.0, "further": 3.0}, source="tensorboard"))
+    writer.close()
+    with HistoryReader(tmp_path / "h") as reader:
+        assert len(reader.metrics()) == MOST_METRICS
+        assert reader.metrics()[-1] == "last"
+        newest = reader.latest().metrics
+    assert newest is not None
+    assert newest.left_out == 2
+
+
+def test_progress_all_shows_the_metrics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("step 40/90 loss 0.5 grad_norm 1.5\nstep 41/90 loss 0.25 grad_norm nan\n")
+    assert main(["progress", str(log), "--all", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["step"] == 41
+    assert shown["metrics"] == {"step": 41.0, "loss": 0.25, "grad_norm": None}
+    assert main(["progress", str(log), "--all"]) == 0
+    assert "grad_norm  NaN or infinite" in capsys.readouterr().out
+    assert main(["progress", str(log), "--json"]) == 0
+    assert "metrics" not in json.loads(capsys.readouterr().out)
