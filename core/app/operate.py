@@ -51,6 +51,20 @@ def remedies_argument(names: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
+def require_checked(run: RunDirectory, command: Command, *, forced: bool) -> None:
+    """Raise CliError if ``check`` fails on the launch that a person orders, unless it is ``forced``."""
+    import msgspec
+
+    from .plan.definitions import definitions_of
+    from .plan.launch_plan import plan_launch
+    from .preflight.checklist import require_startable
+
+    spec = run.load_spec()
+    plan = plan_launch(spec, definitions_of(spec), run.path.parents[1])
+    begins = "" if command.fresh else command.checkpoint
+    require_startable(msgspec.structs.replace(plan, begins=begins), known=True, forced=forced)
+
+
 def send_command(run: RunDirectory, command: Command, *, starts_supervisor: bool) -> str:
     """Send the command and return the supervisor's answer. ``starts_supervisor``: start one if none is running."""
     from ..store.control_client import ControlError, NoSupervisor, send

@@ -4,6 +4,7 @@ Each is read once and kept while no file that was read for it changes.
 """
 
 import os
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -12,6 +13,7 @@ from typing import Any, TypeVar
 
 from ..model.launch.recognition import Imported, SourceFacts
 from .config_options import file_options, override_options
+from .existence_test import goes_on_without
 from .launch_target import Target, find_target
 from .options.all_options import options_of
 from .options.option import Option
@@ -19,6 +21,7 @@ from .project_modules import Module, Project, Stamp, read_module, read_project, 
 from .resume_finding import Finding, find_resume
 from .script_values import Default, defaults_in, imported_by
 
+FETCHES = re.compile(r"download|urlretrieve|load_dataset|\bgdown\b|\bwget\b|kaggle", re.IGNORECASE)
 MOST_SOURCES = 16
 LARGEST_KEPT = 256 << 10
 """Syntax trees of more source, in characters, are made anew instead of kept: one takes about 35 bytes a character."""
@@ -80,6 +83,16 @@ class TrainerSource:
             too_deep = Finding(unread=("its source is nested too deeply to be followed",), target=self.target)
             self._findings[key] = self._asked(lambda project: self._found(project, settings, config), too_deep)
         return self._findings[key]
+
+    @cached_property
+    def fetches_data(self) -> bool:
+        """Whether the project speaks of a download: then a folder of data may be made by the script itself."""
+        return self._asked(lambda project: any(FETCHES.search(module.text) for module in project.modules), False)
+
+    def begins_without(self, option: str) -> str | None:
+        """Where it asks whether the path given by this option exists, and goes on without it (``train.py:41``)."""
+        name = option.lstrip("-").replace("-", "_").rpartition(".")[2]
+        return self._asked(lambda project: goes_on_without(project.modules, name), None)
 
     def _found(self, project: Project, settings: Mapping[str, Any], config: str) -> Finding:
         options = [*self.options, *override_options(project)]

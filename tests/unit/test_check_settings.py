@@ -12,6 +12,7 @@ from tests.fakes import checkpoint_layouts as layouts
 from trainwatch.core.app.gpu_survey import GpuSeen, GpuSurvey, GpuUser
 from trainwatch.core.app.plan.launch_plan import LaunchPlan, plan_launch, settings_in
 from trainwatch.core.app.preflight.check import Check, Machine
+from trainwatch.core.app.preflight.checkpoint_checks import check_checkpoint_named
 from trainwatch.core.app.preflight.disk_checks import (
     check_disk,
     check_output_dir,
@@ -198,7 +199,7 @@ def test_paths_of_the_config_must_exist(tmp_path: Path) -> None:
     assert missing.result == "fail"
     assert "dataset_path = ./gone; vae = v.safetensors" in missing.found
     assert check_paths(plan(tmp_path, {"pretrained_model_name_or_path": "stabilityai/sdxl-base"}), here) is None
-    assert result(check_paths(plan(tmp_path, {"resume": str(tmp_path / "no")}), here)) == "fail"
+    assert result(check_checkpoint_named(plan(tmp_path, {"resume": str(tmp_path / "no")}), here)) == "fail"
     assert check_paths(plan(tmp_path, {"train_data_dir": "https://host/x", "resume": "{resume}"}), here) is None
     subsets = {"datasets": [{"subsets": [{"image_dir": "gone"}]}]}
     assert result(check_paths(plan(tmp_path, subsets), here)) == "fail"

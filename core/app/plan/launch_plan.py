@@ -40,7 +40,8 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     ``derived``: command line, environment and config copy; None if they cannot be derived, then ``problem`` says why.
     ``settings``: the trainer's own settings by bare name, as the launch would have them. ``config``: the config that it
-    was derived from.
+    was derived from. ``begins``: the checkpoint that a start was told to begin from; "": from the beginning; None: the
+    newest one, if there is one.
     """
 
     spec: RunSpec
@@ -50,6 +51,7 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
     problem: str | None = None
     settings: Mapping[str, Any] = {}
     config: ConfigVersion | None = None
+    begins: str | None = None
 
     @property
     def profile(self) -> Profile | None:

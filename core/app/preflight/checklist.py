@@ -22,6 +22,7 @@ from ..plan.project_plan import project_spec
 from ..runs.known_runs import home
 from .cadence_check import check_cadence
 from .check import Check, Machine, existing, failed, look_at_machine, passed, warned
+from .checkpoint_checks import check_checkpoint_named
 from .disk_checks import check_disk, check_output_dir, check_resume_point, check_state_folder, own_checkpoint_bytes
 from .exit_status_check import check_exit_status
 from .gpu_checks import check_gpus, check_gpus_of, check_torch, check_vram
@@ -47,10 +48,11 @@ from .launch_checks import (
 )
 from .length_check import check_length
 from .memory_checks import check_advice, check_memory, check_need
-from .model_checks import check_data_changed, check_model
+from .model_checks import check_data_changed, check_model, check_model_without_torch
 from .resume_way_check import check_resume
 from .trial_check import check_measured
 
+FORCE = "`--force` starts it all the same"
 SHOWN_COMMAND = 200
 """Characters of the command in the sentence that refuses it."""
 
@@ -60,35 +62,41 @@ class RunCheck(NamedTuple):
 
     ``quick``: it takes milliseconds (no driver call, nothing is imported into the trainer's interpreter, no tensor
     is read), so it is repeated before every launch. ``refuses``: a failure refuses a start with this exit code.
+    ``stops``: so does this one, when a person starts, unless ``--force`` is given. ``at_start``: what is asked then, if
+    the whole check takes too long.
     """
 
     function: Callable[[LaunchPlan, Machine], Check | None]
     quick: bool = False
     refuses: ExitCode | None = None
+    stops: ExitCode | None = None
+    at_start: Callable[[LaunchPlan, Machine], Check | None] | None = None
 
 
 class MachineCheck(NamedTuple):
-    """A check of the machine. ``quick`` as for a RunCheck."""
+    """A check of the machine. ``quick`` and ``stops`` as for a RunCheck."""
 
     function: Callable[[Machine], Check | None]
     quick: bool = False
+    stops: ExitCode | None = None
 
 
 RUN_CHECKS = (
     RunCheck(check_launch, refuses=ExitCode.USAGE),
     RunCheck(check_command, refuses=ExitCode.USAGE),
     RunCheck(check_output_owner, refuses=ExitCode.OWNED),
-    RunCheck(check_script, quick=True),
+    RunCheck(check_script, quick=True, stops=ExitCode.NOT_FOUND),
     RunCheck(check_exit_status, quick=True),
     RunCheck(check_hand_over, quick=True),
     RunCheck(check_profile),
     RunCheck(check_ladder),
-    RunCheck(check_paths, quick=True),
+    RunCheck(check_checkpoint_named, quick=True, stops=ExitCode.NOT_FOUND),
+    RunCheck(check_paths, quick=True, stops=ExitCode.NOT_FOUND),
     RunCheck(check_output_dir, quick=True, refuses=ExitCode.FAILED),
-    RunCheck(check_disk, quick=True),
+    RunCheck(check_disk, quick=True, stops=ExitCode.FAILED),
     RunCheck(check_resume),
     RunCheck(check_resume_point),
-    RunCheck(check_model),
+    RunCheck(check_model, stops=ExitCode.FAILED, at_start=check_model_without_torch),
     RunCheck(check_data_changed),
     RunCheck(check_torch),
     RunCheck(check_gpus_of),
@@ -98,14 +106,14 @@ RUN_CHECKS = (
     RunCheck(check_measured, quick=True),
     RunCheck(check_length),
     RunCheck(check_cadence),
-    RunCheck(check_notify, quick=True),
+    RunCheck(check_notify, quick=True, stops=ExitCode.FAILED),
     RunCheck(check_supervisor),
     RunCheck(check_old_sessions),
 )
 MACHINE_CHECKS = (
     MachineCheck(check_memory),
     MachineCheck(check_tmux),
-    MachineCheck(check_state_folder, quick=True),
+    MachineCheck(check_state_folder, quick=True, stops=ExitCode.FAILED),
     MachineCheck(check_logout),
     MachineCheck(check_sleep),
     MachineCheck(check_wsl_idle),
@@ -168,20 +176,38 @@ class Obstacle(NamedTuple):
     sentence: str
 
 
-def why_not_start(plan: LaunchPlan) -> Obstacle | None:
-    """The first check that refuses a start; None if the run can be started. Takes milliseconds."""
+def why_not_start(plan: LaunchPlan, *, known: bool = False, forced: bool = False) -> Obstacle | None:
+    """The first check that refuses a start; None if the run can be started. Takes milliseconds.
+
+    ``known``: an earlier run goes on, so that only what ``check`` fails on stops it. ``forced``: that stops nothing.
+    """
     machine = Machine(home=home(), environ=os.environ)
-    for row in RUN_CHECKS:
-        check = _result(row.function, plan, machine) if row.refuses is not None else None
-        if row.refuses is not None and check is not None and check.result == "fail":
-            origin = _origin(plan.spec) if row.refuses is ExitCode.USAGE else ""
-            return Obstacle(row.refuses, origin + "; ".join(part for part in (check.found, check.remedy) if part))
+    if not known:
+        for row in RUN_CHECKS:
+            check = _result(row.function, plan, machine) if row.refuses is not None else None
+            if row.refuses is not None and check is not None and check.result == "fail":
+                origin = _origin(plan.spec) if row.refuses is ExitCode.USAGE else ""
+                return Obstacle(row.refuses, origin + "; ".join(part for part in (check.found, check.remedy) if part))
+    return None if forced or plan.derived is None else _what_fails(plan, machine)
+
+
+def _what_fails(plan: LaunchPlan, machine: Machine) -> Obstacle | None:
+    """The first quick check that fails, although nothing but its finding prevents the launch."""
+    asked = [
+        (row.stops, partial(_result, row.at_start or row.function, plan, machine)) for row in RUN_CHECKS if row.stops
+    ]
+    asked += [(row.stops, partial(_result, row.function, machine)) for row in MACHINE_CHECKS if row.stops]
+    for code, ask in asked:
+        check = ask()
+        if check is not None and check.result == "fail":
+            sentence = "; ".join(part for part in (check.found, check.remedy) if part)
+            return Obstacle(code, f"{check.name}: {sentence}; {FORCE}")
     return None
 
 
-def require_startable(plan: LaunchPlan) -> None:
-    """Raise CliError if the run cannot be started."""
-    obstacle = why_not_start(plan)
+def require_startable(plan: LaunchPlan, *, known: bool = False, forced: bool = False) -> None:
+    """Raise CliError if the run cannot be started. Options as for ``why_not_start``."""
+    obstacle = why_not_start(plan, known=known, forced=forced)
     if obstacle is not None:
         command = shlex.join(plan.command_shown)[:SHOWN_COMMAND]
         raise CliError(obstacle.exit_code, f"{obstacle.sentence}; nothing was started: {command}")

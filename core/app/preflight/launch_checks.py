@@ -1,16 +1,19 @@
 """Checks of the planned launch: command, config, profile, paths that the config names."""
 
 import os
+import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ...act.config.derive import DeriveError, read_config
 from ...act.launch.spawn import why_not
 from ...model.checkpoints.checkpoint_suffixes import TENSOR_SUFFIXES
+from ...source.trainer_source import read_source
 from ..plan.launch_plan import LaunchPlan
 from .check import Check, Machine, failed, passed, warned
+from .exit_status_check import without_wrappers
 
 DATA_KEYS = frozenset({
     "train_data_dir", "reg_data_dir", "data_dir", "data_path", "data_root", "dataset_path", "dataset_dir", "image_dir",
@@ -19,11 +22,14 @@ DATA_KEYS = frozenset({
 })  # fmt: skip
 """Settings that name files or folders of data. They must exist."""
 MODEL_KEYS = frozenset({
-    "pretrained_model_name_or_path", "vae", "network_weights", "resume", "resume_from_checkpoint", "checkpoint",
-    "model_path", "clip_l", "clip_g", "t5xxl", "ae", "dataset_config",
+    "pretrained_model_name_or_path", "vae", "network_weights", "clip_l", "clip_g", "t5xxl", "ae", "dataset_config",
 })  # fmt: skip
 """Settings that name a file, or a model on a hub: must exist if they look like a path."""
+MAYBE_WRITTEN = frozenset({"checkpoint", "model_path"})
+"""The same, but some trainers save under that name."""
 FILE_SUFFIXES = frozenset({*TENSOR_SUFFIXES, ".toml", ".yaml", ".yml", ".json"})
+RUNS_FILES = frozenset({"sh", "bash", "zsh", "dash", "accelerate", "torchrun", "deepspeed", "uv"})
+"""Programs that run the script that follows them."""
 SHIPPED_STABLE = frozenset({"stable", "conservative"})
 SDXL_WORDS = ("sdxl", "sd_xl", "stable-diffusion-xl", "xl-base", "xl_base")
 
@@ -54,14 +60,26 @@ def check_command(plan: LaunchPlan, _machine: Machine) -> Check | None:
 
 
 def check_script(plan: LaunchPlan, _machine: Machine) -> Check | None:
-    """The script that the command names exists."""
+    """The script that the command names exists. What runs in a container or on another host is not seen here."""
     words = [word for word in plan.spec.command[1:] if not word.startswith("-") and not set(word) & set(" ;|&\n")]
     scripts = [word for word in words if word.endswith((".py", ".sh"))]
     if not scripts:
         return None
     if not Path(plan.spec.cwd, scripts[0]).is_file():
-        return failed("script", f"{scripts[0]} is not in {plan.spec.cwd}", "check run.command and run.cwd")
+        make = failed if _runs_here(plan.spec.command, scripts[0]) else warned
+        return make("script", f"{scripts[0]} is not in {plan.spec.cwd}", "check run.command and run.cwd")
     return passed("script", scripts[0])
+
+
+def _runs_here(command: Sequence[str], script: str) -> bool:
+    """Whether the words before the script are known to run a file of this machine."""
+    words = without_wrappers(tuple(command))
+    before = words[: words.index(script)] if script in words else ()
+    modules = [before[at + 1] for at, word in enumerate(before[:-1]) if word in {"-m", "--module"}]
+    first = Path(before[0]).name if before else ""
+    return (first in RUNS_FILES or re.fullmatch(r"(python|pypy)[\d.]*", first) is not None) and all(
+        module.startswith(("torch.distributed", "accelerate", "deepspeed")) for module in modules
+    )
 
 
 def check_profile(plan: LaunchPlan, machine: Machine) -> Check | None:
@@ -97,22 +115,31 @@ def check_ladder(plan: LaunchPlan, _machine: Machine) -> Check | None:
 def check_paths(plan: LaunchPlan, _machine: Machine) -> Check | None:
     """Data and models that config or command name exist."""
     missing: list[str] = []
+    unsure: list[str] = []
     empty: list[str] = []
     seen = 0
     for key, value in _paths(plan):
         path = Path(plan.spec.cwd, os.path.expanduser(value))  # noqa: PTH111  Path's raises for an unknown ~name
         seen += 1
         if not path.exists():
-            missing.append(f"{key} = {value}")
+            made = key in MAYBE_WRITTEN or (key in DATA_KEYS and fetches_data(plan))
+            (unsure if made else missing).append(f"{key} = {value}")
         elif path.is_dir() and not any(path.iterdir()):
             empty.append(f"{key} = {value}")
+    where = f"correct the paths (they start at {plan.spec.cwd}) or fetch it"
     if missing:
-        return failed(
-            "data", f"not there: {'; '.join(missing)}", f"correct the paths (they start at {plan.spec.cwd}) or fetch it"
-        )
+        return failed("data", f"not there: {'; '.join(missing)}", where)
+    if unsure:
+        return warned("data", f"not there: {'; '.join(unsure)}", f"{where}, unless the script makes it by itself")
     if empty:
         return warned("data", f"empty: {'; '.join(empty)}", "is it the right folder, and is its disk mounted?")
     return passed("data", f"{seen} {'path' if seen == 1 else 'paths'} exist") if seen else None
+
+
+def fetches_data(plan: LaunchPlan) -> bool:
+    """Whether the trainer's own source speaks of a download."""
+    source = read_source(plan.spec.command, plan.spec.cwd, plan.spec.env)
+    return not isinstance(source, str) and not source.target.package and source.fetches_data
 
 
 def check_notify(plan: LaunchPlan, _machine: Machine) -> Check | None:
@@ -144,7 +171,7 @@ def _paths(plan: LaunchPlan) -> Iterator[tuple[str, str]]:
     for key, value in (*_texts(plan.settings), *_texts(dataset_of(plan))):
         if "://" in value or any(sign in value for sign in "{}$"):
             continue
-        if key in DATA_KEYS or (key in MODEL_KEYS and _looks_like_a_path(value)):
+        if key in DATA_KEYS or (key in MODEL_KEYS | MAYBE_WRITTEN and looks_like_a_path(value)):
             yield key, value
 
 
@@ -170,7 +197,7 @@ def _texts(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                     yield from _texts(item)
 
 
-def _looks_like_a_path(value: str) -> bool:
+def looks_like_a_path(value: str) -> bool:
     """``org/model`` is a name on a hub; ``./x``, ``/x``, ``a/b/c`` and ``x.safetensors`` are paths."""
     starts = value.startswith(("/", "./", "../", "~"))
     return starts or value.count("/") > 1 or Path(value).suffix.lower() in FILE_SUFFIXES

@@ -6,6 +6,7 @@ from typing import Any
 
 from ...act.config.derive import Derived, DeriveError, read_config
 from ...act.config.nested_keys import leaves
+from ...act.config.trainer_config import config_in_command
 from ...act.launch.launching import read_order
 from ...checkpoints import CheckpointOverview, show
 from ...model.checkpoints.checkpoint_names import tensor_format
@@ -14,6 +15,7 @@ from ...store.run_directory import RunDirectory
 from ..plan.launch_plan import LaunchPlan, settings_in, settings_of
 from ..runs.output_folder import list_run_checkpoints
 from .check import Check, Machine, failed, passed, warned
+from .checkpoint_checks import named_checkpoints
 from .data_inventory import count_files, difference, keep_inventory, read_inventory
 from .gpu_checks import interpreter
 from .launch_checks import DATA_KEYS
@@ -26,13 +28,11 @@ WRAPPERS = ("module.", "model_state_dict.", "state_dict.", "model.")
 SHOWN = 4
 
 
-def check_model(plan: LaunchPlan, _machine: Machine) -> Check | None:
+def check_model(plan: LaunchPlan, _machine: Machine, *, ask_torch: bool = True) -> Check | None:
     """The model that the launch builds can load the checkpoint that it resumes from."""
-    point = list_run_checkpoints(plan.spec, plan.preset).resume_point
-    if point is None:
-        return None
-    held = held_in(Path(point), plan.spec)
-    if held is None:
+    point = _point(plan)
+    held = None if point is None else held_in(point, plan.spec, ask_torch=ask_torch)
+    if point is None or held is None:
         return None
     found = misfits(held, wanted_by(plan.spec, plan.settings))
     if any(misfit.fatal for misfit in found):
@@ -44,7 +44,23 @@ def check_model(plan: LaunchPlan, _machine: Machine) -> Check | None:
         return warned(
             "model", f"config changed since {held.name}: {summary(found)}", "nothing to do if this is intended"
         )
-    return passed("model", f"{_described(Path(point), held)}; nothing in the config contradicts it")
+    return passed("model", f"{_described(point, held)}; nothing in the config contradicts it")
+
+
+def check_model_without_torch(plan: LaunchPlan, machine: Machine) -> Check | None:
+    """The same in milliseconds: a checkpoint that only the trainer's torch can read is not compared."""
+    return check_model(plan, machine, ask_torch=False)
+
+
+def _point(plan: LaunchPlan) -> Path | None:
+    """The checkpoint that a launch begins from: what the person named, else the newest whole one."""
+    if plan.begins:
+        return Path(plan.begins)
+    named = next((place for _, _, place in named_checkpoints(plan) if place is not None), None)
+    if named is not None or plan.begins is not None:
+        return named
+    point = list_run_checkpoints(plan.spec, plan.preset).resume_point
+    return None if point is None else Path(point)
 
 
 def check_data_changed(plan: LaunchPlan, machine: Machine) -> Check | None:
@@ -140,7 +156,7 @@ def last_launch(home: Path, spec: RunSpec) -> Path | None:
 
 def launch_settings(folder: Path, spec: RunSpec) -> dict[str, Any] | None:
     """All settings of a launch, by bare name; None when they cannot be read."""
-    order = read_order(folder)
+    order, spec = read_order(folder), config_in_command(spec)
     copy = None if spec.config is None else folder / Path(spec.config).name
     try:
         text = copy.read_text(encoding="utf-8") if copy is not None and copy.is_file() else None
@@ -152,9 +168,10 @@ def launch_settings(folder: Path, spec: RunSpec) -> dict[str, Any] | None:
 def _model_section(spec: RunSpec) -> dict[str, Any]:
     """Settings in a section of a model; a bare ``width`` may be that of an image. The command line wins."""
     values: dict[str, Any] = {}
-    if spec.config is not None:
+    config = config_in_command(spec).config
+    if config is not None:
         try:
-            values = dict(leaves(read_config(Path(spec.cwd, spec.config))))
+            values = dict(leaves(read_config(Path(spec.cwd, config))))
         except DeriveError:
             return {}
     words = [word[2:].partition("=") for word in spec.command if word.startswith("--")]

@@ -16,7 +16,7 @@ import msgspec
 WIDTHS = frozenset({"hidden_size", "embed_dim", "d_model", "n_embd", "model_dim"})
 """The hidden size of a transformer: norms, biases and inputs of layers have this length."""
 CHANNELS = frozenset({"channels", "base_channels", "num_channels"})
-"""A width that some layers multiply: contradicted only if the checkpoint has one length only."""
+"""A width that some layers multiply: contradicted if the checkpoint has one length only, or none that it divides."""
 FEW_CHANNELS = 8
 """A length up to this may be the channels of an image, a kernel size, or a pair of numbers."""
 FEWEST_OF_ONE_WIDTH = 4
@@ -113,7 +113,7 @@ def _hub(held: Held, wanted: Wanted) -> Iterator[Misfit]:
 def _sections(held: Held, wanted: Wanted) -> Iterator[Misfit]:
     """A config with a model section, against names and shapes."""
     matrices = [shape for shape in held.shapes.values() if len(shape) >= 2]
-    yield from _one_width(held, wanted, matrices)
+    yield from _channels(held, wanted, matrices)
     if len(matrices) < FEWEST or any("lora_" in key for key in held.shapes):
         return
     sizes = {length for shape in held.shapes.values() for length in shape}
@@ -131,16 +131,21 @@ def _sections(held: Held, wanted: Wanted) -> Iterator[Misfit]:
         yield Misfit(key="model.patch_size", held="x".join(map(str, next(iter(kernels)))), wanted=f"{int(patch)}")
 
 
-def _one_width(held: Held, wanted: Wanted, matrices: list[tuple[int, ...]]) -> Iterator[Misfit]:
-    """A small model whose layers all have one width: a model of another width cannot load its weights."""
+def _channels(held: Held, wanted: Wanted, matrices: list[tuple[int, ...]]) -> Iterator[Misfit]:
+    """A model whose layers all have one width, or none that is a multiple of the number: it cannot load its weights."""
     widths = {length for shape in matrices for length in shape[:2] if length > FEW_CHANNELS}
-    if len(matrices) < FEWEST_OF_ONE_WIDTH or len(widths) != 1 or any("lora_" in key for key in held.shapes):
+    if len(matrices) < FEWEST_OF_ONE_WIDTH or not widths or any("lora_" in key for key in held.shapes):
         return
-    width = next(iter(widths))
     for key in sorted(CHANNELS & wanted.model.keys()):
         number = _number(wanted.model[key])
-        if number is not None and number > FEW_CHANNELS and number != width:
-            yield Misfit(key=f"model.{key}", held=f"{width}", wanted=f"{number:g}")
+        if number is None or number <= FEW_CHANNELS:
+            continue
+        if number not in widths and (len(widths) == 1 or not any(width % number == 0 for width in widths)):
+            yield Misfit(
+                key=f"model.{key}",
+                held=("" if len(widths) == 1 else "probably ") + f"{min(widths)}",
+                wanted=f"{number:g}",
+            )
 
 
 def _depth(shapes: Mapping[str, tuple[int, ...]]) -> int | None:

@@ -80,7 +80,7 @@ def _rehearse(order: RehearsalOrder, scratch: Path) -> Seen:
     spec = order.spec
     definitions = definitions_of(spec)
     plan = plan_launch(spec, definitions, scratch / "home")
-    require_startable(plan)
+    require_startable(plan, forced=True)  # what fails, the rehearsal shows
     run = RunDirectory.create(scratch / "home", spec)
     look = partial(_first_sight, spec, definitions.preset_of(spec)) if order.hasty else None
     stages = Stages(run, spec.settings, order.limit_s, _say, look)

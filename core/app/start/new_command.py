@@ -29,8 +29,10 @@ END_PATIENCE_S = 10.0
 POLL_S = 0.05
 
 
-def give_command(run: RunDirectory, words: Sequence[str]) -> str:
+def give_command(run: RunDirectory, words: Sequence[str], *, forced: bool = False) -> str:
     """Store the command in the run. Returns a sentence about it. Raises CliError; then nothing was changed.
+
+    ``forced``: also if ``check`` fails on something.
 
     A supervisor that waits beside a run without a trainer is ended: it has the former command.
     """
@@ -41,7 +43,7 @@ def give_command(run: RunDirectory, words: Sequence[str]) -> str:
             f"run {run.id} is training (pid {pid}) with its former command; end it first: `trainwatch stop {run.id}`",
         )
     spec = _with_command(known, tuple(words))
-    require_startable(plan_launch(spec, definitions_of(spec), run.path.parents[1]))
+    require_startable(plan_launch(spec, definitions_of(spec), run.path.parents[1]), forced=forced)
     if is_held(run.lock):
         _end_supervisor(run)
     run.save_spec(spec)

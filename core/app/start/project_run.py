@@ -35,20 +35,20 @@ class RunToStart(NamedTuple):
     said: str = ""
 
 
-def create_run(plan: LaunchPlan, choice: StartChoice | None = None) -> RunToStart:
+def create_run(plan: LaunchPlan, choice: StartChoice | None = None, *, forced: bool = False) -> RunToStart:
     """The run to start, as ``choose_start`` chose: a new one with its folder, or a known one to go on with.
 
-    Raises CliError if it could not be started: then nothing is made.
+    ``forced``: also if ``check`` fails on something. Raises CliError if it could not be started: then nothing is made.
     """
     from ..preflight.checklist import require_startable
 
     choice = choose_start(plan, Wish()) if choice is None else choice
     if choice.known is not None:
+        if not choice.watches:
+            require_startable(plan_of_choice(plan, choice), known=True, forced=forced)
         return RunToStart(_as_given(choice.known, plan.spec), first=choice.first, said=choice.said)
-    if choice.checkpoint is not None:
-        spec = msgspec.structs.replace(plan.spec, begin_from=choice.checkpoint)
-        plan = msgspec.structs.replace(plan, spec=spec)
-    require_startable(plan)
+    plan = plan_of_choice(plan, choice)
+    require_startable(plan, forced=forced)
     claim = OutputClaim(plan.spec, home())
     claim.take()
     claim.tell_later(choice.said)
@@ -63,10 +63,27 @@ def create_run(plan: LaunchPlan, choice: StartChoice | None = None) -> RunToStar
         raise
 
 
+def plan_of_choice(plan: LaunchPlan, choice: StartChoice) -> LaunchPlan:
+    """The plan of what was chosen: of the known run, or of a new one with its checkpoint."""
+    spec = plan.spec
+    if choice.known is not None:
+        spec = _spec_as_given(choice.known.load_spec(), spec)
+    elif choice.checkpoint is not None:
+        spec = msgspec.structs.replace(spec, begin_from=choice.checkpoint)
+    return msgspec.structs.replace(plan, spec=spec, begins=choice.begins)
+
+
 def _as_given(run: RunDirectory, spec: RunSpec) -> RunDirectory:
     """A known run with the options that are given now."""
     known = run.load_spec().without_outputs()
-    current = msgspec.structs.replace(
+    current = _spec_as_given(known, spec)
+    if current != known and not is_held(run.lock):
+        run.save_spec(current)
+    return run
+
+
+def _spec_as_given(known: RunSpec, spec: RunSpec) -> RunSpec:
+    return msgspec.structs.replace(
         spec,
         id=known.id,
         name=known.name,
@@ -76,16 +93,15 @@ def _as_given(run: RunDirectory, spec: RunSpec) -> RunDirectory:
         begin_from=known.begin_from,
         labels=known.labels,
     )
-    if current != known and not is_held(run.lock):
-        run.save_spec(current)
-    return run
 
 
-def project_run(name: str | None, overrides: Overrides = NO_OPTIONS, *, to_start: bool = False) -> RunToStart:
+def project_run(
+    name: str | None, overrides: Overrides = NO_OPTIONS, *, to_start: bool = False, forced: bool = False
+) -> RunToStart:
     """The run to supervise. Makes its folder at the first call; stores changed settings if no supervisor holds the run.
 
     ``to_start``: it will be started at once, so a new one that cannot be started is refused, also because checkpoints
-    stand where it would write.
+    stand where it would write. ``forced``: what ``check`` fails on refuses nothing.
     Ends with exit code 3 if there is neither a trainwatch.toml nor a run that was started in this folder.
     """
     try:
@@ -102,13 +118,15 @@ def project_run(name: str | None, overrides: Overrides = NO_OPTIONS, *, to_start
     spec, definitions = found
     run = RunDirectory(runs_folder(home()) / spec.id)
     if not run.path.exists():
-        return create_run(plan_launch(spec, definitions)) if to_start else RunToStart(RunDirectory.create(home(), spec))
+        if not to_start:
+            return RunToStart(RunDirectory.create(home(), spec))
+        return create_run(plan_launch(spec, definitions), forced=forced)
     known = run.load_spec()
     current = msgspec.structs.replace(
         spec, created_wall=known.created_wall, begin_from=known.begin_from, labels=known.labels
     )
     if to_start and not run.attempt_folders() and not is_held(run.lock) and current.begin_from is None:
-        return create_run(plan_launch(current, definitions))
+        return create_run(plan_launch(current, definitions), forced=forced)
     if current != known and not is_held(run.lock):
         run.save_spec(current)
     return RunToStart(run)

@@ -40,7 +40,8 @@ class StartChoice(msgspec.Struct, frozen=True, kw_only=True):
     """What follows. ``known``: the run to go on with, None: a new one; ``first``: the command for its supervisor.
 
     ``checkpoint``: what a new run begins from. ``said``: a sentence about it; "" for a plain start. ``endangered``:
-    names of the checkpoints that the trainer may write over.
+    names of the checkpoints that the trainer may write over. ``by_itself``: the trainer goes on from what is there.
+    ``watches``: the trainer of ``known`` runs, so that nothing is launched.
     """
 
     known: RunDirectory | None = None
@@ -48,6 +49,15 @@ class StartChoice(msgspec.Struct, frozen=True, kw_only=True):
     checkpoint: str | None = None
     said: str = ""
     endangered: str = ""
+    by_itself: bool = False
+    watches: bool = False
+
+    @property
+    def begins(self) -> str | None:
+        """The checkpoint that the launch begins from; "": from the beginning; None: the newest one."""
+        if self.first is not None and (self.first.fresh or self.first.checkpoint):
+            return self.first.checkpoint or ""
+        return None if self.checkpoint is None and (self.known is not None or self.by_itself) else self.checkpoint or ""
 
 
 def choose_start(plan: LaunchPlan, wish: Wish) -> StartChoice:
@@ -71,9 +81,10 @@ def choose_start(plan: LaunchPlan, wish: Wish) -> StartChoice:
     if earlier is None or not (earlier.trained or there):
         return _begin(plan, there)
     if earlier.condition == "trains":
-        return StartChoice(known=earlier.run, said=f"run {earlier.run.id} trains without a supervisor: watching it")
+        said = f"run {earlier.run.id} trains without a supervisor: watching it"
+        return StartChoice(known=earlier.run, said=said, watches=True)
     if resumes_by_itself(spec.command, there):
-        return StartChoice(said=_by_itself(there))
+        return StartChoice(said=_by_itself(there), by_itself=True)
     if earlier.condition == "ended":
         _refuse_ended(earlier, there)
     if (why := _cannot_go_on(plan, earlier, there)) is not None:
@@ -114,7 +125,7 @@ def checkpoint_named(spec: RunSpec, given: str) -> str:
 def _begin(plan: LaunchPlan, there: tuple[Checkpoint, ...]) -> StartChoice:
     """No run of this command is known, or it made nothing: begin, unless somebody's checkpoints stand there."""
     if not there or resumes_by_itself(plan.spec.command, there):
-        return StartChoice(said=_by_itself(there) if there else "")
+        return StartChoice(said=_by_itself(there) if there else "", by_itself=bool(there))
     other = runs_into(plan.spec)
     whose = "of no run that is known here" if other is None else f"of run {other.id}"
     holds = f"{plan.spec.output_dir} holds checkpoints {whose} ({names_of(there)})"
@@ -135,7 +146,8 @@ def _begin_project(plan: LaunchPlan, there: tuple[Checkpoint, ...], holds: str) 
     spec = plan.spec
     support = resume_support(plan.preset, spec.command)
     if not support.forms and plan.preset.resume != "none" and spec.settings.restart.if_not_told == "go_on":
-        return StartChoice(endangered=names_of(there), said=f"{holds}: the trainer finds the newest one by itself")
+        found = f"{holds}: the trainer finds the newest one by itself"
+        return StartChoice(endangered=names_of(there), said=found, by_itself=True)
     newest = list_run_checkpoints(spec, plan.preset).resume_point
     point = next((c for c in there if c.path == newest), None)
     if point is None:

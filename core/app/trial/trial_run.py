@@ -94,7 +94,7 @@ def try_here(spec: RunSpec, profile: str, length: TrialLength, scratch: Path | N
         definitions = definitions_of(spec)
         planned = plan_trial(spec, profile, folder, definitions)
         plan = plan_launch(planned, definitions, trials_folder(home()))
-        require_startable(plan)
+        require_startable(plan, forced=True)  # what fails, the trial shows
         (folder / "out").mkdir()
         run = RunDirectory.create(trials_folder(home()), planned)
         over = threading.Event()

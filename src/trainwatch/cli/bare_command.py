@@ -20,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--interval", type=float, metavar="S", help="period of the health line, seconds (--headless)")
     parser.add_argument("--max-restarts", type=int, metavar="N", help="restarts without progress (--headless)")
     parser.add_argument("--profile", metavar="P", help="profile to start with (--headless)")
+    parser.add_argument("--force", action="store_true", help="start although a check fails (--headless)")
     parser.add_argument(
         "--stop-trainer",
         action="store_true",
@@ -35,7 +36,7 @@ def act(args: argparse.Namespace) -> int:
 
         from .event_printer import supervise_and_print
 
-        ready = project_run(args.run_name, overrides_of(args), to_start=True)
+        ready = project_run(args.run_name, overrides_of(args), to_start=True, forced=args.force)
         if ready.said:
             warn(ready.said)
         return supervise_and_print(

@@ -18,6 +18,11 @@ def add_operation(parser: argparse.ArgumentParser, *, asks: bool) -> None:
     add_run(parser)
 
 
+def add_force(parser: argparse.ArgumentParser) -> None:
+    """Add --force."""
+    parser.add_argument("--force", action="store_true", help="although a check fails (see `trainwatch check`)")
+
+
 def add_remedies(parser: argparse.ArgumentParser) -> None:
     """Add the options that choose remedies for the next attempt."""
     parser.add_argument(
@@ -37,13 +42,21 @@ def operate(
     ask: str | None = None,
     starts_supervisor: bool = False,
     by: str = "command line",
+    forced: bool | None = None,
     **values: Any,
 ) -> int:
     """Send the verb with ``values`` (fields of ``Command``); 0 if the supervisor accepted it.
 
-    ``ask``: the question on a terminal unless --yes, with ``{run}`` for the run's name.
+    ``ask``: the question on a terminal unless --yes, with ``{run}`` for the run's name. ``forced``: of a verb that
+    launches: whether it does so although a check fails; None: it launches nothing.
     """
-    from trainwatch.core.app.operate import checkpoint_argument, profile_argument, remedies_argument, send_command
+    from trainwatch.core.app.operate import (
+        checkpoint_argument,
+        profile_argument,
+        remedies_argument,
+        require_checked,
+        send_command,
+    )
 
     run = run_of(args)
     values["checkpoint"] = checkpoint_argument(run, values.get("checkpoint"))
@@ -52,6 +65,8 @@ def operate(
     command = Command(t=0.0, verb=args.verb, by=by, **values)
     if ask is not None and not args.yes and sys.stdin.isatty():
         confirm(ask.format(run=run.load_spec().name))
+    if forced is not None:
+        require_checked(run, command, forced=forced)
     print(send_command(run, command, starts_supervisor=starts_supervisor))
     return ExitCode.DONE
 

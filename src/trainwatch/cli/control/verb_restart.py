@@ -2,7 +2,7 @@
 
 import argparse
 
-from ..operation import add_operation, add_remedies, operate
+from ..operation import add_force, add_operation, add_remedies, operate
 
 HELP = "end this attempt and start the next from the newest verified checkpoint"
 DESCRIPTION = HELP
@@ -15,6 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--incident", type=int, metavar="N", help="only if incident N still waits for an answer ([restart] act)"
     )
     add_remedies(parser)
+    add_force(parser)
     add_operation(parser, asks=False)
 
 
@@ -22,6 +23,7 @@ def act(args: argparse.Namespace) -> int:
     return operate(
         args,
         starts_supervisor=True,
+        forced=args.force,
         fresh=args.fresh,
         incident=args.incident,
         remedies=tuple(args.remedies),

@@ -2,7 +2,7 @@
 
 import argparse
 
-from ..operation import add_operation, add_remedies, operate
+from ..operation import add_force, add_operation, add_remedies, operate
 from ..output import warn
 from ..run_argument import run_of
 
@@ -28,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--incident", type=int, metavar="N", help="only if incident N still waits for an answer ([restart] act)"
     )
     add_remedies(parser)
+    add_force(parser)
     add_operation(parser, asks=False)
 
 
@@ -39,13 +40,14 @@ def act(args: argparse.Namespace) -> int:
 
         run = run_of(args)
         checkpoint_argument(run, args.checkpoint)  # a wrong one changes nothing
-        warn(give_command(run, args.command_after_dashes))
+        warn(give_command(run, args.command_after_dashes, forced=args.force))
         if not args.fresh and args.checkpoint is None:
             args.checkpoint = checkpoint_after(run)
         by = "command line, with a new command"
     return operate(
         args,
         starts_supervisor=True,
+        forced=args.force,
         by=by,
         fresh=args.fresh,
         incident=args.incident,

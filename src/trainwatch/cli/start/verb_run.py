@@ -47,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--fresh", action="store_true", help="begin anew: the trainer may write over the checkpoints that are there"
     )
     parser.add_argument("--yes", "-y", action="store_true", help="do not ask (--fresh, a way to resume that was found)")
+    parser.add_argument("--force", action="store_true", help="start although a check fails (see `trainwatch check`)")
     parser.add_argument("--dry-run", action="store_true", help="show what would be started, and start nothing")
     add_launch_options(parser, adopted=False)
 
@@ -61,7 +62,7 @@ def act(args: argparse.Namespace) -> int:
     plan = _plan(args)
     wish = Wish(checkpoint=args.checkpoint, fresh=args.fresh)
     if args.dry_run:
-        return _show(plan, wish, as_json=args.json)
+        return _show(plan, wish, forced=args.force, as_json=args.json)
     for warning in command_warnings(plan.spec):
         warn(warning)
     if (rehearsed := rehearsed_words(plan.spec)) is not None:
@@ -74,7 +75,7 @@ def act(args: argparse.Namespace) -> int:
         choice = msgspec.structs.replace(choice, said="")
     if choice.known is None and not args.yes and sys.stdin.isatty():
         _confirm_resume(plan.spec)
-    return supervise_run(create_run(plan, choice), args, "runs")
+    return supervise_run(create_run(plan, choice, forced=args.force), args, "runs")
 
 
 def _confirm_resume(spec: "RunSpec") -> None:
@@ -111,11 +112,12 @@ def _plan(args: argparse.Namespace) -> "LaunchPlan":
     return plan_command(words, overrides_of(args)) if found is None else found
 
 
-def _show(plan: "LaunchPlan", wish: "Wish", *, as_json: bool) -> int:
+def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> int:
     """Print the launch that would be made."""
     from trainwatch.core.app.plan.rehearsed import rehearsed_words
     from trainwatch.core.app.preflight.checklist import why_not_start
     from trainwatch.core.app.preflight.handover_check import command_warnings
+    from trainwatch.core.app.start.project_run import plan_of_choice
     from trainwatch.core.app.start.start_choice import StartChoice, choose_start
     from trainwatch.core.views.act_words import by_itself
     from trainwatch.core.views.resume_words import resume_line, resume_object
@@ -125,7 +127,10 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, as_json: bool) -> int:
         raise CliError(ExitCode.USAGE, plan.problem or "the launch cannot be derived")
     try:
         choice = choose_start(plan, wish)
-        obstacle = None if choice.known is not None else why_not_start(plan)
+        known = choice.known is not None
+        obstacle = None
+        if not choice.watches:
+            obstacle = why_not_start(plan_of_choice(plan, choice), known=known, forced=forced)
         problem = None if obstacle is None else obstacle.sentence
     except CliError as error:
         choice, problem = StartChoice(), str(error)

@@ -1,0 +1,143 @@
+"""What ``check`` fails on stops a start, unless it is forced: missing checkpoints, scripts and data, a changed model."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from trainwatch.cli import main
+from trainwatch.core.app.plan.project_plan import plan_command
+from trainwatch.core.app.preflight.checklist import why_not_start
+from trainwatch.core.config.spec import Overrides
+
+MODEL = "model:\n  channels: {}\ndata:\n  dataset_path: ./data\n"
+STRICT = """import argparse, os
+parser = argparse.ArgumentParser()
+parser.add_argument("--resume")
+parser.add_argument("--config")
+parser.add_argument("--data_dir")
+parser.add_argument("--output_dir")
+args = parser.parse_args()
+"""
+LOADS = "import torch\nstate = torch.load(args.resume)\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text(STRICT + LOADS)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "1.png").touch()
+    return tmp_path
+
+
+def sentence(*words: str, command: tuple[str, ...] = ("python3", "train.py"), forced: bool = False) -> str | None:
+    obstacle = why_not_start(plan_command((*command, *words), Overrides()), forced=forced)
+    return None if obstacle is None else f"{int(obstacle.exit_code)} {obstacle.sentence}"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--resume", "./outputs/checkpoint-epoch-118"),
+        ("--resume=outputs/last.pt",),
+        ("--resume_from_checkpoint", "checkpoint-500"),
+        ("--ckpt_path", "/gone/epoch=3.ckpt"),
+    ],
+)
+def test_a_checkpoint_that_the_person_named_and_that_is_missing_stops_the_start(words: tuple[str, ...]) -> None:
+    found = sentence(*words, "--output_dir", "out")
+    assert found is not None
+    assert found.startswith("3 checkpoint: ")
+    assert "there is no such checkpoint" in found
+    assert "`--force` starts it all the same" in found
+    assert sentence(*words, "--output_dir", "out", forced=True) is None
+
+
+@pytest.mark.parametrize("word", ["auto", "latest", "true", "https://host/x.pt", "none"])
+def test_a_word_that_leaves_the_choice_to_the_trainer_is_no_missing_checkpoint(word: str) -> None:
+    assert sentence("--resume", word) is None
+
+
+def test_a_checkpoint_named_as_the_output_folder_has_it_is_found(folder: Path) -> None:
+    (folder / "out" / "checkpoint-500").mkdir(parents=True)
+    (folder / "out" / "checkpoint-500" / "x").touch()
+    assert sentence("--resume_from_checkpoint", "checkpoint-500", "--output_dir", "out") is None
+
+
+def test_a_script_that_asks_first_may_begin_without_its_own_last_save(folder: Path) -> None:
+    (folder / "train.py").write_text(STRICT + "if os.path.exists(args.resume):\n    " + LOADS.replace("\n", "\n    "))
+    assert sentence("--resume", "out/last.pt", "--output_dir", "out") is None, "its first start"
+    assert sentence("--resume", "elsewhere/last.pt", "--output_dir", "out") is not None, "no save of its own"
+    (folder / "train.py").write_text(STRICT + "if not os.path.exists(args.resume):\n    raise SystemExit(1)\n" + LOADS)
+    assert sentence("--resume", "out/last.pt", "--output_dir", "out") is not None, "it ends"
+
+
+def test_the_option_that_the_script_takes_a_checkpoint_by_is_known_by_its_use(folder: Path) -> None:
+    own = STRICT.replace('"--resume"', '"--weiter_von"') + LOADS.replace("args.resume", "args.weiter_von")
+    (folder / "train.py").write_text(
+        own + "optimizer.load_state_dict(state['optimizer'])\nmodel.load_state_dict(state['m'])\n"
+    )
+    found = sentence("--weiter_von", "./gone.pt")
+    assert found is not None
+    assert "weiter_von = ./gone.pt" in found
+
+
+def test_a_missing_script_stops_the_start_but_not_one_inside_a_container(folder: Path) -> None:
+    found = sentence(command=("python3", "-u", "gone.py"))
+    assert found is not None
+    assert found.startswith("3 script: gone.py is not in")
+    (folder / "docker").write_text("#!/bin/sh\n")
+    (folder / "docker").chmod(0o755)
+    assert sentence(command=("./docker", "run", "image", "python", "/app/gone.py")) is None
+
+
+def test_missing_data_stops_the_start_unless_the_script_fetches_it(folder: Path) -> None:
+    found = sentence("--data_dir", "gone")
+    assert found is not None
+    assert found.startswith("3 data: not there: data_dir = gone")
+    (folder / "train.py").write_text(STRICT + "datasets.MNIST(args.data_dir, download=True)\n")
+    assert sentence("--data_dir", "gone") is None
+
+
+def test_data_that_the_config_of_a_bare_command_names_is_looked_for(folder: Path) -> None:
+    (folder / "cfg.yaml").write_text("data:\n  dataset_path: ./gone\n")
+    found = sentence("--config", "cfg.yaml")
+    assert found is not None
+    assert "dataset_path = ./gone" in found
+
+
+@pytest.mark.parametrize(("channels", "held"), [(24, (16,)), (80, (64, 128)), (16, (32,))])
+def test_a_model_that_the_named_checkpoint_contradicts_stops_the_start(
+    folder: Path, channels: int, held: tuple[int, ...]
+) -> None:
+    point = folder / "old" / "checkpoint-40"
+    point.mkdir(parents=True)
+    layers = {f"l{n}.weight": np.ones((held[n % len(held)], held[-1]), dtype=np.float32) for n in range(6)}
+    save_file(layers, point / "model.safetensors")
+    save_file(layers, point / "optimizer.safetensors")
+    (point / "training_state.json").write_text(json.dumps({"global_step": 40, "current_epoch": 1}))
+    (folder / "cfg.yaml").write_text(MODEL.format(channels))
+    words = ("--config", "cfg.yaml", "--resume", "old/checkpoint-40", "--output_dir", "out")
+    found = sentence(*words)
+    assert found is not None
+    assert found.startswith("1 model: config changed since checkpoint-40: model.channels is")
+    assert sentence(*words, forced=True) is None
+    (folder / "cfg.yaml").write_text(MODEL.format(held[0]))
+    assert sentence(*words) is None
+
+
+def test_run_and_dry_run_say_the_same_and_force_is_an_option(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--", sys.executable, "train.py", "--resume", "./outputs/checkpoint-epoch-118"]
+    assert main(["run", "--dry-run", "--json", *words]) == 0
+    problem = json.loads(capsys.readouterr().out)["problem"]
+    assert "resume = ./outputs/checkpoint-epoch-118: there is no such checkpoint" in problem
+    assert main(["run", "--headless", *words]) == 3
+    assert problem in capsys.readouterr().err
+    assert not (folder / "home" / "runs").exists()
+    assert main(["run", "--dry-run", "--force", "--json", *words]) == 0
+    assert json.loads(capsys.readouterr().out)["problem"] is None
