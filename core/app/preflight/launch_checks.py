@@ -77,7 +77,7 @@ def _runs_here(command: Sequence[str], script: str) -> bool:
     before = words[: words.index(script)] if script in words else ()
     modules = [before[at + 1] for at, word in enumerate(before[:-1]) if word in {"-m", "--module"}]
     first = Path(before[0]).name if before else ""
-    return (first in RUNS_FILES or re.fullmatch(r"(python|pypy)[\d.]*", first) is not None) and all(
+    return (first in RUNS_FILES or re.search("python|pypy", first) is not None) and all(
         module.startswith(("torch.distributed", "accelerate", "deepspeed")) for module in modules
     )
 
