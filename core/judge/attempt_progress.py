@@ -46,8 +46,9 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     offset: int | None = None
     step: int | None = None
     first_step: int | None = None
-    first_lines: int = 1
-    """Steps that were read at once with the first one: more than one, and where the attempt began is an estimate."""
+    """The first that its log shows; once a resume was verified: the first after it. ``offset`` is not in it."""
+    first_is_exact: bool = False
+    """No step was made between the resume and ``first_step``; the log may print every tenth only."""
     position: int | None = None
     saved: bool = False
     stride: int = 1
@@ -65,11 +66,14 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     run_total_before: int | None = None
     bar_total_before: int | None = None
     """Total of the last bar of the attempt before, as printed."""
+    losses_before: bool = False
+    """The lines with a step showed losses in the attempt before."""
     log_epoch: float | None = None
     """The newest epoch of a log that prints no step; ``first_epoch``: its first in this attempt."""
     first_epoch: float | None = None
+    fresh_step: int | None = None
+    """The first step, and the first epoch, that the log prints of a training from the beginning."""
     fresh_epoch: float | None = None
-    """The first epoch that such a log prints of a training from the beginning."""
     resume_log_epoch: float | None = None
     """Where the log was when the resume point was saved."""
     printed_every: int = 1
@@ -93,31 +97,22 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 
 def with_beat(
-    attempt: AttemptProgress, step: int | None, t: float, *, epoch: float | None = None, lines: int = 1
+    attempt: AttemptProgress, step: int | None, t: float, *, epoch: float | None = None, first_step: int | None = None
 ) -> AttemptProgress:
     """Add a heartbeat. ``step``: of the run as the log shows it; None = not printed, or it cannot be told.
 
-    ``lines``: how many steps were printed since the last heartbeat; a log may be read late.
+    ``first_step``: the first one that the log of the attempt shows.
     """
     # A bar that is drawn at 0 says nothing about a resume, however often it is drawn.
     beats = attempt.beats + 1 if attempt.resume_verdict == "open" and step != 0 else attempt.beats
     if attempt.first_beat_t is None:
         attempt = msgspec.structs.replace(attempt, first_beat_t=t)
     if step is None:
-        first = attempt.first_epoch if attempt.first_epoch is not None else epoch
-        return msgspec.structs.replace(attempt, beat_t=t, beats=beats, log_epoch=epoch, first_epoch=first)
+        return msgspec.structs.replace(attempt, beat_t=t, beats=beats, log_epoch=epoch)
     offset = attempt.offset
     if offset is None:
         offset = _first_offset(attempt)
     moved = step - attempt.step if attempt.step is not None and step > attempt.step else attempt.printed_every
-    first, first_lines = attempt.first_step, attempt.first_lines
-    if first is None:
-        every = max(1, attempt.printed_every_before)
-        first = max(min(step, 1), step - (lines - 1) * every)
-        first_lines = lines
-        at = None if attempt.resumed_at is None else attempt.resumed_at - offset
-        if at is not None and every < first <= at < step:  # two lines of one step were counted
-            first = at + 1
     again = attempt.reread_to is not None and offset + step <= attempt.reread_to
     return msgspec.structs.replace(
         attempt,
@@ -126,10 +121,8 @@ def with_beat(
         beats=beats,
         step=step,
         log_epoch=None,
-        first_epoch=None,
         printed_every=moved,
-        first_step=first,
-        first_lines=first_lines,
+        first_step=attempt.first_step if attempt.first_step is not None else first_step,
         offset=offset,
         position=offset + step,
     )

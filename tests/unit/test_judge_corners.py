@@ -20,7 +20,7 @@ def test_ends_in_a_row_are_counted_up_to_another_cause() -> None:
 
 
 def test_resume_is_unclear_without_a_step_to_compare() -> None:
-    attempt = AttemptProgress(resume_from="out/checkpoint-40", resume_step=None, step=3)
+    attempt = AttemptProgress(resume_from="out/checkpoint-40", resume_step=None, step=3, beats=3)
     assert check_resume(attempt, START.now)[1] == "unclear"
 
 

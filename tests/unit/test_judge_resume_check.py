@@ -2,19 +2,20 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.builders import Story, World, judge
+from tests.shipped import read_progress
 from tests.unit.test_judge_recovery import crash, quick, running, save, story
 from trainwatch.core.judge.attempt_progress import AttemptProgress, with_beat
+from trainwatch.core.judge.progress.log_progress import START, begin_attempt
+from trainwatch.core.judge.resume.proof_words import resume_in_words
 from trainwatch.core.judge.resume.resume_check import check_resume
-from trainwatch.core.judge.text.reading import Reading
-from trainwatch.core.judge.text.run_count import RunCount
 from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import Note
 from trainwatch.core.model.observation import CheckpointEvent, LogChunk
 from trainwatch.core.model.preset import Preset
-from trainwatch.core.model.progress import Progress
 
 KOHYA = Preset(name="kohya", resume="weights")
 RESUMED = AttemptProgress(
@@ -22,10 +23,33 @@ RESUMED = AttemptProgress(
 )
 
 
-def proof_after(attempt: AttemptProgress, *steps: int | None, **reading: object) -> str:
-    for step in steps:
-        attempt = with_beat(attempt, step, 1.0)
-    return check_resume(attempt, Reading(**reading))[1]  # type: ignore[arg-type]
+def step(number: int, total: int | None = 1000, *, loss: bool = True, epoch: str = "") -> str:
+    """A redraw of a bar."""
+    rate = "?it/s" if number == 0 else "1.00it/s"
+    bar = f"{number}/{'?' if total is None else total} [00:01<00:59, {rate}{', avr_loss=0.5' if loss else ''}]"
+    return f"{epoch}steps:  5%|5  | {bar}"
+
+
+def follow(
+    attempt: AttemptProgress, *lines: str, before: tuple[str, ...] = (), at_once: bool = False
+) -> tuple[AttemptProgress, str]:
+    """Read the log of an attempt, line by line or ``at_once``. ``before``: the log of the attempt before."""
+    reading, verdict = START, "open"
+    for line in before:
+        reading = read_progress(reading, line + "\n")
+    reading = begin_attempt(reading)
+    for text in ["\n".join((*lines, ""))] if at_once else [line + "\n" for line in lines]:
+        reading = read_progress(reading, text)
+        now = reading.certain
+        read = now.progress
+        attempt = with_beat(attempt, read.run_step, 1.0, epoch=read.epoch, first_step=now.opening.first_step)
+        if verdict == "open":
+            attempt, verdict = check_resume(attempt, now)
+    return attempt, verdict
+
+
+def proof_after(attempt: AttemptProgress, *steps: int) -> str:
+    return follow(attempt, *map(step, steps))[1]
 
 
 @pytest.mark.parametrize(
@@ -44,79 +68,134 @@ def test_resume_verdict_follows_from_the_first_printed_steps(steps: tuple[int, .
 
 
 def test_bar_that_counts_what_is_left_shows_that_the_resume_was_taken() -> None:
-    attempt = with_beat(with_beat(AttemptProgress(**fields(total_before=1000)), 1, 1.0), 2, 2.0)
-    after, proof = check_resume(attempt, Reading(progress=Progress(step=2, total_steps=600)))
-    assert proof == "taken"
-    assert after.position == 402
-    assert proof_after(attempt, 3, progress=Progress(step=3, total_steps=1000)) == "ignored"
+    told = AttemptProgress(**fields(total_before=1000))
+    after, proof = follow(told, step(1, 600), step(2, 600), at_once=True)
+    assert (proof, after.position) == ("taken", 402)
+    assert resume_in_words(after) == "resume verified: a holds step 400, first step after it 401"
+    assert proof_after(told, 1, 2, 3) == "ignored"
+
+
+def epochs(first: int, *, of: int = 60) -> tuple[str, ...]:
+    """The first lines of an epoch of a bar per epoch."""
+    return (f"Epoch {first}/9", *(step(n, of) for n in range(1, 5)))
 
 
 def test_bar_that_restarts_in_each_epoch_is_checked_by_the_epoch() -> None:
     late = AttemptProgress(**fields(resume_epoch=7))
-    assert proof_after(late, 1, 2, 3, progress=Progress(step=3, epoch=1), run=RunCount(per_epoch=True)) == "ignored"
-    assert proof_after(late, 1, 2, 3, progress=Progress(step=3, epoch=8), run=RunCount(per_epoch=True)) == "taken"
+    assert follow(late, *epochs(0), before=(*epochs(0), *epochs(1)))[1] == "ignored"
+    after, proof = follow(late, *epochs(7), before=(*epochs(0), *epochs(1)))
+    assert (proof, after.first_step, after.first_is_exact) == ("taken", 421, False)
     first = AttemptProgress(**fields(resume_epoch=0))
-    assert proof_after(first, 1, 2, 3, progress=Progress(step=3, epoch=1), run=RunCount(per_epoch=True)) == "unclear"
+    assert follow(first, *epochs(0), before=(*epochs(0), *epochs(1)))[1] == "unclear"
+
+
+def test_the_epoch_of_a_checkpoint_without_a_step_is_compared_with_the_first_one() -> None:
+    """timm and others name their checkpoints by epochs; one that begins anew prints the first epoch again."""
+    told = AttemptProgress(number=2, resume_from="e.pt", resume_epoch=1, resume_verdict="open", fresh_epoch=0)
+    assert follow(told, *epochs(0), before=(*epochs(0), *epochs(1)))[1] == "unclear"
+    after, proof = follow(told, *epochs(2), before=(*epochs(0), *epochs(1)))
+    assert (proof, resume_in_words(after)) == ("taken", "resume verified: e.pt holds epoch 1, first step after it 121")
+    noticed = msgspec.structs.replace(told, resume_position=123)  # three steps after its save
+    assert follow(noticed, *epochs(2), before=(*epochs(0), *epochs(1)))[0].first_step == 121
+    assert follow(noticed, *epochs(0), before=(*epochs(0), *epochs(1)))[1] == "ignored"
 
 
 def test_bar_without_a_total_where_the_one_before_had_one_proves_nothing() -> None:
-    attempt = AttemptProgress(**fields(bar_total_before=12, resume_epoch=1))
-    assert proof_after(attempt, 1, 2, 3, 4, progress=Progress(step=4)) == "open"
-    assert proof_after(attempt, 1, 2, 3, progress=Progress(step=3, total_steps=12)) == "ignored"
-    later = Progress(step=1, total_steps=12, epoch=3)
-    assert proof_after(attempt, 1, progress=later, run=RunCount(per_epoch=True)) == "taken"
+    told = AttemptProgress(**fields(bar_total_before=12, resume_epoch=1))
+    assert follow(told, *(step(n, None) for n in (1, 2, 3, 4)))[1] == "open"
+    assert proof_after(told, 1, 2, 3) == "ignored"
 
 
 def test_epoch_of_the_checkpoint_proves_a_resume_whose_steps_count_anew() -> None:
     told = AttemptProgress(**fields(resume_epoch=2))
-    attempt = with_beat(with_beat(told, 0, 1.0), 1, 2.0)
-    after, proof = check_resume(attempt, Reading(progress=Progress(step=1, total_steps=800, epoch=3)))
+    after, proof = follow(told, "epoch 3/4", step(0, 800), step(1, 800))
     assert (proof, after.position) == ("taken", 401)
-    assert proof_after(told, 0, progress=Progress(step=0, total_steps=800, epoch=3)) == "open"
-    assert proof_after(told, 1, 2, 3, progress=Progress(step=3, total_steps=800, epoch=1)) == "ignored"
+    assert follow(told, "epoch 3/4", step(0, 800))[1] == "open"
+    assert follow(told, "epoch 1/4", *(step(n, 800) for n in (1, 2, 3)))[1] == "ignored"
+    fresh = msgspec.structs.replace(told, fresh_epoch=3.0)
+    assert follow(fresh, "epoch 3/4", *(step(n, 800) for n in (1, 2, 3)))[1] == "ignored"
 
 
-def test_a_count_that_climbs_past_half_of_the_resume_point_proves_nothing() -> None:
+@pytest.mark.parametrize("at_once", [False, True])
+def test_the_steps_of_a_bar_that_names_no_epoch_are_those_before_the_next_epoch(at_once: bool) -> None:
     """Lightning's first bar after a resume counts 1/? to 12/?: at 12 it was told as resumed by itself from step 11."""
     told = AttemptProgress(number=2, resume_from="a.ckpt", resume_step=24, resume_verdict="open", bar_total_before=12)
-    for step in range(1, 13):
-        told = with_beat(told, step, 1.0)
-        assert check_resume(told, Reading(progress=Progress(step=step)))[1] == "open"
-    later = Reading(progress=Progress(step=1, total_steps=12, epoch=3), run=RunCount(per_epoch=True))
-    found, proof = check_resume(with_beat(told, 37, 2.0), later)
-    assert (proof, found.elsewhere, found.first_step, found.resumed_at) == ("taken", False, 25, 24)
+    first = [f"Training: |  | {n}/? [00:01<00:00,  1.00it/s, v_num=1, train_loss=1.0]" for n in range(1, 13)]
+    before = tuple(f"Epoch {e}:  8%|8  | 1/12 [00:01<00:11,  1.00it/s, v_num=0, train_loss=1.0]" for e in (0, 1))
+    later = "Epoch 3:  8%|8  | 1/12 [00:01<00:11,  1.00it/s, v_num=1, train_loss=1.0]"
+    assert follow(told, *first, before=before, at_once=at_once)[1] == "open"
+    found, proof = follow(told, *first, later, before=before, at_once=at_once)
+    assert (proof, found.elsewhere, found.resumed_at) == ("taken", False, 24)
+    assert resume_in_words(found) == "resume verified: a.ckpt holds step 24, first step after it 25"
 
 
 def test_a_bar_that_is_drawn_at_0_many_times_does_not_hide_the_epoch() -> None:
     """Five lines at step 0 before the first step: a run that was rightly resumed at epoch 3 was ended and given up."""
     told = AttemptProgress(**fields(resume_epoch=2, resume_verdict="open"))
-    for _ in range(5):
-        told = with_beat(told, 0, 1.0)
-    after, proof = check_resume(with_beat(told, 1, 2.0), Reading(progress=Progress(step=1, total_steps=800, epoch=3)))
+    after, proof = follow(told, "epoch 3/4", *[step(0, 800)] * 5, step(1, 800))
     assert (proof, after.position) == ("taken", 401)
 
 
 def test_lines_before_the_first_step_prove_nothing() -> None:
-    assert proof_after(RESUMED, 0, 0, 0, 0, progress=Progress(step=0, epoch=1)) == "open"
-    assert proof_after(RESUMED, None, progress=Progress(epoch=1)) == "open"
-    assert proof_after(RESUMED, None, None, None, progress=Progress(epoch=1)) == "unclear"
+    assert proof_after(RESUMED, 0, 0, 0, 0) == "open"
+    assert follow(RESUMED, "epoch 1/4")[1] == "open"
+    assert follow(RESUMED, *[f"epoch {n}/4" for n in (1, 2, 3)])[1] == "unclear"
+    assert follow(RESUMED, "nothing", "of", "this is a step")[1] == "unclear"
+
+
+def test_a_bar_that_is_drawn_where_it_begins_is_no_step() -> None:
+    """diffusers draws "20/48 [00:00<?, ?it/s]" before its step 21: it was told that it goes on at step 20."""
+    drawn = "Steps:  40%|4  | 400/1000 [00:00<?, ?it/s]"
+    assert follow(RESUMED, drawn)[1] == "open"
+    assert follow(RESUMED, drawn, step(401))[0].first_step == 401
+    noticed = AttemptProgress(number=2, resume_from="e.pt", resume_position=402, resume_verdict="open")
+    assert resume_in_words(follow(noticed, drawn, step(401))[0]) == "resume verified: the first step after e.pt is 401"
 
 
 def test_batches_that_are_passed_over_prove_no_resume() -> None:
     # diffusers draws the batches of the epoch before the resume point, too
-    attempt, reading = AttemptProgress(**fields()), Reading(run=RunCount(per_epoch=True))
-    for step in (393, 397, 400):
-        attempt = with_beat(attempt, step, 1.0)
-        assert check_resume(attempt, reading)[1] == "open"
-    after, proof = check_resume(with_beat(attempt, 401, 1.0), reading)
-    assert (proof, after.first_step, after.elsewhere) == ("taken", 401, False)
-    for _ in range(20):
-        attempt = with_beat(attempt, 399, 1.0)
-    assert check_resume(attempt, reading)[1] == "taken"  # the epoch is done again from its beginning
+    told, before = AttemptProgress(**fields()), (*epochs(0), *epochs(1))
+    passed = ["Epoch 6/9", *(step(n, 60, loss=False) for n in (33, 37, 40))]
+    assert follow(told, *passed, before=before)[1] == "open"
+    for at_once in (False, True):
+        after, proof = follow(told, *passed, step(41, 60), before=before, at_once=at_once)
+        assert (proof, after.first_step, after.first_is_exact, after.elsewhere) == ("taken", 401, True, False)
+    again = [step(n, 60, loss=False) for n in range(10, 31)]
+    after, proof = follow(told, "Epoch 6/9", *again, before=before)
+    assert proof == "taken"  # the epoch is done again from its beginning
+    assert resume_in_words(after) == "resume verified: a holds step 400, the log goes on at step 370"
+
+
+def test_lines_without_a_loss_are_no_steps_if_those_of_steps_have_one() -> None:
+    """A bar of the whole run whose first batches are passed over counted from 1: it was ended as started over."""
+    told = AttemptProgress(**fields(losses_before=True))
+    passed = [step(n, loss=False) for n in (1, 80, 160, 240, 320, 399)]
+    for at_once in (False, True):
+        assert follow(told, *passed, at_once=at_once)[1] == "open"
+        assert follow(told, *passed, step(401), at_once=at_once)[0].first_step == 401
+        assert follow(told, *passed, step(401, loss=False), at_once=at_once)[1] == "taken"
+    assert follow(told, *map(step, (1, 2, 3)))[1] == "ignored"
+
+
+def test_a_first_line_that_a_training_from_the_beginning_prints_too_proves_nothing() -> None:
+    told = AttemptProgress(**fields(resume_step=50, resume_position=50, printed_every_before=50))
+    begins_at_50 = msgspec.structs.replace(told, fresh_step=50)
+    assert proof_after(begins_at_50, 50, 100, 150) == "unclear"
+    begins_at_0 = msgspec.structs.replace(told, fresh_step=1)  # it prints 0, 50, 100
+    assert proof_after(begins_at_0, 50) == "taken"
+    assert proof_after(told, 50) == "taken"
 
 
 def test_resume_at_a_low_step_is_unclear() -> None:
-    assert proof_after(AttemptProgress(**fields(resume_position=5, resume_step=5)), 1) == "unclear"
+    assert proof_after(AttemptProgress(**fields(resume_position=5, resume_step=5)), 1, 2, 3) == "unclear"
+
+
+def test_a_step_that_the_log_prints_now_and_then_is_not_called_the_first() -> None:
+    after, proof = follow(RESUMED, step(410), step(420))
+    said = "resume verified: step-400 holds step 400, first step after it at or before 410"
+    assert (proof, resume_in_words(after)) == ("taken", said)
+    other = resume_in_words(follow(RESUMED, step(601))[0])
+    assert other == "resumed by itself: first step at or before 601; it was told to resume from step-400 (step 400)"
 
 
 def fields(**more: Any) -> dict[str, Any]:
@@ -223,7 +302,8 @@ def test_weights_of_a_script_whose_counter_continues_were_resumed(every: int) ->
     world.watch(on.load(10).train(30, every=every))
 
     # Then nothing is added to it
-    assert f"resume verified: m-step000060.safetensors holds step 60, first step after it {60 + every}" in _notes(world)
+    first = "61" if every == 1 else "at or before 70"
+    assert f"resume verified: m-step000060.safetensors holds step 60, first step after it {first}" in _notes(world)
     assert (world.state.attempt.position, world.state.attempt.step_offset) == (90, 0)
 
 
@@ -310,7 +390,7 @@ def resumed_by_epochs(*after: float) -> World:
 def test_resume_of_a_log_without_steps_is_proven_by_its_epoch() -> None:
     world = resumed_by_epochs(2.083)
     told = "resume verified: checkpoint-20 holds step 20; the log was at epoch 1.667 there, first epoch after it 2.083"
-    assert told in _notes(world)
+    assert f"{told} (at or before step 25)" in _notes(world)
     assert [i.open for i in world.incidents] == [False]
     assert "0 steps lost" in str(world.incidents[0].ending)
 
@@ -328,13 +408,15 @@ def test_log_without_steps_between_both_places_proves_nothing() -> None:
 def test_a_log_that_is_read_late_shows_no_other_checkpoint() -> None:
     """A supervisor that came back saw step 89 first: the run had gone on from 40, and 0 lost steps were reported."""
     told = AttemptProgress(number=2, resume_from="/out/step_40.pt", resume_step=40, told_resume=True)
-    late = with_beat(told, 89, 1.0, lines=49)
-    assert (late.first_step, late.first_lines) == (41, 49)
-    found, verdict = check_resume(late, Reading(progress=Progress(step=89)))
-    assert (verdict, found.elsewhere, found.resumed_at) == ("taken", False, 40)
-    unsure = with_beat(told, 89, 1.0, lines=7)
-    found, verdict = check_resume(unsure, Reading(progress=Progress(step=89)))
-    assert (verdict, found.elsewhere, found.resumed_at) == ("taken", False, 40)
-    assert with_beat(told, 41, 1.0, lines=2).first_step == 41, "no step after 40 is 40"
-    other = with_beat(told, 89, 1.0)
-    assert check_resume(other, Reading(progress=Progress(step=89)))[0].elsewhere
+    late, verdict = follow(told, *(step(n) for n in range(41, 90)), at_once=True)
+    assert (verdict, late.elsewhere, late.resumed_at, late.first_step) == ("taken", False, 40, 41)
+    other = follow(told, step(89))[0]
+    assert (other.elsewhere, other.resumed_at) == (True, 88)
+
+
+def test_what_a_supervisor_has_not_read_shows_no_other_checkpoint() -> None:
+    world = save(running())
+    world.answer("start_attempt", told_resume=True, resume="state")
+    crash(world).see(LogChunk(t=world.t + 5.0, text="", skipped_bytes=5000))
+    world.see(LogChunk(t=world.t + 5.0, text=step(89) + "\n"))
+    assert "resume verified: step-40 holds step 40, first step after it at or before 89" in _notes(world)

@@ -242,6 +242,35 @@ def test_every_form_counts_every_step_once(write: Write, sizes: list[int], more:
             assert total == sum(sizes[:epoch]) + (len(sizes) + more - epoch) * size
 
 
+SETTINGS = (
+    "engine/trainer: agnostic_nms=False, amp=True, batch=8, bgr=0.0, cache=False, cfg=None, epochs=4, lr0=0.01, "
+    "momentum=0.9, optimizer=auto, patience=100, resume=None, save_period=1, seed=0, task=detect, workers=0\n"
+)
+
+
+def test_a_line_of_settings_counts_no_step() -> None:
+    """Ultralytics prints all of them on one line: step 8 was shown until the fourth step of the first epoch."""
+    assert progress_of([SETTINGS]).step is None
+    namespace = "Namespace(model='tiny', batch_size=8, step=100, lr=0.1, amp=True, resume=None, debug=False, port=1)\n"
+    assert progress_of([namespace]).step is None
+    assert progress_of(["step=100, lr=0.1, amp=True, loss=0.5\n"]).step == 100
+
+
+def test_a_long_path_does_not_hide_what_a_bar_counts() -> None:
+    path = "/home/user/a-long-name/of-a-project/with/folders/dataset/labels/train.cache"
+    scan = f"train: Scanning {path}... 96 images, 0 backgrounds: 100% ━━━━━━━━━━━━ 96/96 900.0it/s 0.1s\n"
+    assert (progress_of([scan]).phase, progress_of([scan]).step) == ("preprocess", None)
+    named = f"epoch 3/4 of {'x' * 60}:  50%|5  | 40/80 [01:00<01:00,  1.50s/it, loss=0.5]\n"
+    assert progress_of([named]).step == 40
+
+
+def test_a_counter_with_a_total_takes_the_place_of_a_number_that_never_rose() -> None:
+    text = "step 8: lr 0.1\n" + bar("Epoch 1: ", 1, 12)
+    assert (progress_of([text]).run_step, progress_of([text]).run_total_steps) == (1, None)
+    rose = "step 8: lr 0.1\nstep 9: lr 0.1\n" + bar("Epoch 1: ", 1, 12)
+    assert progress_of([rose]).run_step == 9
+
+
 any_count = st.builds(
     Count,
     source=st.sampled_from(("bar", "line")),

@@ -11,7 +11,7 @@ from ..failure.log_evidence import DiagnosisState, read_evidence
 from ..findings import eta, loss, loss_trend, save_cost, slow
 from ..hang import active_time, liveness, log_activity, pauses, phase_times, ranks, step_clock, step_peak
 from ..knowledge import Knowledge
-from ..progress.log_progress import START, ProgressState, read_progress
+from ..progress.log_progress import START, ProgressState, after_gap, read_progress
 from ..recovery import nan_rollback, restart_success
 from ..recovery.remedies import remedy_proof
 from ..resume import save_overdue
@@ -43,10 +43,12 @@ def on_log(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
     if (found_ranks := ranks.with_text(state.ranks, chunk.text, state.time.t)) is not state.ranks:
         state = replace(state, ranks=found_ranks)
     before = state.reading if source is None else state.other_logs.get(source, START)
+    if chunk.skipped_bytes:
+        before = after_gap(before)
     after = read_progress(before, chunk.text, knowledge.shapes)
     found = state.diagnosis if source is not None else _evidence(knowledge, state, chunk.text)
     now = active_time.now(state.time)
-    beats = _settled_beats(after) - _settled_beats(before)
+    beats = after.certain.heartbeats - before.certain.heartbeats
     if source is not None:
         state = replace(state, other_logs={**state.other_logs, source: after})
     if beats <= 0:
@@ -71,20 +73,12 @@ def _while_stopping(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) ->
     before, after = state.reading, read_progress(state.reading, chunk.text, knowledge.shapes)
     state = replace(state, reading=after, diagnosis=_evidence(knowledge, state, chunk.text))
     t = state.time.t
-    if _settled_beats(after) > _settled_beats(before):
+    if after.certain.heartbeats > before.certain.heartbeats:
         state = replace(state, attempt=attempt_progress.with_beat(state.attempt, after.progress.run_step, t))
     changed = after.phase != before.phase
     if changed or (after.progress != before.progress and t - (state.progress_t or 0.0) >= JOURNAL_STOPPING_S):
         return _write_progress(state, changed=changed)
     return state, NOTHING
-
-
-def _settled_beats(read: ProgressState) -> int:
-    """Return the number of heartbeats. An unfinished line counts only if it is a bar: half a line may be misread."""
-    now, settled = read.now, read.settled
-    if now.heartbeats != settled.heartbeats and now.counters[-1].name != "bar":
-        return settled.heartbeats
-    return now.heartbeats
 
 
 def _was_alive(state: JudgeState, now: float) -> bool:
@@ -103,7 +97,6 @@ def _on_beat(knowledge: Knowledge, state: JudgeState, chunk: LogChunk, after: Pr
     now = active_time.now(state.time)
     progress = after.progress
     step = progress.run_step
-    lines = max(1, after.heartbeats - state.reading.heartbeats) if chunk.source is None else 1
     steps = 1
     if step is not None and state.attempt.step is not None:
         steps = max(1, step - state.attempt.step)
@@ -128,7 +121,9 @@ def _on_beat(knowledge: Knowledge, state: JudgeState, chunk: LogChunk, after: Pr
         save_cost=cost,
         reading=after if chunk.source is None else state.reading,
         clock=clock,
-        attempt=attempt_progress.with_beat(state.attempt, step, t, epoch=progress.epoch, lines=lines),
+        attempt=attempt_progress.with_beat(
+            state.attempt, step, t, epoch=progress.epoch, first_step=after.certain.opening.first_step
+        ),
         liveness=liveness.with_step(state.liveness, state.clock.last, announced=announced or first),
         log_activity=log_activity.with_step(state.log_activity, phase, chunk.text, now),
         pause=pauses.with_step(state.pause, t),

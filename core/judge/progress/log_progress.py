@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import msgspec
 
 from ...model.progress import Phase, Progress
+from ..text import opening
 from ..text.lines import LineFold, fold, is_dense, lines_with, plain
 from ..text.loss_run import LossRun
 from ..text.reading import Reading
@@ -39,6 +40,12 @@ class ProgressState(msgspec.Struct, frozen=True):
     def heartbeats(self) -> int:
         """How often the position advanced in training. A bar redrawn at the same step adds none."""
         return self.now.heartbeats
+
+    @property
+    def certain(self) -> Reading:
+        """The state without an unfinished line that is no bar: half a line may be misread."""
+        now, settled = self.now, self.settled
+        return settled if now.heartbeats != settled.heartbeats and now.counters[-1].name != "bar" else now
 
     @property
     def advanced(self) -> bool:
@@ -73,6 +80,13 @@ def begin_attempt(before: ProgressState) -> ProgressState:
     """The state for the log of the next attempt: how its counters count, and whether its losses are averages."""
     reading = Reading(run=next_attempt(before.now.run), losses=LossRun(acts_as_average=before.losses.acts_as_average))
     return ProgressState(settled=reading, now=reading)
+
+
+def after_gap(before: ProgressState) -> ProgressState:
+    """The state after text that was left out: where the attempt began is not certain any more."""
+    settled = msgspec.structs.replace(before.settled, opening=opening.after_gap(before.settled.opening))
+    now = msgspec.structs.replace(before.now, opening=opening.after_gap(before.now.opening))
+    return ProgressState(before.fold, settled, now)
 
 
 _GROWING = "0123456789.,+-eE"

@@ -10,10 +10,12 @@ from ...model.fact import BudgetChanged
 from ..attempt_progress import lost_steps
 from ..resume import checkpoint_index, resume_check
 from ..resume.checkpoint_index import base_name
+from ..resume.proof_words import name_of, resume_in_words, why_ignored
 from ..run_states import RestartPlan
 from ..state import JudgeState
 from ..step_builder import StepBuilder
 from . import budget, found_way, restart_stages
+from .ending.ending_evidence import main_reading
 
 CHECKS = (
     "check that the script uses the path it is given, wants a file or a directory, and has no option against it",
@@ -27,7 +29,7 @@ def on_beat(builder: StepBuilder) -> None:
     """A step was made: check the resume, and close the incidents of earlier attempts if it took effect."""
     before = builder.state.attempt
     attempt, verdict = resume_check.check_resume(
-        before, builder.state.reading.now, unproven=found_way.is_unproven(builder)
+        before, main_reading(builder.state).certain, unproven=found_way.is_unproven(builder)
     )
     builder.set(attempt=msgspec.structs.replace(attempt, resume_verdict=verdict))
     match verdict:
@@ -40,11 +42,11 @@ def on_beat(builder: StepBuilder) -> None:
             _warn(builder)
         case "unclear" if attempt.resumed_at:
             builder.note(
-                f"whether the resume from {_name(attempt.resume_from)} took effect cannot be seen in its output"
+                f"whether the resume from {name_of(attempt.resume_from)} took effect cannot be seen in its output"
             )
         case "taken":
             found_way.note_taken(builder)
-            builder.note(_resume_in_words(builder.state))
+            builder.note(resume_in_words(builder.state.attempt))
         case _:
             pass
     _recover(builder)
@@ -69,7 +71,7 @@ def _recover(builder: StepBuilder) -> None:
         lost = lost_steps(state.failed_position, resumed_at, attempt.stride)
         not_told = attempt.told_resume is False and attempt.resume_verdict != "taken"
         resumed = attempt.resume_from is not None and attempt.resume_verdict != "ignored" and not not_told
-        where = f"resumed from {_name(attempt.resume_from)}" if resumed else "started over"
+        where = f"resumed from {name_of(attempt.resume_from)}" if resumed else "started over"
         where = "resumed by itself" if attempt.elsewhere else where
         # If the printed step starts again, the run's own count is the one that continues.
         own = attempt.weights_only or attempt.elsewhere
@@ -93,7 +95,7 @@ def _stops(builder: StepBuilder) -> bool:
 
 def _stop(builder: StepBuilder) -> None:
     """The attempt trains from the beginning although it was told to resume: end it before it overwrites checkpoints."""
-    reason = f"resume did not take: {_why_ignored(builder.state)}"
+    reason = f"resume did not take: {why_ignored(builder.state.attempt)}"
     number = builder.open_incident("resume", "started_over", reason)
     builder.notify("incident", "resume did not take", reason, incident=number)
     plan = RestartPlan(
@@ -107,56 +109,14 @@ def _stop(builder: StepBuilder) -> None:
 
 def _warn(builder: StepBuilder) -> None:
     attempt = builder.state.attempt
-    why = _why_ignored(builder.state)
+    why = why_ignored(builder.state.attempt)
     if attempt.told_resume is False:
         why = (
-            f"{_name(attempt.resume_from)} cannot be passed to the command (write {{resume}} where its path "
+            f"{name_of(attempt.resume_from)} cannot be passed to the command (write {{resume}} where its path "
             f"belongs): {why}"
         )
     number = builder.open_incident("resume", "started_over", why, severity="warning")
     builder.notify("warning", "started over", why, incident=number)
-
-
-def _why_ignored(state: JudgeState) -> str:
-    attempt = state.attempt
-    if attempt.weights_only:
-        return f"neither the derived config nor the log names {_name(attempt.resume_from)}"
-    if attempt.step is None and attempt.first_epoch is not None:
-        where = "" if attempt.resume_log_epoch is None else f" (epoch {attempt.resume_log_epoch:g})"
-        return f"told to resume at step {attempt.resumed_at}{where}, but it begins at epoch {attempt.first_epoch:g}"
-    return f"told to resume at step {attempt.resumed_at}, but it counts from {attempt.first_step}"
-
-
-def _resume_in_words(state: JudgeState) -> str:
-    attempt = state.attempt
-    if not attempt.weights_only:
-        first = None if attempt.first_step is None else attempt.first_step + (attempt.offset or 0)
-        if attempt.step is None and attempt.first_epoch is not None:
-            holds = "" if attempt.resume_step is None else f" holds step {attempt.resume_step}"
-            was = f"the log was at epoch {attempt.resume_log_epoch:g} there"
-            after = f"first epoch after it {attempt.first_epoch:g}"
-            return f"resume verified: {_name(attempt.resume_from)}{holds}; {was}, {after}"
-        if attempt.elsewhere:
-            return (
-                f"resumed by itself: first step {first}; it was told to resume from {_name(attempt.resume_from)}"
-                f"{'' if attempt.resume_step is None else f' (step {attempt.resume_step})'}"
-            )
-        goes_on = "" if first is None else f", first step after it {first}"
-        stored, place = attempt.resume_step, attempt.resumed_at
-        # A log that counts batches has another number for the same place.
-        counted = "" if stored is None or stored == place else f" (the log counts {place} there)"
-        if stored is None and first is not None:
-            return f"resume verified: the first step after {_name(attempt.resume_from)} is {first}"
-        held = place if stored is None else stored
-        return f"resume verified: {_name(attempt.resume_from)} holds step {held}{counted}{goes_on}"
-    at = "" if attempt.resumed_at is None else f"; the run's own count continues from step {attempt.resumed_at}"
-    named = " and ".join(f"the {place}" for place in attempt.named)
-    weights = f"the weights of {_name(attempt.resume_from)} are named in {named}"
-    return f"resume verified: {weights}; the printed step starts again{at}"
-
-
-def _name(path: str | None) -> str:
-    return base_name(path) if path is not None else "nothing"
 
 
 def _resumed_at(state: JudgeState) -> int | None:

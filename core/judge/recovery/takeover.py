@@ -43,7 +43,7 @@ from ..run_states import (
 )
 from ..step_builder import StepBuilder
 from . import attempts, restart_stages, resume_choice
-from .ending.ending_evidence import run_total
+from .ending.ending_evidence import main_reading, run_total
 from .operator import gate
 from .quiet_incident import close_quiet
 from .remedies import ramp
@@ -113,6 +113,9 @@ def started(builder: StepBuilder, start: Start) -> None:
     if not same:
         _lost(builder)
     known = checkpoint_index.find(state.checkpoints, start.resume_from) if start.resume_from is not None else None
+    opening, fresh = main_reading(state).now.opening, (state.attempt.fresh_step, state.attempt.fresh_epoch)
+    if opening.marks and not opening.gap and state.attempt.resume_from is None and not state.attempt.adopted:
+        fresh = opening.first_step, opening.first_epoch
     attempt = AttemptProgress(
         number=start.attempt,
         pid=start.pid,
@@ -129,7 +132,9 @@ def started(builder: StepBuilder, start: Start) -> None:
         named=machine.named if isinstance(machine, Starting) else (),
         resume_epoch=known.epoch if known is not None else None,
         resume_log_epoch=known.log_epoch if known is not None else None,
-        fresh_epoch=state.attempt.first_epoch if state.attempt.resume_from is None else state.attempt.fresh_epoch,
+        fresh_step=fresh[0],
+        fresh_epoch=fresh[1],
+        losses_before=opening.shows_losses if opening.counted else state.attempt.losses_before,
         resume_epochs=known.epochs_done if known is not None else None,
         changes=tuple(f"{c.key} {c.before} -> {c.after}" for c in start.changes[:CHANGES_KEPT]),
         total_before=state.progress.run_total_steps,

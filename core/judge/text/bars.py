@@ -32,6 +32,11 @@ _AVERAGE_PREFIXES = ("avr_", "avg_")
 _OWN_PREFIXES = (" ", ",", "{", "'", '"', "avr_", "avg_", "train_", "step_", "tr_")
 
 
+LABEL_CHARS = 80
+_PATH = LazyPattern(r"\S*/\S*[^\d\s/]\S*")
+"""A path; "3/4" is none."""
+
+
 class Label(NamedTuple):
     """A label as read. ``key``: the label without digits; ``epochs``: the bar counts epochs."""
 
@@ -95,7 +100,7 @@ def read_bar(
     if news.overall is None:
         news.overall = label.overall
     news.step, news.total = count, total
-    news.drawn = count == 0 and seconds is None
+    news.drawn = seconds is None and (count == 0 or "?" in (groups.get("rate") or ""))
     firm = total is not None and (groups["step"] or "")[-1:].isdigit()
     return advance(_with_training_bar(reading, Bar(label.key, total), trusted, firm), news, "bar")
 
@@ -186,7 +191,7 @@ _STEP_IN_POSTFIX = LazyPattern(r"(?<![a-z_])(?:global_)?step=(?P<step>\d+)(?![\d
 
 
 def _label(before: str) -> str:
-    """The bar's label, lower-cased: the text before it without percentage and glyphs, its last 80 characters."""
+    """The bar's label, lower-cased: the text before it without percentage, glyphs and paths, its last characters."""
     text = before.rstrip(" ")
     if text.endswith("|"):
         start = text.rfind("|", 0, -1)  # without a second "|", the label stands before the first
@@ -194,7 +199,9 @@ def _label(before: str) -> str:
     text = text.rstrip("━─╸╺╴▕▏ ")
     if text.endswith("%"):
         text = text[:-1].rstrip("0123456789.")
-    return text[-80:].rstrip(" :").lower().strip()
+    if len(text) > LABEL_CHARS:  # names of files say nothing about the task, and hide the words that do
+        text = _PATH.sub("", text)
+    return text[-LABEL_CHARS:].rstrip(" :").lower().strip()
 
 
 @lru_cache(maxsize=256)

@@ -6,6 +6,7 @@ from ...model.progress import Phase, Progress
 from ...model.shipped.log_shapes import EndWords
 from .line_fields import Loss
 from .loss_run import START_RUN, LossRun, with_printed
+from .opening import LINES, TURNS, Mark, Opening, with_mark
 from .run_count import NO_RULE, START_COUNT, Count, Rule, RunCount, with_count, with_epoch
 
 COUNTERS_KEPT = 4
@@ -38,7 +39,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     ``end_words``: the strongest words of an end since the last training line, and ``end_text``, their line.
     ``interval``: steps between the last two printed ones. ``first_epoch``: the first epoch that was printed.
     ``losses``: how long the printed loss has been NaN. ``beside``: losses are printed in the lines of the counters;
-    ``alone``: in lines of their own. ``rank``: the rank that the newest line names.
+    ``alone``: in lines of their own. ``rank``: the rank that the newest line names. ``opening``: the first lines with a
+    counter.
     """
 
     progress: Progress = Progress()
@@ -62,6 +64,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     beside: bool = False
     alone: bool = False
     rank: str = ""
+    opening: Opening = Opening()
 
     @property
     def per_epoch(self) -> bool:
@@ -74,7 +77,7 @@ class TrainingFields(msgspec.Struct):
 
     ``broken``: the epoch is printed with a point. ``glued``: an epoch behind the bar, in its postfix or in a message on
     the same line, which tells nothing about what the bar counts. ``overall``: the step that the line calls global.
-    ``eta``: seconds to go; of a bar (``bar_eta``) those to its own end. ``drawn``: a bar at 0, before its first step.
+    ``eta``: seconds to go; of a bar (``bar_eta``) those to its own end. ``drawn``: a bar before its first step.
     ``rule``: what is known about the counter beforehand.
     """
 
@@ -177,7 +180,29 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
         first_epoch=epoch if reading.first_epoch is None else reading.first_epoch,
         interval=step - old.step if step is not None and old.step is not None and step > old.step else reading.interval,
         lossy=news.loss is not None or (reading.lossy and news.step is None and news.epoch is None),
+        opening=_opening(reading, news, run, epoch),
     )
+
+
+def _opening(reading: Reading, news: TrainingFields, run: RunCount, epoch: float | None) -> Opening:
+    """The first lines with a counter, with this one if it belongs to them."""
+    opening = reading.opening
+    followed = news.step is not None and run is not reading.run and not run.others
+    epoch_only = news.step is None and news.epoch is not None and run.step is None
+    if len(opening.marks) >= LINES + TURNS or not (followed or epoch_only):
+        return opening
+    mark = Mark(
+        step=run.run_step,
+        printed=run.step,
+        before=reading.run.step,
+        total=news.total,
+        epoch=epoch,
+        per_epoch=run.per_epoch is True,
+        from_zero=reading.zero_based or epoch == 0,
+        loss=news.loss is not None,
+        drawn=news.drawn,
+    )
+    return with_mark(opening, mark)
 
 
 def _counted(reading: Reading, news: TrainingFields, step: int, counter: str) -> RunCount:

@@ -20,7 +20,9 @@ NEARLY = 0.98
 AGAIN_SHARE = 0.5
 """A counter without a total that falls below this share of its last count began again."""
 OTHERS_BEFORE_SWITCH = 3
-"""Lines of another counter in a row after which that one is followed: the first one is not printed any more."""
+"""Lines of another counter in a row after which that one is followed: the first one is not printed any more.
+
+One with a total is followed at once if the first had none and never rose: that was a setting, or a count of files."""
 
 Apart = Literal["", "before", "after", "bar"]
 """Where epochs are printed that do not stand beside the counter: above it, below it, or as a bar of finished epochs."""
@@ -64,10 +66,10 @@ class RunCount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The counter of one attempt's log over the epochs that it has shown.
 
     ``source``: the counter that is followed; ``others``: lines of others since. ``step``, ``total``: as printed last,
-    ``epoch``: the one printed then; ``gap``: distance of its last two lines. ``named``, ``epochs``: epoch and number of
-    epochs printed last; ``declared``: number of epochs in the settings that the trainer printed. ``base``: 0 or 1, the
-    first epoch as printed. ``per_epoch``: None = open; ``seen``: shown by what the counter did. ``index``: epochs
-    before the present one; ``done``: counts in them; None = unknown.
+    ``epoch``: the one printed then; ``gap``: distance of its last two lines; ``moved``: it rose. ``named``, ``epochs``:
+    epoch and number of epochs printed last; ``declared``: number of epochs in the settings that the trainer printed.
+    ``base``: 0 or 1, the first epoch as printed. ``per_epoch``: None = open; ``seen``: shown by what the counter did.
+    ``index``: epochs before the present one; ``done``: counts in them; None = unknown.
     """
 
     source: str = ""
@@ -76,6 +78,7 @@ class RunCount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     total: int | None = None
     epoch: float | None = None
     gap: int = 1
+    moved: bool = False
     named: float | None = None
     first_named: float | None = None
     epochs: int | None = None
@@ -173,7 +176,7 @@ def with_count(run: RunCount, news: Count) -> RunCount:
     if news.rule.index:
         news = msgspec.structs.replace(news, step=news.step + 1)
     if run.source not in {"", news.source}:
-        if run.others < OTHERS_BEFORE_SWITCH:
+        if run.others < OTHERS_BEFORE_SWITCH and (run.moved or run.total is not None or news.total is None):
             return msgspec.structs.replace(run, others=run.others + 1)
         run = without_counts(run)
     beside = news.epoch is not None and not news.broken and news.epoch == int(news.epoch)
@@ -186,9 +189,17 @@ def with_count(run: RunCount, news: Count) -> RunCount:
         run = msgspec.structs.replace(run, base=base, names_last=news.rule.names_last)
     run = _with_scope(run, news, beside=beside)
     run = _with_index(run, news, beside=beside)
-    gap = news.step - run.step if run.step is not None and news.step > run.step else run.gap
+    rose = run.step is not None and news.step > run.step
+    gap = news.step - (run.step or 0) if rose else run.gap
     return msgspec.structs.replace(
-        run, source=news.source, others=0, step=news.step, total=news.total, epoch=run.named, gap=gap
+        run,
+        source=news.source,
+        others=0,
+        step=news.step,
+        total=news.total,
+        epoch=run.named,
+        gap=gap,
+        moved=run.moved or rose,
     )
 
 

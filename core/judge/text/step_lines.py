@@ -83,6 +83,8 @@ def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
     low = shapes.in_english(line.lower())
     if low[:1] == "|" and (figure := _FIGURE.match(low)) is not None:
         low = f"{figure['name']}: {figure['value']}"
+    if low.count("=") + low.count(":") >= SETTINGS and sum(1 for _ in _FLAG.finditer(low)) >= FLAGS:
+        return reading  # all settings on one line
     loss = find_loss(low) if "loss" in low or " l_" in low else None
     if loss is not None and any(word in low for word in _BESIDE_A_LOSS):
         end = shapes.end_of_line(low)
@@ -132,6 +134,11 @@ def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
     if loss is not None and (not reading.proven or reading.side is not None):
         reading = _prove(reading)
     return advance(reading, news, "step" if step is not None else "line")
+
+
+SETTINGS, FLAGS = 8, 3
+"""A line that names at least so many values, of which so many are true, false or none, is a list of settings."""
+_FLAG = LazyPattern(r"[=:] ?['\"]?(?:true|false|none|null)\b")
 
 
 def _with_epoch_of(reading: Reading, low: str) -> Reading:

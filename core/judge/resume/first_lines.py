@@ -1,0 +1,85 @@
+"""Which of an attempt's first lines show a step after its resume, and which step of the run the first one is."""
+
+from typing import NamedTuple
+
+from ..attempt_progress import AttemptProgress
+from ..text.opening import Mark
+
+NEAR_SHARE = 0.5
+"""A first step below this share of the resume point did not come from it."""
+PASSED_LINES = 20
+"""Lines of a bar per epoch that may show the batches before the resume point, which a trainer passes over."""
+
+
+class First(NamedTuple):
+    """The first step after the resume, in the log's own count. ``exact``: no step was made before it."""
+
+    step: int
+    exact: bool
+
+
+def counted(attempt: AttemptProgress, marks: tuple[Mark, ...]) -> tuple[Mark, ...]:
+    """The lines that show steps of training, in a count that can be compared.
+
+    Without a loss, where lines with a step had one before, they show batches that are passed over; without a total,
+    where bars had one before, they count within an epoch that is not named.
+    """
+    found = tuple(m for m in marks if m.printed and not m.drawn and not _is_unplaced(attempt, m))
+    if not attempt.losses_before:
+        return found
+    at = attempt.resumed_at
+    passed = 0
+    while passed < len(found) and not found[passed].loss and (at is None or (found[passed].step or 0) <= at):
+        passed += 1
+    return found[passed:]
+
+
+def is_near(attempt: AttemptProgress, first: Mark, at: int) -> bool:
+    """Whether a first line is at the resume point, and not one that a training from the beginning prints, too."""
+    if first.step is None or first.step < at * NEAR_SHARE:
+        return False
+    every = max(1, attempt.printed_every_before)
+    most = every if attempt.fresh_step is None else attempt.fresh_step + every // 2
+    return first.step > most or (attempt.fresh_step is None and first.step >= at - 1)
+
+
+def first_after(attempt: AttemptProgress, marks: tuple[Mark, ...], at: int, *, gap: bool) -> First | None:
+    """The first step after the resume at ``at``, if the newest of ``marks`` shows it; None if it does not."""
+    lines = counted(attempt, marks)
+    placed = next((m for m in lines if m.step is not None), None)
+    if placed is None or placed.step is None or placed.printed is None:
+        return None
+    if (early := _before_the_first_epoch(attempt, marks)) is not None:
+        return First(early, early == at + 1)
+    if not is_near(attempt, placed, at):
+        return None
+    step = placed.step
+    if lines[0].printed is not None and lines[0].epoch == placed.epoch and lines[0].printed <= placed.printed:
+        step -= placed.printed - lines[0].printed
+    exact_place = attempt.resume_step is not None
+    if placed.per_epoch and step <= at and exact_place and not (placed.loss and attempt.losses_before):
+        newest = marks[-1].step
+        if newest is not None and newest > at:
+            return First(newest, newest == at + 1)
+        return First(step, exact=False) if len(lines) >= PASSED_LINES else None
+    if exact_place:
+        return First(step, step == at + 1)
+    drawn = any(m.drawn and m.step == step - 1 and m.step for m in marks)
+    return First(step, not gap and (drawn or (placed.per_epoch and lines[0].printed == 1)))
+
+
+def _is_unplaced(attempt: AttemptProgress, mark: Mark) -> bool:
+    return mark.total is None and attempt.bar_total_before is not None
+
+
+def _before_the_first_epoch(attempt: AttemptProgress, marks: tuple[Mark, ...]) -> int | None:
+    """The first step if the attempt began with a bar that names neither its epoch nor a total, and the next bar does.
+
+    The steps of the first one are those before that epoch (Lightning).
+    """
+    at = next((n for n, m in enumerate(marks) if not _is_unplaced(attempt, m)), 0)
+    after = marks[at]
+    if not at or not after.per_epoch or after.step is None or after.printed is None:
+        return None
+    made = max(max(mark.printed or 0, mark.before or 0) for mark in marks[:at])
+    return max(1, after.step - after.printed - made + 1) if made else None
