@@ -10,6 +10,7 @@ from ..model.run import NOT_SAID, TERMINAL_STATES
 from ..model.situation import Situation
 from . import quantity
 from .checkpoint_list import resume_point
+from .length_words import time_words
 from .readings import reason_now
 from .run_progress import live_progress, run_progress
 from .withheld_words import question_clause
@@ -75,8 +76,9 @@ def expected(now: Situation) -> tuple[str, ...]:
     found = now.story.run.expected if now.story.run is not None else None
     if found is None:
         return ()
-    span = "" if found.seconds is None else f" in about {quantity.duration(found.seconds)}"
-    return (f"expected: {quantity.count(found.steps)} steps{span}",)
+    span = f" in {time_words(found)}" if found.seconds is not None else ""
+    guess = " (a guess)" if found.guess else ""
+    return (f"expected: {quantity.count(found.steps)} steps{span}{guess}",)
 
 
 def _unwatched(now: Situation) -> Verdict:

@@ -158,11 +158,21 @@ def test_sdxl_on_8_gb_is_refused_by_check_with_sd_15_as_the_way_out(user: User, 
     user.finds(said, r"profile balanced usually takes 15–16 GB, the smallest GPU has 8\.0 GB")
 
 
+@pytest.mark.requirement("B5")
+def test_a_launch_says_what_check_says_about_a_card_that_is_too_small(user: User, driver: Driver) -> None:
+    sdxl_project(user, images=1)
+    driver.shows(total=8192)
+    said = user.types("run", "--dry-run")
+    user.finds(said, r"check +vram: FAIL: 8\.6 GB of GPU memory: SDXL cannot be trained with less than 12 GB")
+    user.finds(said, r"check +vram need: warn: profile balanced usually takes 15–16 GB, the smallest GPU has 8\.0 GB")
+
+
 @pytest.mark.requirement("B6")
-def test_check_counts_the_10260_steps_of_12_epochs(user: User) -> None:
+def test_before_any_run_the_10260_steps_of_12_epochs_are_estimated_at_the_guides_pace(user: User) -> None:
     sdxl_project(user)
-    said = user.types("check")
-    user.finds(said, r"length +about 10,260 steps: 12 epochs x 855 steps \(5,130 samples, batch 1, accumulation 6\)")
+    said = user.types("run", "--dry-run")
+    user.finds(said, r"length: about 7 h 07 m at 2\.50 s/step \(a guess from a guide's SDXL LoRA on 16 GB of VRAM\)")
+    user.finds(said, r"about 10,260 steps: 12 epochs x 855 steps \(5,130 samples, batch 1, accumulation 6\)")
 
 
 @pytest.mark.requirement("B7")

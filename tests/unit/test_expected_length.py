@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from trainwatch.core.app.plan.launch_plan import LaunchPlan
@@ -10,13 +11,16 @@ from trainwatch.core.app.preflight.check import Machine
 from trainwatch.core.app.preflight.length_check import check_length, expected_of, expected_of_run
 from trainwatch.core.config.shipped import load_presets
 from trainwatch.core.model.fact import RunCreated
-from trainwatch.core.model.launch.expected_length import ExpectedLength, LengthKeys, expected_length
+from trainwatch.core.model.launch.expected_length import ExpectedLength, LengthKeys, Pace, expected_length, guide_pace
 from trainwatch.core.model.launch.habits import Habits
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.store.habits_file import HabitsFile
+from trainwatch.core.store.metrics.history import HistoryWriter, ProgressPoint
+from trainwatch.core.store.run_directory import RunDirectory
+from trainwatch.core.views.length_words import length_words
 from trainwatch.core.views.status import status_object
 from trainwatch.core.views.verdict import expected
 
@@ -26,7 +30,7 @@ KEYS = {name: preset.length for name, preset in load_presets().items()}
 def steps_of(preset: str, samples: int | None, **settings: Any) -> int | None:
     keys = KEYS[preset]
     assert keys is not None
-    found = expected_length(keys, settings, samples=samples, pace_s=None)
+    found = expected_length(keys, settings, samples=samples, pace=None)
     return None if found is None else found.steps
 
 
@@ -54,7 +58,7 @@ def test_steps_of_a_training(preset: str, samples: int | None, settings: dict[st
 
 def test_the_time_is_steps_times_the_pace_of_earlier_runs() -> None:
     keys = LengthKeys(epochs="epochs", batch="batch", data=("data",))
-    found = expected_length(keys, {"epochs": 12, "batch": 1}, samples=855, pace_s=2.5)
+    found = expected_length(keys, {"epochs": 12, "batch": 1}, samples=855, pace=Pace(s=2.5))
     assert found == ExpectedLength(
         steps=10_260, by="12 epochs x 855 steps (855 samples, batch 1)", seconds=25_650.0, pace_s=2.5
     )
@@ -102,7 +106,7 @@ def test_check_and_new_run_use_the_pace_of_the_last_run(tmp_path: Path) -> None:
     settings = {"dataset_path": "data", "num_epochs": "5", "batch_size": "4"}
     first = check_length(planned(run, settings), Machine(home=home))
     assert first is not None
-    assert first.found.startswith("about 10 steps: 5 epochs x 2 steps (8 samples, batch 4); the time per step is known")
+    assert first.found.endswith("; about 10 steps: 5 epochs x 2 steps (8 samples, batch 4)")
     HabitsFile(home, run.command, run.cwd).write(Habits(runs=1, step_s=600.0))
     again = check_length(planned(run, settings), Machine(home=home))
     assert again is not None
@@ -110,6 +114,63 @@ def test_check_and_new_run_use_the_pace_of_the_last_run(tmp_path: Path) -> None:
     created = expected_of_run(planned(run, settings), home)
     assert created is not None
     assert (created.steps, created.seconds) == (10, 6000.0)
+
+
+def guessed(preset: str, samples: int, models: frozenset[str] = frozenset(), speed: str = "", **settings: Any) -> str:
+    keys = KEYS[preset]
+    assert keys is not None
+    pace = guide_pace(keys, settings, models=models, speed=speed)
+    found = expected_length(keys, settings, samples=samples, pace=pace)
+    assert found is not None
+    return length_words(found).partition("; ")[0]
+
+
+SDXL = frozenset({"sdxl"})
+
+
+@pytest.mark.parametrize(
+    ("speed", "hours"),
+    [("", "about 7 h 07 m at 2.50"), ("standard", "about 7 h 07 m at 2.50"), ("−30 %", "about 10 h 10 m at 3.57"),
+     ("+15 %", "about 6 h 11 m at 2.17")],
+)  # fmt: skip
+def test_without_an_earlier_run_the_time_is_a_guess_by_the_guides_pace(speed: str, hours: str) -> None:
+    """The guide: 7 to 8 hours balanced, about 10 conservative, about 6 aggressive."""
+    said = guessed("kohya", 855, SDXL, speed, max_train_epochs=12)
+    assert said.startswith(f"{hours} s/step (a guess from a guide's SDXL LoRA on 16 GB"), said
+
+
+def test_a_guess_goes_with_the_batch_and_keeps_the_guides_range() -> None:
+    four = guessed("dit", 5000, num_epochs=50, batch_size=4)
+    assert four.startswith(
+        "4 d 4 h to 8 d 8 h at 5.76 s/step to 11.5 s/step (a guess from a guide's run on an RTX 4090"
+    )
+    eight = guessed("dit", 5000, num_epochs=50, batch_size=8)
+    assert eight.startswith("4 d 4 h to 8 d 8 h at 11.5 s/step to 23.0 s/step (a guess")
+
+
+def test_another_model_than_the_guides_has_no_guess() -> None:
+    assert "the time per step is known after a first run" not in guessed("kohya", 855, SDXL, max_train_epochs=12)
+    keys = KEYS["kohya"]
+    assert keys is not None
+    assert guide_pace(keys, {}, models=frozenset()) is None
+
+
+def test_an_earlier_run_with_the_same_script_and_profile_gives_a_guess(tmp_path: Path) -> None:
+    images(tmp_path / "data", 8)
+    home = tmp_path / "home"
+    run = spec(tmp_path, "dit", ("python", "src/scripts/train.py", "--config", "b.yaml"))
+    other = msgspec.structs.replace(run, id="other", command=("python", "src/scripts/train.py", "--config", "a.yaml"))
+    settings = {"dataset_path": "data", "num_epochs": "5", "batch_size": "4"}
+    history = HistoryWriter(RunDirectory.create(home, other).history)
+    history.add(ProgressPoint(t=10.0, progress=Progress(step=5, sec_per_step=2.0)))
+    history.close()
+    found = check_length(planned(run, settings), Machine(home=home))
+    assert found is not None
+    assert found.found.startswith("about 20 s at 2.00 s/step (a guess from run other, which has the same script")
+    elsewhere = msgspec.structs.replace(run, command=("python", "finetune.py"))
+    found = check_length(planned(elsewhere, settings), Machine(home=home))
+    assert found is not None
+    assert "run other" not in found.found
 
 
 @pytest.mark.parametrize("settings", [{}, {"dataset_path": "nowhere", "num_epochs": 5}, {"num_epochs": 5}])

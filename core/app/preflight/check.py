@@ -65,8 +65,8 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
         return min((g.mem_total_bytes for g in self.gpus.gpus if g.mem_total_bytes is not None), default=None)
 
 
-def look_at_machine() -> Machine:
-    """Query driver, kernel and environment; may block for some seconds."""
+def look_at_machine(*, gpus: bool = True) -> Machine:
+    """Query driver, kernel and environment; may block for some seconds. ``gpus`` False: the driver is not asked."""
     import psutil
 
     memory, swap = psutil.virtual_memory(), psutil.swap_memory()
@@ -76,7 +76,7 @@ def look_at_machine() -> Machine:
         total = float(limit.limit_bytes)
         available = min(available, float(max(0, limit.limit_bytes - limit.used_bytes)))
     return Machine(
-        gpus=survey(),
+        gpus=survey() if gpus else GpuSurvey(),
         ram_total_bytes=total,
         ram_available_bytes=available,
         swap_used_bytes=float(swap.used),

@@ -47,7 +47,7 @@ from .launch_checks import (
     check_script,
 )
 from .length_check import check_length
-from .memory_checks import check_advice, check_memory, check_need
+from .memory_checks import asks_of_gpus, check_advice, check_memory, check_need
 from .model_checks import check_data_changed, check_model, check_model_without_torch
 from .resume_way_check import check_resume
 from .trial_check import check_measured
@@ -64,6 +64,7 @@ class RunCheck(NamedTuple):
     is read), so it is repeated before every launch. ``refuses``: a failure refuses a start with this exit code.
     ``stops``: so does this one, when a person starts, unless ``--force`` is given. ``at_start``: what is asked then, if
     the whole check takes too long.
+    ``told``: who starts the run by a command is told of a warning or a failure.
     """
 
     function: Callable[[LaunchPlan, Machine], Check | None]
@@ -71,6 +72,7 @@ class RunCheck(NamedTuple):
     refuses: ExitCode | None = None
     stops: ExitCode | None = None
     at_start: Callable[[LaunchPlan, Machine], Check | None] | None = None
+    told: bool = False
 
 
 class MachineCheck(NamedTuple):
@@ -85,13 +87,13 @@ RUN_CHECKS = (
     RunCheck(check_launch, refuses=ExitCode.USAGE),
     RunCheck(check_command, refuses=ExitCode.USAGE),
     RunCheck(check_output_owner, refuses=ExitCode.OWNED),
-    RunCheck(check_script, quick=True, stops=ExitCode.NOT_FOUND),
+    RunCheck(check_script, quick=True, stops=ExitCode.NOT_FOUND, told=True),
     RunCheck(check_exit_status, quick=True),
     RunCheck(check_hand_over, quick=True),
-    RunCheck(check_profile),
-    RunCheck(check_ladder),
+    RunCheck(check_profile, told=True),
+    RunCheck(check_ladder, told=True),
     RunCheck(check_checkpoint_named, quick=True, stops=ExitCode.NOT_FOUND),
-    RunCheck(check_paths, quick=True, stops=ExitCode.NOT_FOUND),
+    RunCheck(check_paths, quick=True, stops=ExitCode.NOT_FOUND, told=True),
     RunCheck(check_output_dir, quick=True, refuses=ExitCode.FAILED),
     RunCheck(check_disk, quick=True, stops=ExitCode.FAILED),
     RunCheck(check_resume),
@@ -100,11 +102,11 @@ RUN_CHECKS = (
     RunCheck(check_data_changed),
     RunCheck(check_torch),
     RunCheck(check_gpus_of),
-    RunCheck(check_vram),
-    RunCheck(check_need),
-    RunCheck(check_advice),
-    RunCheck(check_measured, quick=True),
-    RunCheck(check_length),
+    RunCheck(check_vram, told=True),
+    RunCheck(check_need, told=True),
+    RunCheck(check_advice, told=True),
+    RunCheck(check_measured, quick=True, told=True),
+    RunCheck(check_length, told=True),
     RunCheck(check_cadence),
     RunCheck(check_notify, quick=True, stops=ExitCode.FAILED),
     RunCheck(check_supervisor),
@@ -167,6 +169,20 @@ def config_check(spec: RunSpec | None, problem: str | None = None, preset: Prese
     if spec.project is None:
         return passed("config", f"none needed: run {spec.name}, {known_by}")
     return passed("config", f"{spec.project}: run {spec.name}, {known_by}")
+
+
+def told_at_launch(plan: LaunchPlan) -> tuple[Check, ...]:
+    """What ``check`` would say about this launch that its user should know now: no GPU, data or time is enough for it.
+
+    Warnings and failures; of the length of the run also the estimate. Takes as long as one question to the GPU driver,
+    and that only if a check needs it.
+    """
+    machine = look_at_machine(gpus=asks_of_gpus(plan))
+    rows = [row for row in RUN_CHECKS if row.told]
+    found = [(row, _result(row.function, plan, machine)) for row in rows]
+    return tuple(
+        check for row, check in found if check is not None and (check.result != "pass" or row.function is check_length)
+    )
 
 
 class Obstacle(NamedTuple):

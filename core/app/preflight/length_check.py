@@ -1,31 +1,46 @@
 """Check: how long the run will be, by its settings, the samples in its folder and the pace of earlier runs."""
 
+import itertools
 import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...model.launch.expected_length import ExpectedLength, LengthKeys, expected_length
+from ...model.launch.expected_length import ExpectedLength, LengthKeys, Pace, expected_length, guide_pace
 from ...model.run import RunSpec
 from ...store.habits_file import HabitsFile
-from ...views import quantity
+from ...store.metrics.history_reader import HistoryReader
+from ...store.run_directory import list_runs
+from ...views.length_words import length_words
 from ..plan.launch_plan import LaunchPlan
 from .check import Check, Machine, passed
-from .launch_checks import dataset_of
+from .launch_checks import dataset_of, is_sdxl
 
 SAMPLE_SUFFIXES = frozenset(
     {".png", ".jpg", ".jpeg", ".webp", ".bmp", ".avif", ".jxl", ".tif", ".tiff", ".mp4", ".webm", ".mov"}
 )
 MOST_ENTRIES = 50_000
 """A folder with more is not counted: on a network drive that would delay the launch."""
+ALIKE = 5
+"""Earlier runs of the same kind that are asked for their pace: the newest may have ended before its first step."""
 _REPEATS = re.compile(r"(\d+)_")
 
 
 def expected_of(
-    spec: RunSpec, keys: LengthKeys | None, settings: Mapping[str, Any], dataset: Mapping[str, Any], home: Path
+    spec: RunSpec,
+    keys: LengthKeys | None,
+    settings: Mapping[str, Any],
+    dataset: Mapping[str, Any],
+    home: Path,
+    *,
+    models: frozenset[str] = frozenset(),
+    speed: str = "",
 ) -> ExpectedLength | None:
-    """The estimate; None if it does not follow from settings and data. ``dataset``: kohya's dataset config."""
+    """The estimate; None if it does not follow from settings and data. ``dataset``: kohya's dataset config.
+
+    ``models``, ``speed``: as for ``guide_pace``, which is asked if no earlier run is known.
+    """
     if keys is None:
         return None
     config = None if spec.config is None else Path(spec.cwd, spec.config)
@@ -33,7 +48,31 @@ def expected_of(
     pace_s = habits.step_s if habits is not None and habits.step_s else _tried(spec)
     batch = next((s["batch_size"] for s in _tables(dataset, "datasets") if "batch_size" in s), None)
     settings = settings if batch is None or keys.batch in settings else {**settings, keys.batch: batch}
-    return expected_length(keys, settings, samples=_samples(spec, keys, settings, dataset), pace_s=pace_s)
+    pace = Pace(s=pace_s) if pace_s is not None else _of_alike(spec, home)
+    if pace is None:
+        pace = guide_pace(keys, settings, models=models, speed=speed)
+    return expected_length(keys, settings, samples=_samples(spec, keys, settings, dataset), pace=pace)
+
+
+def _of_alike(spec: RunSpec, home: Path) -> Pace | None:
+    """The pace of the newest earlier run of this kind: the same framework, script and profile on this machine."""
+    kind = _kind(spec)
+    if kind is None:
+        return None
+    alike = (run for run in list_runs(home) if run.id != spec.id and _kind(run.load_spec()) == kind)
+    for run in itertools.islice(alike, ALIKE):
+        with HistoryReader(run.history) as history:
+            newest = history.latest().progress
+        if newest is not None and newest.progress.sec_per_step:
+            guess = f"run {run.id}, which has the same script and profile"
+            return Pace(s=newest.progress.sec_per_step, guess=guess)
+    return None
+
+
+def _kind(spec: RunSpec) -> tuple[str, str, str | None] | None:
+    """What runs of one kind have in common; None if the command names no script."""
+    script = next((Path(word).name for word in spec.command if word.endswith(".py")), None)
+    return None if script is None else (spec.preset, script, spec.settings.profiles.use)
 
 
 def _tried(spec: RunSpec) -> float | None:
@@ -90,15 +129,9 @@ def _tables(config: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
 
 
 def check_length(plan: LaunchPlan, machine: Machine) -> Check | None:
-    """Steps by settings and data, time by the pace of earlier runs; None if nothing is known."""
+    """Steps by settings and data, time by the pace of earlier runs, else of a guide; None if nothing is known."""
     expected = _expected(plan, machine.home)
-    if expected is None:
-        return None
-    found = f"about {quantity.count(expected.steps)} steps: {expected.by}"
-    if expected.seconds is None:
-        return passed("length", f"{found}; the time per step is known after a first run or a trial")
-    pace = quantity.pace(expected.pace_s)
-    return passed("length", f"about {quantity.duration(expected.seconds)} at {pace} as earlier; {found}")
+    return None if expected is None else passed("length", length_words(expected))
 
 
 def expected_of_run(plan: LaunchPlan, home: Path) -> ExpectedLength | None:
@@ -110,4 +143,12 @@ def expected_of_run(plan: LaunchPlan, home: Path) -> ExpectedLength | None:
 
 
 def _expected(plan: LaunchPlan, home: Path) -> ExpectedLength | None:
-    return expected_of(plan.spec, plan.preset.length, plan.settings, dataset_of(plan), home)
+    return expected_of(
+        plan.spec,
+        plan.preset.length,
+        plan.settings,
+        dataset_of(plan),
+        home,
+        models=frozenset({"sdxl"}) if is_sdxl(plan) else frozenset(),
+        speed=plan.expect.get("speed", ""),
+    )

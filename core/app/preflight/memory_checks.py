@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from ..plan.launch_plan import LaunchPlan
 from .check import GB, Check, Machine, passed, warned
+from .launch_checks import is_sdxl
 
 GIB = 2.0**30
 """GPU memory is sold in GiB: a card of 16 GB has 15.99 GiB, or 15.2 after the driver's share."""
@@ -92,6 +93,11 @@ def check_advice(plan: LaunchPlan, machine: Machine) -> Check | None:
     if not known:
         return passed("hardware", "RAM and GPU memory are unknown here: no advice")
     return passed("hardware", f"by its {' and '.join(known)} the settings fit")
+
+
+def asks_of_gpus(plan: LaunchPlan) -> bool:
+    """Whether a check of the GPU memory says something about this launch."""
+    return plan.spec.preset == "kohya" or is_sdxl(plan) or _least_gb(plan.expect.get("vram", "")) is not None
 
 
 def check_need(plan: LaunchPlan, machine: Machine) -> Check | None:

@@ -1,6 +1,7 @@
 """Length of a training before its first step, from its settings, its data and the pace of earlier runs."""
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ class LengthKeys(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     ``*_default``: the value if the setting is missing; 0 = none. ``steps_over_epochs``: if both are given, the steps
     count. ``accumulation`` "" = the framework prints a step for each batch. ``data``: settings that name a folder
     of samples; ``repeats_in_names``: its subfolders are called ``N_name`` and count N times (kohya).
+    ``guide``: the pace that a guide measured, for runs whose own pace nobody knows yet.
     """
 
     epochs: str = ""
@@ -25,36 +27,80 @@ class LengthKeys(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     accumulation: str = ""
     data: tuple[str, ...] = ()
     repeats_in_names: bool = False
+    guide: "GuidePace | None" = None
+
+
+class GuidePace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a guide measured: ``step_s``, the seconds of one step with this ``batch``: one value, or least and most.
+
+    ``model``: only for runs that train it ("sdxl"); "" = for all. ``by``: on what it was measured, for the user.
+    """
+
+    step_s: tuple[float, ...]
+    batch: int = 1
+    model: str = ""
+    by: str
+
+
+class Pace(msgspec.Struct, frozen=True, kw_only=True):
+    """Seconds of one printed step; ``most_s``: of a range. ``guess``: where it is from, if not from this job."""
+
+    s: float
+    most_s: float | None = None
+    guess: str = ""
 
 
 class ExpectedLength(msgspec.Struct, frozen=True, kw_only=True):
-    """An estimate: ``steps`` as the trainer will print them; ``seconds`` None: no earlier run is known.
+    """An estimate: ``steps`` as the trainer will print them; ``seconds`` None: no pace is known.
 
-    ``by``: what it was computed from, for the user.
+    ``by``: what it was computed from, for the user. ``guess``: the pace is not of this job but from there, "" = it is
+    of this job. ``most_seconds``: the upper end, if the pace is a range.
     """
 
     steps: int
     by: str
     seconds: float | None = None
     pace_s: float | None = None
+    most_seconds: float | None = None
+    guess: str = ""
+
+
+def guide_pace(
+    keys: LengthKeys, settings: Mapping[str, Any], *, models: frozenset[str], speed: str = ""
+) -> Pace | None:
+    """The pace by a guide; None if it has none for such a run.
+
+    ``models``: the kinds of model that the run trains. ``speed``: of its profile against the guide's run ("+15 %").
+    """
+    guide = keys.guide
+    if guide is None or (guide.model and guide.model not in models):
+        return None
+    share = _SPEED.match(speed.replace("−", "-"))
+    factor = 1.0 if share is None else max(0.1, 1.0 + float(share["pct"]) / 100.0)
+    batch = _number(settings, keys.batch) or keys.batch_default
+    paces = [step_s * batch / guide.batch / factor for step_s in guide.step_s]
+    return Pace(s=paces[0], most_s=paces[-1] if len(paces) > 1 else None, guess=guide.by)
+
+
+_SPEED = re.compile(r"(?P<pct>[-+]\d+) ?%")
 
 
 def expected_length(
-    keys: LengthKeys, settings: Mapping[str, Any], *, samples: int | None, pace_s: float | None
+    keys: LengthKeys, settings: Mapping[str, Any], *, samples: int | None, pace: Pace | None
 ) -> ExpectedLength | None:
     """The estimate, or None if settings and data are not enough.
 
-    ``settings``: the trainer's own, by bare name. ``samples``: of one epoch, repeats counted. ``pace_s``: seconds for
-    one printed step, of earlier runs.
+    ``settings``: the trainer's own, by bare name. ``samples``: of one epoch, repeats counted. ``pace``: None = nothing
+    is known of it.
     """
     epochs = _number(settings, keys.epochs)
     steps = _number(settings, keys.steps)
     if steps is not None and steps <= 0:  # transformers: -1 = by epochs
         steps = None
     if steps is not None and (keys.steps_over_epochs or epochs is None):
-        return _with_pace(round(steps), f"{keys.steps} = {steps:g}", pace_s)
+        return _with_pace(round(steps), f"{keys.steps} = {steps:g}", pace)
     if epochs is None and keys.steps_default:
-        return _with_pace(keys.steps_default, f"{keys.steps} is not set", pace_s)
+        return _with_pace(keys.steps_default, f"{keys.steps} is not set", pace)
     epochs = epochs if epochs is not None else keys.epochs_default or None
     if epochs is None or not samples:
         return None
@@ -64,11 +110,20 @@ def expected_length(
     per_epoch = math.ceil(math.ceil(samples / batch / processes) / together)
     text = f"{epochs:g} epochs x {per_epoch:,} steps ({samples:,} samples, batch {batch:g}"
     text += f", accumulation {together:g})" if together != 1 else ")"
-    return _with_pace(math.ceil(epochs * per_epoch), text, pace_s)
+    return _with_pace(math.ceil(epochs * per_epoch), text, pace)
 
 
-def _with_pace(steps: int, by: str, pace_s: float | None) -> ExpectedLength:
-    return ExpectedLength(steps=steps, by=by, seconds=None if pace_s is None else steps * pace_s, pace_s=pace_s)
+def _with_pace(steps: int, by: str, pace: Pace | None) -> ExpectedLength:
+    if pace is None:
+        return ExpectedLength(steps=steps, by=by)
+    return ExpectedLength(
+        steps=steps,
+        by=by,
+        seconds=steps * pace.s,
+        pace_s=pace.s,
+        most_seconds=None if pace.most_s is None else steps * pace.most_s,
+        guess=pace.guess,
+    )
 
 
 def _number(settings: Mapping[str, Any], key: str) -> float | None:

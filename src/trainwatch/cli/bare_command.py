@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from trainwatch.core.app.errors import ExitCode
 
+from .launch_checks import tell_checks
 from .launch_options import overrides_of
 from .output import warn
 
@@ -37,6 +38,7 @@ def act(args: argparse.Namespace) -> int:
         from .event_printer import supervise_and_print
 
         ready = project_run(args.run_name, overrides_of(args), to_start=True, forced=args.force)
+        tell_checks(ready.plan, sys.stderr)
         if ready.said:
             warn(ready.said)
         return supervise_and_print(

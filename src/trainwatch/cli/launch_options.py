@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from trainwatch.core.app.errors import ExitCode
 
+from .launch_checks import tell_checks
 from .output import printable, warn
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def supervise_run(ready: "RunToStart", args: argparse.Namespace, word: str) -> i
     spec, out = run.load_spec(), sys.stderr if args.json else sys.stdout
     print(f"trainwatch: {by_itself(spec.settings)}", file=out, flush=True)
     print(printable(resume_line(spec.resume_way)), file=out, flush=True)
+    tell_checks(ready.plan, sys.stderr)
     if ready.said:
         warn(ready.said)
     screen = _wants_screen(args)

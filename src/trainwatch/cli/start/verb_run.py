@@ -11,6 +11,7 @@ import msgspec
 
 from trainwatch.core.app.errors import CliError, ExitCode
 
+from ..launch_checks import check_line
 from ..launch_options import add_launch_options, overrides_of, supervise_run
 from ..operation import confirm
 from ..output import print_json, printable, warn
@@ -115,7 +116,7 @@ def _plan(args: argparse.Namespace) -> "LaunchPlan":
 def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> int:
     """Print the launch that would be made."""
     from trainwatch.core.app.plan.rehearsed import rehearsed_words
-    from trainwatch.core.app.preflight.checklist import why_not_start
+    from trainwatch.core.app.preflight.checklist import told_at_launch, why_not_start
     from trainwatch.core.app.preflight.handover_check import command_warnings
     from trainwatch.core.app.start.project_run import plan_of_choice
     from trainwatch.core.app.start.start_choice import StartChoice, choose_start
@@ -135,6 +136,7 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> i
     except CliError as error:
         choice, problem = StartChoice(), str(error)
     start = choice.said or "a new run from the beginning"
+    checks = told_at_launch(plan)
     if as_json:
         print_json(
             {
@@ -146,6 +148,7 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> i
                 "argv": list(plan.command_shown),
                 "problem": problem,
                 "warnings": command_warnings(spec),
+                "checks": checks,
                 "start": None if problem else start,
                 "goes_on_with": None if choice.known is None else choice.known.id,
                 "checkpoint": choice.checkpoint or (None if choice.first is None else choice.first.checkpoint),
@@ -164,6 +167,8 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> i
         print(f"start    {printable(start)}")
     for warning in command_warnings(spec):
         print(f"warning  {printable(warning)}")
+    for check in checks:
+        print(f"check    {check_line(check)}")
     print(f"cwd      {spec.cwd}")
     print(f"output   {printable(spec.output_dir or spec.output_hint or 'not known')}: {printable(_output_why(spec))}")
     print(f"night    {printable(rehearsed_words(spec) or 'not rehearsed: `trainwatch rehearse` before the night')}")
