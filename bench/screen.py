@@ -110,8 +110,10 @@ class Row:
 class World:
     """A project with a trainer, its supervisor, and the fake driver."""
 
-    def __init__(self, folder: Path, mode: str, gpus: str, size: float = 0, age_s: float = 0) -> None:
-        self.folder, self.project, self.home = folder, folder / "project", folder / "home"
+    def __init__(
+        self, folder: Path, mode: str, gpus: str, size: float = 0, age_s: float = 0, home: Path | None = None
+    ) -> None:
+        self.folder, self.project, self.home = folder, folder / "project", home or folder / "home"
         self.project.mkdir(parents=True)
         library = folder / "nvml"
         library.mkdir()
