@@ -19,7 +19,14 @@ from screen import MOVING, ROOT, World
 
 BOUNDS = {1: {"cpu": 0.4, "pss": 30.0, "threads": 12, "day": 100.0}, 16: {"cpu": 4.0, "pss": 250.0, "readers": 1}}
 """By the number of runs: CPU seconds a minute, MB, threads, megabytes a day, processes that read the GPUs."""
-UNITS = {"cpu": "CPU-s/min", "pss": "MB PSS", "threads": "threads", "processes": "processes", "readers": "GPU readers", "day": "MB/day written"}  # fmt: skip
+UNITS = {
+    "cpu": "CPU-s/min",
+    "pss": "MB PSS",
+    "threads": "threads",
+    "processes": "processes",
+    "readers": "GPU readers",
+    "day": "MB/day written",
+}
 SETTLE_S = 20.0
 TRAINER_MARK = "trainer.py"
 
@@ -99,10 +106,10 @@ def measure(runs: int, seconds: float) -> dict[str, float]:
     with tempfile.TemporaryDirectory(prefix="footprint-") as folder:
         worlds: list[World] = []
         try:
-            for number in range(runs):
-                worlds.append(World(Path(folder) / str(number), "steps", MOVING, home=Path(folder) / "home"))
+            home = Path(folder) / "home"
+            worlds += [World(Path(folder) / str(number), "steps", MOVING, home=home) for number in range(runs)]
             deadline = time.monotonic() + 60 + 5 * runs
-            while len(list((Path(folder) / "home").rglob("train.log"))) < runs:
+            while len(list(home.rglob("train.log"))) < runs:
                 if time.monotonic() > deadline:
                     raise SystemExit("not all runs have started")
                 time.sleep(0.5)

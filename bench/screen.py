@@ -111,7 +111,7 @@ class World:
     """A project with a trainer, its supervisor, and the fake driver."""
 
     def __init__(
-        self, folder: Path, mode: str, gpus: str, size: float = 0, age_s: float = 0, home: Path | None = None
+        self, folder: Path, mode: str, gpus: str, size: float = 0, *, age_s: float = 0, home: Path | None = None
     ) -> None:
         self.folder, self.project, self.home = folder, folder / "project", home or folder / "home"
         self.project.mkdir(parents=True)
@@ -183,7 +183,7 @@ class World:
 def world(mode: str, gpus: str, size: float = 0, age_s: float = 0) -> Iterator[World]:
     """A running training with its first log lines."""
     with tempfile.TemporaryDirectory(prefix="screen-bench-") as folder:
-        made = World(Path(folder), mode, gpus, size, age_s)
+        made = World(Path(folder), mode, gpus, size, age_s=age_s)
         try:
             deadline = time.monotonic() + 60
             while made.log is None:

@@ -1,8 +1,9 @@
 """Traces: export a run's recorded observations, and replay them through the judge."""
 
+import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -11,6 +12,11 @@ from ..model.settings import Settings
 from ..model.text.edge import EDGE
 from .errors import CliError, ExitCode, did_you_mean
 
+if TYPE_CHECKING:
+    from ..store.run_directory import RunDirectory
+
+WRITTEN_WITHIN_S = 3.0
+"""A supervisor that does not answer is not waited for."""
 SAMPLES = GpuSample | HostSample | ProcessSample
 """Observations of numbers only."""
 
@@ -26,23 +32,39 @@ class Exported(NamedTuple):
 def export_trace(name: str | None, target: Path, warn: Any) -> Exported:
     """Copy a run's trace without secrets. Never overwrites. Raises CliError."""
     from ..model.text.json_line import encode_line
-    from ..store.trace_reading import TraceReading
+    from ..store.trace_reading import TraceReading, run_trace_lines
     from .runs.known_runs import find_run_to_read
 
     run = find_run_to_read(name, warn)
-    if not run.trace.exists():
+    _have_it_written(run)
+    if not run.trace.exists() and not run.plain_trace.exists():
         raise CliError(ExitCode.NOT_FOUND, f"{run.id} has recorded nothing yet")
     if target.exists():
         raise CliError(ExitCode.USAGE, f"{target}: already exists; choose another name")
     try:
-        with run.trace.open("rb") as source, target.open("xb") as copy:
-            reading = TraceReading(source)
+        with target.open("xb") as copy:
+            reading = TraceReading(run_trace_lines(run))
             for seen in reading:
                 copy.write(encode_line(_shareable(seen)))
     except OSError as error:
         code = ExitCode.NOT_FOUND if isinstance(error, FileNotFoundError) else ExitCode.FAILED
         raise CliError(code, f"{target}: {error.strerror or error}") from None
     return Exported(target, reading.skipped, reading.problem)
+
+
+def _have_it_written(run: "RunDirectory") -> None:
+    """Ask a live supervisor for the observations that are not in the file yet, and wait for them."""
+    from ..store.lock import is_held
+
+    until = time.monotonic() + WRITTEN_WITHIN_S
+    try:
+        if is_held(run.lock):
+            run.trace_wanted.touch(mode=0o600)
+            while run.trace_wanted.exists() and is_held(run.lock) and time.monotonic() < until:
+                time.sleep(0.05)
+            run.trace_wanted.unlink(missing_ok=True)
+    except OSError:
+        return  # what is written is exported
 
 
 def export_metrics(name: str | None, target: Path, warn: Any) -> Path:

@@ -69,7 +69,17 @@ class RunDirectory(msgspec.Struct, frozen=True):
 
     @property
     def trace(self) -> Path:
-        """``trace.jsonl``: observations, bounded."""
+        """``trace.jsonl.gz``: observations, bounded."""
+        return self.path / "trace.jsonl.gz"
+
+    @property
+    def trace_wanted(self) -> Path:
+        """``trace.wanted``: asks the supervisor to write all observations that it has, and to remove this file."""
+        return self.path / "trace.wanted"
+
+    @property
+    def plain_trace(self) -> Path:
+        """``trace.jsonl``: the trace as the first release wrote it."""
         return self.path / "trace.jsonl"
 
     @property

@@ -1,16 +1,25 @@
-"""The trace: observations in their order, one JSON object per line, bounded in size. ``trace_reading`` reads it."""
+"""The trace: observations in their order, one JSON object per line, compressed and bounded. ``trace_reading`` reads it.
+
+The file is a sequence of gzip members, one for each write, so a torn write costs its own observations only.
+"""
 
 import contextlib
+import gzip
 import os
+import zlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ..model.observation import Exit, Meta, Observation, Start
 from ..model.text.json_line import encode_line
 from .atomic import write_all
 
-LIMIT_BYTES = 64 * 1024 * 1024
-"""A day at 1 Hz with one GPU is about 40 MB; a week of a chatty run keeps its beginning and its newest days."""
-_BUFFER_BYTES = 64 * 1024
+LIMIT_BYTES = 16 * 1024 * 1024
+"""Two days at 1 Hz with one GPU; a longer run keeps its beginning and its newest days."""
+BUFFER_BYTES = 256 * 1024
+WRITE_S = 60.0
+"""Longest time that an observation waits for its write, in seconds of the run: small writes cost a page each."""
+CHUNK_BYTES = 64 * 1024
 _LANDMARKS = tuple(f'"kind":"{kind}"'.encode() for kind in ("meta", "learned", "start", "exit"))
 """Always kept: a replay needs them to know the attempt. Quotes within texts are escaped."""
 
@@ -18,18 +27,21 @@ _LANDMARKS = tuple(f'"kind":"{kind}"'.encode() for kind in ("meta", "learned", "
 class TraceWriter:
     """Appends observations; over ``limit_bytes`` it drops the older half of them, except meta, start and exit.
 
+    ``wanted``: while this file exists somebody waits for all observations; it is removed once they are written.
     If the trace cannot be written, ``trouble`` is a sentence (None: no problem) and the next flush tries again. Nothing
     is raised but by the constructor's own arguments.
     """
 
-    def __init__(self, path: Path, *, limit_bytes: int = LIMIT_BYTES) -> None:
+    def __init__(self, path: Path, wanted: Path | None = None, *, limit_bytes: int = LIMIT_BYTES) -> None:
         if limit_bytes <= 0:
             raise ValueError(f"limit_bytes must be more than 0, got {limit_bytes}")
         self.path = path
+        self._wanted = wanted
         self.limit_bytes = limit_bytes
         self.trouble: str | None = None
         self._buffer: list[bytes] = []
         self._buffered = 0
+        self._written_t = 0.0
         self._size: int | None = None
 
     def write(self, observation: Observation) -> None:
@@ -37,37 +49,47 @@ class TraceWriter:
         line = encode_line(observation)
         self._buffer.append(line)
         self._buffered += len(line)
-        if self._buffered >= _BUFFER_BYTES or isinstance(observation, Meta | Start | Exit):
+        if self._buffered >= BUFFER_BYTES or isinstance(observation, Meta | Start | Exit):
             self.flush()
 
+    def flush_if_due(self, t: float) -> None:
+        """Write the buffer if that was last done WRITE_S ago, or if it is wanted; ``t``: run seconds."""
+        if t - self._written_t >= WRITE_S:
+            self._written_t = t
+            self.flush()
+        if self._wanted is not None and self._wanted.exists():
+            self.flush()
+            with contextlib.suppress(OSError):
+                self._wanted.unlink()
+
     def flush(self) -> None:
-        """Write the buffer. No fsync: after a power cut the newest seconds may be missing."""
+        """Write the buffer. No fsync: after a power cut the newest observations may be missing."""
         if not self._buffer:
             return
-        data = b"".join(self._buffer)
+        data = _compressed(self._buffer)
         self._buffer.clear()
         self._buffered = 0
         try:
             self._append(data)
             self.trouble = None
         except OSError as error:
-            self._size = None  # how much was written is unknown: read the size again before the next write
+            self._size = None  # read it again before the next write
             self.trouble = f"{self.path}: {error.strerror or error}; a stretch of the trace is missing"
 
     def close(self) -> None:
         self.flush()
 
     def _append(self, data: bytes) -> None:
-        if self._size is not None and self._size + len(data) > self.limit_bytes:
+        if self._size is None:
+            self._size = _whole_size(self.path)
+        if self._size + len(data) > self.limit_bytes:
             self._drop_older_half()
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            if self._size is None:
-                size = os.fstat(descriptor).st_size
-                if size and os.pread(descriptor, 1, size - 1) != b"\n":
-                    data = b"\n" + data  # a torn line stays one line, which readers skip
+            os.ftruncate(descriptor, self._size)  # what a torn write left
+            os.lseek(descriptor, self._size, os.SEEK_SET)
             write_all(descriptor, data)
-            self._size = os.fstat(descriptor).st_size
+            self._size += len(data)
         finally:
             os.close(descriptor)
 
@@ -75,15 +97,49 @@ class TraceWriter:
         """Rewrite beside and rename: a reader (or a power cut) in between sees the longer trace."""
         temporary = self.path.with_name(f".{self.path.name}.shorter")
         try:
-            with self.path.open("rb") as old, temporary.open("wb") as new:
-                temporary.chmod(0o600)
-                kept_from = (self._size or 0) - self.limit_bytes // 2
-                position = 0
-                for line in old:
-                    position += len(line)
-                    if position > kept_from or any(mark in line for mark in _LANDMARKS):
-                        new.write(line)
+            data = self.path.read_bytes()[: self._size]
+            older, start = list[bytes](), 0
+            for end, text in members(data):
+                if end > len(data) - self.limit_bytes // 2:
+                    break
+                older += [line for line in text.splitlines(keepends=True) if any(mark in line for mark in _LANDMARKS)]
+                start = end
+            kept = _compressed(older) + data[start:]
+            temporary.write_bytes(kept)
+            temporary.chmod(0o600)
             temporary.replace(self.path)
+            self._size = len(kept)
         finally:
             with contextlib.suppress(OSError):
                 temporary.unlink()
+
+
+def members(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Each gzip member: where it ends, and its text. The last one is left out if it is torn."""
+    at = 0
+    while at < len(data):
+        inflated, parts, end = zlib.decompressobj(wbits=31), list[bytes](), at
+        while not inflated.eof and end < len(data):
+            chunk = data[end : end + CHUNK_BYTES]
+            try:
+                parts.append(inflated.decompress(chunk))
+            except zlib.error:
+                return
+            end += len(chunk)
+        if not inflated.eof:
+            return
+        at = end - len(inflated.unused_data)
+        yield at, b"".join(parts)
+
+
+def _whole_size(path: Path) -> int:
+    """Bytes up to the end of the last whole member; 0 if there is no file."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return 0
+    return max((end for end, _ in members(data)), default=0)
+
+
+def _compressed(lines: Iterable[bytes]) -> bytes:
+    return gzip.compress(b"".join(lines), compresslevel=6, mtime=0)

@@ -6,12 +6,16 @@ no JSON, no time) is skipped and counted; the first one is kept for the message.
 
 import re
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from ..model.observation import Observation
+from .run_directory import RunDirectory
+from .trace import members
 
+GZIP_MAGIC = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 KINDS = frozenset(str(kind.__struct_config__.tag) for kind in Observation.__args__)
 MOST_REPAIRS = 64
@@ -22,6 +26,24 @@ STAND_INS = {"pid": 0, "attempt": 1}
 _PATH = re.compile(r" - at `(?P<path>\$[^`]*)`$")
 _MISSING = re.compile(r"^Object missing required field `(?P<field>\w+)`")
 _PART = re.compile(r"\.(?P<key>\w+)|\[(?P<index>\d+|\.\.\.)\]")
+
+
+def run_trace_lines(run: RunDirectory) -> Iterator[bytes]:
+    """The lines of a run's trace, oldest first. Raises OSError."""
+    for path in (run.plain_trace, run.trace):
+        if path.exists():
+            yield from trace_lines(path)
+
+
+def trace_lines(path: Path) -> Iterator[bytes]:
+    """The lines of a trace file, compressed or not. Raises OSError."""
+    with path.open("rb") as file:
+        if file.read(len(GZIP_MAGIC)) != GZIP_MAGIC:
+            file.seek(0)
+            yield from file
+            return
+    for _, text in members(path.read_bytes()):
+        yield from text.splitlines(keepends=True)
 
 
 class TraceReading:

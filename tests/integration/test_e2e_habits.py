@@ -4,7 +4,7 @@ import sys
 
 from tests.fakes.e2e_world import TRAINER, World, world
 from trainwatch.core.model.observation import Learned
-from trainwatch.core.store.trace_reading import TraceReading
+from trainwatch.core.store.trace_reading import TraceReading, trace_lines
 
 __all__ = ["world"]
 
@@ -20,7 +20,7 @@ def test_a_second_run_of_a_command_starts_with_learned_habits(world: World) -> N
     assert "1 earlier run of this command taught: the first step comes after" in second.said
     assert "earlier run" not in first.said
     (told,) = [
-        [seen for seen in TraceReading((run.trace).read_bytes().splitlines()) if isinstance(seen, Learned)]
+        [seen for seen in TraceReading(trace_lines(run.trace)) if isinstance(seen, Learned)]
         for run in world.runs()
         if run.id.startswith("two")
     ]

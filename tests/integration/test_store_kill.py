@@ -9,7 +9,7 @@ from trainwatch.core.model.fact import Note
 from trainwatch.core.model.observation import LogChunk
 from trainwatch.core.store.journal import JournalWriter, read_journal
 from trainwatch.core.store.metrics.history import HistoryReader, HistoryWriter
-from trainwatch.core.store.trace_reading import TraceReading
+from trainwatch.core.store.trace_reading import TraceReading, trace_lines
 
 WRITE = """
 import sys
@@ -64,6 +64,6 @@ def test_acknowledged_journal_records_survive_kill_9(tmp_path: Path) -> None:
         assert continued.trouble is None
         continued.close()
 
-        chunks = [o.t for o in TraceReading((home / "trace").read_bytes().splitlines()) if isinstance(o, LogChunk)]
+        chunks = [o.t for o in TraceReading(trace_lines(home / "trace")) if isinstance(o, LogChunk)]
         assert chunks == list(range(int(chunks[0]), int(chunks[-1]) + 1))
         assert chunks[-1] >= promised

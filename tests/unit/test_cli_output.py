@@ -106,6 +106,7 @@ def test_a_dry_run_shows_problems_and_changes(
     assert plan["output_dir"] == str(tmp_path / "out")
     assert main(["run", "--dry-run", "--", "nosuchcmd"]) == 0
     assert "problem  " in capsys.readouterr().out
+    (tmp_path / "train_network.py").touch()
     kohya = ["run", "--dry-run", "--preset", "kohya", "--profile", "balanced", "--", sys.executable, "train_network.py"]
     assert main(kohya) == 0
     told = capsys.readouterr().out

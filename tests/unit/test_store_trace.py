@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from trainwatch.core.model.observation import Exit, GpuReading, GpuSample, LogChunk, Meta, Observation, Start, Tick
-from trainwatch.core.store.trace import TraceWriter
-from trainwatch.core.store.trace_reading import TraceReading
+from trainwatch.core.store.run_directory import RunDirectory
+from trainwatch.core.store.trace import TraceWriter, members
+from trainwatch.core.store.trace_reading import TraceReading, run_trace_lines, trace_lines
 
 
 def is_well(writer: TraceWriter) -> bool:
@@ -14,7 +15,7 @@ def is_well(writer: TraceWriter) -> bool:
 
 
 def read(path: Path) -> TraceReading:
-    return TraceReading(path.read_bytes().splitlines(keepends=True))
+    return TraceReading(trace_lines(path))
 
 
 def test_trace_observations_are_read_back_unchanged(tmp_path: Path) -> None:
@@ -57,13 +58,45 @@ def test_a_trace_over_its_size_limit_keeps_starts_ends_and_the_newest_half(tmp_p
     assert [p.name for p in tmp_path.iterdir()] == ["trace.jsonl"]
 
 
-def test_a_torn_trace_line_does_not_damage_the_next_one(tmp_path: Path) -> None:
-    path = tmp_path / "trace.jsonl"
-    path.write_bytes(b'{"kind":"tick","t":1}\n{"kind":"ti')
+def test_a_torn_write_costs_its_own_observations_only(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl.gz"
+    for t in (1, 2):
+        writer = TraceWriter(path)
+        writer.write(Tick(t=t))
+        writer.close()
+        whole = path.read_bytes()
+        first = next(end for end, _ in members(whole))
+        for cut in range(1, first):
+            path.write_bytes(whole + whole[:cut])
+            assert [o.t for o in read(path)] == list(range(1, t + 1))
     writer = TraceWriter(path)
+    writer.write(Tick(t=3))
+    writer.close()
+    assert [o.t for o in read(path)] == [1, 2, 3]
+    assert path.stat().st_size < 3 * len(whole)
+
+
+def test_observations_are_written_once_a_minute_or_when_somebody_waits_for_them(tmp_path: Path) -> None:
+    path, wanted = tmp_path / "trace.jsonl.gz", tmp_path / "wanted"
+    writer = TraceWriter(path, wanted)
+    for t in range(200):
+        writer.write(LogChunk(t=t, text="step"))
+        if t == 150:
+            wanted.touch()
+        writer.flush_if_due(t)
+        if t == 150:
+            assert not wanted.exists()
+            assert [o.t for o in read(path)][-1] == 150
+    assert sum(1 for _ in members(path.read_bytes())) == 4, "at 60, 120, 150 and 180 s"
+
+
+def test_trace_of_the_first_release_is_read_before_the_newer_one(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    run.plain_trace.write_bytes(b'{"kind":"tick","t":1}\n{"kind":"ti')
+    writer = TraceWriter(run.trace)
     writer.write(Tick(t=2))
     writer.close()
-    reading = read(path)
+    reading = TraceReading(run_trace_lines(run))
     assert [o.t for o in reading] == [1, 2]
     assert reading.skipped == 1
 

@@ -12,7 +12,7 @@ from ...model.observation import Command, Exit, GpuSample, LogChunk, Observation
 from ...model.record import Entry
 from ...model.run import RunSpec
 from ...replay import Replay
-from ...store.trace_reading import TraceReading
+from ...store.trace_reading import TraceReading, trace_lines
 
 CRASH = "RuntimeError: CUDA error: unknown error\n"
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
@@ -26,11 +26,10 @@ def recorded(trace: Path) -> list[Observation]:
     """The observations of the first attempt, without its end."""
     found: list[Observation] = []
     try:
-        with trace.open("rb") as file:
-            for observation in TraceReading(file):
-                if isinstance(observation, Exit | Command):
-                    break
-                found.append(observation)
+        for observation in TraceReading(trace_lines(trace)):
+            if isinstance(observation, Exit | Command):
+                break
+            found.append(observation)
     except OSError:
         return []
     return found

@@ -110,7 +110,7 @@ class RunRecorder:
             self._keep_metrics(t)
         if self._room():
             self._history.commit()
-            self._trace.flush()
+            self._trace.flush_if_due(t)
         if self._log_growth is not None:
             self._log_growth.look(t)
         self._state = state

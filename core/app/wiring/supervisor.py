@@ -82,7 +82,7 @@ def build_supervisor(
     judge = Judge(knowledge(spec, preset, profiles))
     recorder = RunRecorder(
         HistoryWriter(run.history, network=is_network_filesystem(str(run.path.resolve()), _mounts())),
-        TraceWriter(run.trace),
+        TraceWriter(run.trace, run.trace_wanted),
         trace_head(spec) if story.run is None else None,
         habits,
         room=keeper.room,

@@ -1,6 +1,8 @@
 """Read a log or a trace named on the command line: a path or ``-``, of any bytes and size."""
 
 import codecs
+import gzip
+import io
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +12,7 @@ from trainwatch.core.app.errors import CliError, ExitCode
 
 BLOCK_BYTES = 1 << 20
 """Large enough that the fast scan dominates, small enough to stay below 80 MB of memory."""
+GZIP_MAGIC = b"\x1f\x8b"
 HINT = "give the path of the file itself, or - for standard input"
 
 
@@ -25,7 +28,7 @@ def text_blocks(name: str) -> Iterator[str]:
 
 @contextmanager
 def byte_lines(name: str, *, what: str) -> Iterator[BinaryIO]:
-    """The file ``name``, or standard input for ``-``. Raises CliError.
+    """The file ``name``, decompressed if it is a gzip file, or standard input for ``-``. Raises CliError.
 
     Exit code 3 if it does not exist, 2 if it cannot be read.
     """
@@ -44,4 +47,8 @@ def byte_lines(name: str, *, what: str) -> Iterator[BinaryIO]:
         why = getattr(error, "strerror", None) or error
         raise CliError(ExitCode.USAGE, f"{name}: cannot be read: {why}; check its permissions (ls -l)") from None
     with file:
-        yield file
+        if file.peek(len(GZIP_MAGIC)).startswith(GZIP_MAGIC):
+            with io.BufferedReader(gzip.GzipFile(fileobj=file)) as inflated:
+                yield inflated
+        else:
+            yield file

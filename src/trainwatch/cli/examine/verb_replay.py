@@ -13,7 +13,7 @@ EXAMPLE = "night.jsonl --set hang.deadline_factor=4 --json"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("trace", help="a trace (JSON lines), from `trainwatch export --trace`, or -")
+    parser.add_argument("trace", help="a trace (JSON lines, also compressed), from `trainwatch export --trace`, or -")
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting, such as hang.min_s=60"
     )
