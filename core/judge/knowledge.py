@@ -21,9 +21,10 @@ class Knowledge:
     ``catalogue``: failures.toml, compiled; ``shapes``: log_shapes.toml, compiled.
     ``created_wall``: zero of run time, in seconds since the epoch. ``profiles``: names that may be asked for; empty =
     any name is accepted. ``remedies``: what may be changed, in order; ``values``: the trainer's settings that they
-    need, by profile; ``families``: of the profiles; ``traits``: of this machine ("wsl2"); ``options``: those that the
-    trainer's source declares ("--safe_mode"). ``resume_support``: what a launch can be given to resume
-    from. ``begin_from``: the checkpoint that a person named for the first attempt.
+    need, by profile; ``families``: of the profiles; ``usual_ladders``: by family, for a run that has no ladder;
+    ``traits``: of this machine ("wsl2"); ``options``: those that the trainer's source declares ("--safe_mode").
+    ``resume_support``: what a launch can be given to resume from. ``begin_from``: the checkpoint that a person named
+    for the first attempt.
     """
 
     catalogue: CompiledCatalogue
@@ -37,6 +38,7 @@ class Knowledge:
     remedies: tuple[Remedy, ...] = ()
     values: Values = field(default_factory=dict)
     families: Mapping[str, str] = field(default_factory=dict)
+    usual_ladders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     traits: frozenset[str] = frozenset()
     options: frozenset[str] = frozenset()
     resume_support: ResumeSupport = checkpoint_index.ANYTHING

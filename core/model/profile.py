@@ -1,12 +1,15 @@
 """Profiles: named bundles of training settings."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 NO_PROFILE = "none"
 """The name for the user's own config without a profile."""
-ANY_FAMILY = frozenset({"generic", "cuda-safe-mode"})
+OF_OPTIONS = frozenset({"cuda-safe-mode", "cuda-safe-sizes"})
+"""Families of profiles that only give options: they are for any script that declares these."""
+ANY_FAMILY = frozenset({"generic", *OF_OPTIONS})
 """Families of profiles that are for any trainer. The first part of another (``kohya-sdxl``) is the preset's name."""
 
 
@@ -28,7 +31,18 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     expect: dict[str, str] = {}
     """Measured needs (RAM, VRAM, speed), for display."""
     source: str = ""
+    rung: int | None = None
+    """Its place among the profiles of its family, 0 = safest, which is their ladder if the run has none."""
 
     def is_for(self, preset: str) -> bool:
-        """Whether trainers of this preset know its settings. A user's own profile and a safe mode are for all."""
+        """Whether trainers of this preset know its settings. A user's own profile and one of options are for all."""
         return self.family in ANY_FAMILY or self.family.partition("-")[0] == preset
+
+
+def usual_ladders(profiles: Iterable[Profile]) -> dict[str, tuple[str, ...]]:
+    """Family → the names of its profiles with a rung, safest first."""
+    placed = sorted((profile.rung, profile.family, profile.name) for profile in profiles if profile.rung is not None)
+    found: dict[str, tuple[str, ...]] = {}
+    for _, family, name in placed:
+        found[family] = (*found.get(family, ()), name)
+    return found

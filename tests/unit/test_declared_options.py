@@ -1,10 +1,19 @@
 """Options that remedies may change: those that the script declares, and that its command can be given."""
 
 from pathlib import Path
+from typing import Any
 
-from trainwatch.core.app.plan.declared_options import declared_options
-from trainwatch.core.config.shipped import load_remedies
+import pytest
+
+from trainwatch.core.app.plan.declared_options import declared_options, defaults_of_options, undeclared
+from trainwatch.core.app.plan.fitting_profiles import fitting_profiles
+from trainwatch.core.app.plan.launch_plan import plan_launch
+from trainwatch.core.app.plan.trainer_values import trainer_values
+from trainwatch.core.app.preflight.checklist import why_not_start
+from trainwatch.core.config.shipped import load_profiles, load_remedies
+from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.settings import Profiles, Settings
 
 SEARCH = """
 import argparse
@@ -35,3 +44,54 @@ def test_a_name_that_is_no_option_is_not_taken(tmp_path: Path) -> None:
 def test_without_a_script_nothing_is_known(tmp_path: Path) -> None:
     assert declared(tmp_path, SEARCH, "python", "gone.py") == frozenset()
     assert declared(tmp_path, SEARCH, "./trainer.bin") == frozenset()
+
+
+def spec_of(folder: Path, text: str, **more: Any) -> RunSpec:
+    (folder / "search.py").write_text(text)
+    return RunSpec(id="r", name="r", command=("python", "search.py"), cwd=str(folder), created_wall=0.0, **more)
+
+
+SIZES = SEARCH.replace(
+    "args =",
+    "".join(
+        f'parser.add_argument("--{name}", default={value})\n'
+        for name, value in {"mode": "'x'", "epochs": 50, "init_channels": 16, "layers": 8}.items()
+    )
+    + "args =",
+)
+
+
+def test_the_scripts_own_default_is_the_value_that_a_remedy_changes(tmp_path: Path) -> None:
+    spec = spec_of(tmp_path, SIZES)
+    assert defaults_of_options(spec, {"batch_size", "layers", "gone"}) == {"batch_size": 32, "layers": 8}
+    assert trainer_values(spec, Preset(name="generic"), {}, load_remedies(), {})[""]["batch_size"] == 32
+
+
+def test_a_profile_of_options_is_for_a_script_that_declares_them(tmp_path: Path) -> None:
+    known = load_profiles()
+    assert undeclared(spec_of(tmp_path, SIZES), known["safe-default"]) == ()
+    assert undeclared(spec_of(tmp_path, SIZES), known["safe-medium"]) == (
+        "--weight_epochs", "--arch_epochs", "--warmup_epochs",
+    )  # fmt: skip
+    some_unknown = SIZES.replace("parse_args", "parse_known_args")
+    assert undeclared(spec_of(tmp_path, some_unknown), known["safe-medium"]) is None, "it may take more"
+    assert undeclared(spec_of(tmp_path, "print(1)\n"), known["safe-medium"]) is None, "it declares nothing that is seen"
+
+
+def test_profiles_of_sizes_are_offered_where_the_script_declares_them(tmp_path: Path) -> None:
+    offered = {profile.name for profile in fitting_profiles(spec_of(tmp_path, SIZES), load_profiles())}
+    assert {"safe-default", "safe-medium", "safe_mode", "normal"} <= offered
+    offered = {profile.name for profile in fitting_profiles(spec_of(tmp_path, "print(1)\n"), load_profiles())}
+    assert not any(name.startswith("safe") for name in offered)
+
+
+@pytest.mark.parametrize("name", ["safe-quick", "safe-medium", "safe-large", "safe-conservative", "safe-default"])
+def test_a_size_profile_starts_no_script_without_its_options(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
+    spec = spec_of(tmp_path, SEARCH, settings=Settings(profiles=Profiles(use=name)))
+    obstacle = why_not_start(plan_launch(spec, state=tmp_path / "home"))
+    assert obstacle is not None
+    assert obstacle.sentence.startswith("profile options: the script declares no --mode, ")
+    assert why_not_start(plan_launch(spec, state=tmp_path / "home"), forced=True) is None

@@ -21,6 +21,7 @@ from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import BudgetChanged, ProfileChanged, RemediesDropped, RemedyApplied, RemedyProposed
 from trainwatch.core.model.launch.change import Change
 from trainwatch.core.model.preset import Preset
+from trainwatch.core.model.profile import usual_ladders
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.settings import Profiles, Remedies, Restart, Settings
 from trainwatch.core.model.shipped.remedy import AppliedRemedy, Condition, Remedy, RemedyChange
@@ -104,7 +105,9 @@ def test_a_mode_that_the_command_has_is_not_proposed_again() -> None:
     values = {"disable_triton": "", "gradient_checkpointing": ""}
     found = names("cuda_unknown_error", around("generic", values, options=SEARCH, seen=1))
     assert found == ["safe-mode", "no-checkpointing"]
-    assert names("cuda_unknown_error", around("generic", {"safe_mode": ""}, options=SEARCH, seen=1)) == []
+    assert names("cuda_unknown_error", around("generic", {"safe_mode": ""}, options=SEARCH, seen=1)) == [
+        "use-checkpoint"
+    ]
 
 
 def test_sizes_of_the_search_are_proposed_after_out_of_memory() -> None:
@@ -117,6 +120,54 @@ def test_sizes_of_the_search_are_proposed_after_out_of_memory() -> None:
     assert found["use-checkpoint"] == {"use_checkpoint": True}
     assert found["smaller-batch"] == {"batch_size": 16}
     assert found["smaller-network"] == {"layers": 8, "init_channels": 12}
+
+
+@pytest.mark.parametrize("failure", ["cuda_unknown_error", "cuda_launch_failure"])
+def test_sizes_and_a_cleared_cache_are_proposed_after_the_second_unknown_error(failure: str) -> None:
+    """The guide's own steps: batch 32 to 16, layers 16 to 8, channels 16 to 12, the cache cleared every 50 steps."""
+    values = {"batch_size": "32", "layers": "16", "init_channels": "16"}
+    declared = SEARCH | {"--layers", "--init_channels", "--clear_cache_every"}
+    here = around("generic", values, options=declared, seen=1)
+    found = {o.remedy.name: after(o) for o in options(load_remedies(), failure, here)}
+    assert found["use-checkpoint"] == {"use_checkpoint": True}
+    assert found["smaller-batch"] == {"batch_size": 16}
+    assert found["smaller-network"] == {"layers": 8, "init_channels": 12}
+    assert found["clear-cache"] == {"clear_cache_every": 50}
+    assert not any(is_allowed(o.remedy, "equivalent") for o in options(load_remedies(), failure, here))
+    first_time = set(names(failure, around("generic", values, options=declared)))
+    assert not first_time & {"use-checkpoint", "smaller-batch", "smaller-network", "clear-cache"}
+
+
+@pytest.mark.parametrize(
+    ("profile", "ladder", "lower"),
+    [
+        ("stable", ("conservative", "balanced", "aggressive"), "conservative"),
+        ("aggressive", ("conservative", "balanced", "aggressive"), "balanced"),
+        ("conservative", ("conservative", "balanced", "aggressive"), None),
+        ("stable", (), None),
+    ],
+)
+def test_a_profile_beside_the_ladder_leads_to_its_safest_rung(
+    profile: str, ladder: tuple[str, ...], lower: str | None
+) -> None:
+    here = around("kohya", {"gradient_checkpointing": True}, profile=profile, ladder=ladder)
+    found = [o.profile for o in options(load_remedies(), "cuda_oom", here) if o.remedy.name == "lower-profile"]
+    assert found == ([] if lower is None else [lower])
+
+
+def test_without_a_ladder_the_profiles_of_the_family_are_one() -> None:
+    world = running(
+        judge(
+            Settings(profiles=Profiles(use="stable")),
+            Preset(name="kohya", resume="state"),
+            remedies=load_remedies(),
+            values={"stable": {"gradient_checkpointing": True}, "": {"gradient_checkpointing": True}},
+            families=FAMILIES | {"stable": "kohya-sdxl"},
+            usual_ladders=usual_ladders(load_profiles().values()),
+        )
+    )
+    crash(world, OOM)
+    assert ("lower-profile", "conservative") in [(p.name, p.profile) for p in world.of(RemedyProposed)]
 
 
 def test_compiling_is_proposed_for_slow_runs() -> None:
@@ -297,7 +348,9 @@ def test_a_person_applies_and_takes_back() -> None:
 
 def test_a_remedy_that_is_not_known_is_said() -> None:
     world = running(mind({})).command("stop").command("resume", remedies=["magic", "half-batch"])
-    assert "there is no remedy 'magic'; known: accumulation-2, accumulation-4, disable-triton" in world.text()
+    assert (
+        "there is no remedy 'magic'; known: accumulation-2, accumulation-4, clear-cache, disable-triton" in world.text()
+    )
     assert world.word == "stopped", "a typing error starts nothing"
     world.command("resume", remedies=["half-batch"])
     assert "remedy half-batch: it would change nothing here" in world.text()

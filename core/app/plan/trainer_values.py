@@ -10,6 +10,7 @@ from ...model.profile import Profile
 from ...model.run import RunSpec
 from ...model.shipped.remedy import UNKNOWN, Remedy
 from ...sense.host.wsl import is_wsl
+from .declared_options import defaults_of_options
 
 
 def trainer_values(
@@ -21,18 +22,21 @@ def trainer_values(
 ) -> dict[str, dict[str, Any]]:
     """Profile ("" = none) → key → value; ``$NAME``: environment. Values that are unset are absent.
 
-    ``UNKNOWN``: it cannot be told whether a setting is set, so that the framework's default must not be assumed.
+    ``UNKNOWN``: it cannot be told whether a setting is set, so that the framework's default must not be assumed. The
+    default of an option that remedies may change is that of the script.
     """
     rows = [r for r in table if not r.presets or set(preset.kin) & set(r.presets)]
     keys = {c.key for r in rows for c in r.when}
     keys |= {f"${c.key}" if c.where == "env" else c.key for r in rows for c in r.changes}
     settings = TrainerSettings(spec, preset)
+    declared = defaults_of_options(spec, {c.key for r in rows for c in r.changes if c.where == "flag"})
     found: dict[str, dict[str, Any]] = {}
     for name, profile in {"": None, **profiles}.items():
         variables = {**preset.env, **environ, **spec.env, **(profile.env if profile is not None else {})}
         values = {}
         for key in sorted(keys):
             value = variables.get(key[1:]) if key.startswith("$") else _value(settings, profile, key)
+            value = declared.get(key) if value is None else value
             if value is not None:
                 values[key] = value
         found[name] = values

@@ -49,6 +49,7 @@ from .launch_checks import (
 from .length_check import check_length
 from .memory_checks import asks_of_gpus, check_advice, check_memory, check_need
 from .model_checks import check_data_changed, check_model, check_model_without_torch
+from .option_checks import check_profile_options
 from .resume_way_check import check_resume
 from .trial_check import check_measured
 
@@ -92,6 +93,9 @@ RUN_CHECKS = (
     RunCheck(check_hand_over, quick=True),
     RunCheck(check_profile, told=True),
     RunCheck(check_ladder, told=True),
+    RunCheck(check_profile),
+    RunCheck(check_profile_options, quick=True, stops=ExitCode.USAGE),
+    RunCheck(check_ladder),
     RunCheck(check_checkpoint_named, quick=True, stops=ExitCode.NOT_FOUND),
     RunCheck(check_paths, quick=True, stops=ExitCode.NOT_FOUND, told=True),
     RunCheck(check_output_dir, quick=True, refuses=ExitCode.FAILED),

@@ -10,7 +10,7 @@ from ...judge.step import Judge
 from ...judge.text.shape_table import ShapeTable
 from ...model.launch.resume_support import resume_support
 from ...model.preset import Preset
-from ...model.profile import Profile
+from ...model.profile import Profile, usual_ladders
 from ...model.run import RunSpec
 from ...replay import Replay
 from ..plan.declared_options import declared_options
@@ -41,6 +41,7 @@ def knowledge(spec: RunSpec, preset: Preset, profiles: Mapping[str, Profile]) ->
         remedies=load_remedies(),
         values=trainer_values(spec, preset, profiles, load_remedies(), os.environ),
         families={name: profile.family for name, profile in profiles.items()},
+        usual_ladders=usual_ladders(profiles.values()),
         traits=traits(),
         options=declared_options(spec, load_remedies()),
         resume_support=resume_support(preset, spec.command),

@@ -154,9 +154,15 @@ def _after(row: RemedyChange, before: Any) -> Any:
 
 
 def _rung_down(here: Circumstances, families: tuple[str, ...]) -> str | None:
-    """The next safer profile. Without a profile only the safe modes can be placed: their top rung changes nothing."""
+    """The next safer profile.
+
+    Of a profile beside the ladder it is not known which rung it equals: the safest one. Without a profile only the safe
+    modes can be placed: their top rung changes nothing.
+    """
     if here.profile in here.ladder:
         at = here.ladder.index(here.profile)
+    elif here.profile is not None and here.ladder:
+        at = 1
     elif here.profile is None and here.ladder and SAFE_MODES in families:
         at = len(here.ladder) - 1
     else:

@@ -13,10 +13,11 @@ def circumstances(builder: StepBuilder, seen: int = 0) -> Circumstances:
     state, knowledge = builder.state, builder.knowledge
     pending = state.profile_pending
     profile = state.profile if pending is None else None if pending == NO_PROFILE else pending
+    ladder = knowledge.settings.profiles.ladder
     return Circumstances(
         preset=knowledge.preset.kin[-1],
         profile=profile,
-        ladder=knowledge.settings.profiles.ladder,
+        ladder=ladder or knowledge.usual_ladders.get(knowledge.families.get(profile or "", ""), ()),
         families=knowledge.families,
         traits=knowledge.traits,
         options=knowledge.options,
