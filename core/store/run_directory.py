@@ -64,7 +64,7 @@ class RunDirectory(msgspec.Struct, frozen=True):
 
     @property
     def history(self) -> Path:
-        """``history.sqlite``: metrics over time."""
+        """``history.sqlite``: metrics over time; the newest samples are in a file beside it."""
         return self.path / "history.sqlite"
 
     @property

@@ -242,3 +242,37 @@ def test_nan_in_the_history_is_unknown(tmp_path: Path, read: Open) -> None:
         writer.add(ProgressPoint(t=t, progress=Progress(loss=loss)))
     writer.close()
     assert read(tmp_path / "h").series("progress.loss", 0, 10, 10) == [(3.5, 0.5, 0.5, 0.5)]
+
+
+def test_newest_samples_are_seen_before_the_history_is_committed(tmp_path: Path) -> None:
+    path = tmp_path / "history.sqlite"
+    writer = HistoryWriter(path)
+    with closing(HistoryReader(path)) as reader:
+        for t in range(50):
+            writer.add(HostSample(t=t, cpu_pct=t))
+            writer.show(t)
+            latest = reader.latest().host
+            assert latest is not None
+            assert latest.t == t
+        assert [t for t, *_ in reader.series("host.cpu", 0, 60, 60)] == [0.5], "committed at once, then once a minute"
+        writer.add(HostSample(t=50, cpu_pct=50))
+        writer.show(50)
+        assert len(reader.series("host.cpu", 0, 60, 60)) == 51, "somebody reads charts now"
+    writer.close()
+
+
+def test_newest_samples_of_a_damaged_file_are_those_of_the_history(tmp_path: Path) -> None:
+    path = tmp_path / "history.sqlite"
+    writer = HistoryWriter(path)
+    writer.add(HostSample(t=1, cpu_pct=1))
+    writer.show(1)
+    writer.add(HostSample(t=2, cpu_pct=2))
+    writer.show(2)
+    newest = path.with_name("history.sqlite.newest")
+    for damage in (b"", newest.read_bytes()[:-3], b"\0" * 40):
+        newest.write_bytes(damage)
+        with closing(HistoryReader(path)) as reader:
+            latest = reader.latest().host
+        assert latest is not None
+        assert latest.t == 1
+    writer.close()

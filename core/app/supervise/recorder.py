@@ -109,7 +109,7 @@ class RunRecorder:
         if t >= self._next_metrics_t:
             self._keep_metrics(t)
         if self._room():
-            self._history.commit()
+            self._history.show(t)
             self._trace.flush_if_due(t)
         if self._log_growth is not None:
             self._log_growth.look(t)

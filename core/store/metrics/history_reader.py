@@ -5,6 +5,7 @@ import functools
 import re
 import sqlite3
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -14,6 +15,7 @@ import msgspec
 
 from ...model.observation import GpuSample, HostSample, MetricValues, ProcessSample
 from .history_schema import COLUMNS, TIERS, ProgressPoint, table
+from .newest_samples import MARK_S, leave_mark, newest_samples
 
 PATIENCE_S = 0.5
 """Longest wait for a writer's commit on a network filesystem (rollback journal)."""
@@ -47,6 +49,7 @@ class HistoryReader:
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None
+        self._marked_s = -MARK_S
 
     def __enter__(self) -> Self:
         return self
@@ -66,7 +69,8 @@ class HistoryReader:
             "progress": ProgressPoint,
             "metrics": MetricValues,
         }
-        for kind, data in self._query("SELECT kind, json FROM latest"):
+        newest = newest_samples(self.path)
+        for kind, data in (*self._query("SELECT kind, json FROM latest"), *newest.items()):
             if kind in kinds:
                 with contextlib.suppress(msgspec.MsgspecError):
                     found[kind] = msgspec.json.decode(data, type=kinds[kind])
@@ -82,6 +86,7 @@ class HistoryReader:
         source, gpu, column = self._column_of(metric)
         if gpu is None or until_t <= since_t or points < 1:
             return []
+        self._leave_mark()
         width = (until_t - since_t) / points
         bins: dict[int, list[float]] = {}
         parameters = {"since": since_t, "width": width, "gpu": gpu, "until": until_t}
@@ -122,6 +127,11 @@ class HistoryReader:
         """Return the indices of all GPUs with readings."""
         found = {int(gpu) for tier in TIERS for (gpu,) in self._query(f"SELECT DISTINCT gpu FROM {table('gpu', tier)}")}  # noqa: S608
         return tuple(sorted(found))
+
+    def _leave_mark(self) -> None:
+        if time.monotonic() - self._marked_s >= MARK_S and self.path.exists():
+            self._marked_s = time.monotonic()
+            leave_mark(self.path)
 
     def close(self) -> None:
         """Close the file. A later call opens it again."""

@@ -23,7 +23,10 @@ from .history_schema import (
     migrate,
     readings,
 )
+from .newest_samples import NewestSamplesWriter
 
+COMMIT_S = 60.0
+"""Period of commits while nobody reads charts, in run seconds."""
 AGE_EVERY_S = 60
 """Run seconds between two rounds of merging old rows: each round moves some hundred rows."""
 PATIENCE_S = 0.5
@@ -37,7 +40,7 @@ _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 class HistoryWriter:
-    """Writes one history, in one thread: ``add`` each sample, ``commit`` about once a second.
+    """Writes one history, in one thread: ``add`` each sample, ``show`` about once a second.
 
     ``network``: the file is on a network filesystem, where SQLite's WAL corrupts; a rollback journal is used there.
     A damaged file is renamed to ``NAME.damaged`` and a new one is begun. ``trouble`` None: no problem.
@@ -54,6 +57,8 @@ class HistoryWriter:
         self._refused = False
         self._aged_t = -float(AGE_EVERY_S)
         self._connection: sqlite3.Connection | None = None
+        self._newest = NewestSamplesWriter(path)
+        self._commit_t = -COMMIT_S
 
     def add(self, entry: Observation | ProgressPoint) -> None:
         """Take a sample, a progress point or metrics for the next commit. Other observations are ignored."""
@@ -78,8 +83,17 @@ class HistoryWriter:
                 return
             case _:
                 return
-        self._latest[kind] = (entry.t, encode_line(entry))
+        line = encode_line(entry)
+        self._latest[kind] = (entry.t, line)
+        self._newest.put(kind, line)
         self._newest_t = max(self._newest_t, entry.t)
+
+    def show(self, t: float) -> None:
+        """Show readers the newest samples; commit if somebody reads charts, or every COMMIT_S. ``t``: run seconds."""
+        self._newest.write()
+        if t - self._commit_t >= COMMIT_S or self._newest.is_looked_at():
+            self._commit_t = t
+            self.commit()
 
     def commit(self) -> None:
         """Write the rows in one transaction and merge old ones. Faults of the disk are not raised."""
@@ -100,8 +114,10 @@ class HistoryWriter:
         self._metrics.clear()
 
     def close(self) -> None:
-        """Commit and close the file."""
+        """Commit and close the files."""
+        self._newest.write()
         self.commit()
+        self._newest.close()
         if self._connection is not None:
             with contextlib.suppress(sqlite3.Error):
                 self._connection.close()
