@@ -164,18 +164,23 @@ def _eta(place: Place, samples: list[Sample], why: list[str]) -> bool | None:
     times = [time for life in place.lives() for time in life.times]
     if not times:
         return False
+    if place.row.total_unsaid:
+        shown = [sample.progress["eta_s"] for sample in samples if sample.progress.get("eta_s") is not None]
+        if shown:
+            why.append(f"ETA: {shown[0]} s although the log does not say how many steps there are")
+        return False if shown else None
     begun, end = times[0], times[-1]
-    shown = [
+    pairs = [
         (end - sample.wall, sample.progress.get("eta_s")) for sample in samples
         if begun + 0.4 * (end - begun) < sample.wall < begun + 0.9 * (end - begun)
     ]  # fmt: skip
-    if not shown:
+    if not pairs:
         return None
-    good = [left for left, eta in shown if eta is not None and abs(eta - left) <= max(ETA_SHARE * left, ETA_S)]
-    if 2 * len(good) <= len(shown):
-        pairs = ", ".join(f"{eta if eta is None else round(eta)} s when {left:.0f} s were left" for left, eta in shown)
-        why.append(f"ETA: {pairs}")
-    return 2 * len(good) > len(shown)
+    good = [left for left, eta in pairs if eta is not None and abs(eta - left) <= max(ETA_SHARE * left, ETA_S)]
+    if 2 * len(good) <= len(pairs):
+        said = ", ".join(f"{eta if eta is None else round(eta)} s when {left:.0f} s were left" for left, eta in pairs)
+        why.append(f"ETA: {said}")
+    return 2 * len(good) > len(pairs)
 
 
 def _run_step(progress: dict[str, Any]) -> int | None:
@@ -220,13 +225,21 @@ def _went_on(row: Row, fault: str, resumed: int | None, proof: str, why: list[st
     right = resumed is not None and wanted <= resumed <= row.at
     if not right:
         why.append(f"went on after step {resumed}, step {wanted} was saved")
-    numbers = [int(number) for number in re.findall(r"\d+", proof)]
-    known = resumed in numbers or not row.steps_in_files
-    first = bool(numbers) and resumed is not None and resumed <= numbers[-1] <= resumed + row.log_every + 1
-    proven = known and first
+    proven = resumed is not None and _is_proof(row, proof, resumed)
     if right and not proven:
         why.append(f"proof: {proof or 'none'}")
     return {"resumed": right, "proven": proven}
+
+
+def _is_proof(row: Row, proof: str, resumed: int) -> bool:
+    """Whether the sentence names the checkpoint's step, if it holds one, and the first step after it."""
+    numbers = [int(number) for number in re.findall(r"(?<!\.)\d+", proof)]
+    if not numbers or not (resumed in numbers or not row.steps_in_files):
+        return False
+    first = numbers[-1]
+    if "at or before" in proof:  # the log prints some steps only
+        return resumed < first <= resumed + (row.log_every or row.save_every) + 1
+    return resumed <= first <= resumed + 1 if "goes on at" in proof else first == resumed + 1
 
 
 def _proof(records: list[dict[str, Any]]) -> str:

@@ -52,16 +52,14 @@ def overall_step(now: Situation) -> int | None:
 
 
 def eta_s(progress: Progress) -> float | None:
-    """Seconds to the last step: steps left times the pace, else by the trainer."""
-    if progress.run_step is None or progress.run_total_steps is None or progress.sec_per_step is None:
+    """Seconds to the last step: as the supervisor measured them or the trainer said, else steps left times the pace."""
+    if progress.eta_s is not None or progress.run_step is None or progress.run_total_steps is None:
         return progress.eta_s
-    by_pace = max(0, progress.run_total_steps - progress.run_step) * progress.sec_per_step
-    # A trainer's own estimate for several epochs holds their evaluations, too.
-    return max(by_pace, progress.eta_s or 0.0) if _per_epoch(progress) else by_pace
-
-
-def _per_epoch(progress: Progress) -> bool:
-    return (progress.total_epochs or 1) > 1
+    return (
+        None
+        if progress.sec_per_step is None
+        else (progress.run_total_steps - progress.run_step) * progress.sec_per_step
+    )
 
 
 def fraction(progress: Progress) -> float | None:

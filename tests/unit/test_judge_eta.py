@@ -15,3 +15,8 @@ def test_measured_pace_is_shown_if_the_trainer_prints_none() -> None:
 
 def test_no_pace_is_shown_before_the_first_step() -> None:
     assert with_own_pace(Progress(phase="load"), Pace(), 0.3).sec_per_step is None
+
+
+def test_the_pace_of_the_first_seconds_is_shown_if_nothing_else_is_known() -> None:
+    pace = Pace(from_t=0.0, from_step=0, to_t=4.0, to_step=8)
+    assert with_own_pace(Progress(step=8, run_step=8, run_total_steps=10), pace, None).sec_per_step == 0.5

@@ -230,6 +230,27 @@ def test_eta_follows_from_the_runs_own_pace() -> None:
     assert eta.begin_attempt(pace).s_per_step == pace.s_per_step
 
 
+def test_the_first_seconds_of_a_run_give_a_time_left() -> None:
+    """A run of 12 s had none, and sd-scripts prints a third of the time that is left."""
+    progress = Progress(run_step=10, run_total_steps=100, eta_s=30.0)
+    pace = eta.with_step(eta.Pace(), 4, 10.0)
+    assert eta.eta_s(pace, progress) == 30.0
+    assert eta.eta_s(eta.with_step(pace, 5, 11.0), progress) == 30.0  # too short to say
+    assert eta.eta_s(eta.with_step(pace, 9, 15.0), progress) == pytest.approx(90.0)
+    assert eta.with_step(pace, 4, 15.0) is pace
+
+
+def test_an_attempt_with_another_pace_gives_its_own_time_left() -> None:
+    progress = Progress(run_step=0, run_total_steps=100)
+    known = eta.Pace(s_per_step=1.0)
+    slower = eta.with_step(eta.with_step(known, 10, 0.0), 20, 40.0)
+    assert eta.eta_s(slower, progress) == pytest.approx(400.0)
+    once = eta.with_step(slower, 30, 60.0)  # a stretch that is faster for once counts little
+    assert 375.0 < (eta.eta_s(once, progress) or 0.0) <= 400.0
+    alike = eta.with_step(eta.with_step(known, 10, 0.0), 40, 36.0)
+    assert eta.eta_s(alike, progress) == pytest.approx(102.0)
+
+
 def test_backoff_may_be_empty() -> None:
     assert budget.charge(budget.Budget(used=2), Restart(backoff_s=()))[1] == 0.0
 

@@ -109,6 +109,7 @@ ROWS = (
         save_every=12, launcher=True, workers=True, truth=kohya_of, exact=False,
     ),
     Row(
+        total_unsaid=True,
         name="nanogpt", title="nanoGPT", environment="torch", packages=(), checkout="nanoGPT",
         files={"config/tiny.py": NANO, "tokens.py": TOKENS},
         prepare=("bash", "-c", "cp {checkout}/*.py . && python tokens.py && rm tokens.py"),
@@ -117,6 +118,7 @@ ROWS = (
         truth=nano_of, exact=False, cannot={"torn": "nanoGPT has one ckpt.pt and writes it over in place"},
     ),
     Row(
+        total_unsaid=True,
         name="dit", title="facebookresearch/DiT", environment="dit", packages=("diffusers", "timm", "transformers"),
         checkout="DiT", files={"images.py": "@images.py", "tiny_vae.py": "@tiny_vae.py"},
         prepare=("bash", "-c", "python images.py data 3 16 256 && python tiny_vae.py && rm images.py tiny_vae.py"),

@@ -32,6 +32,7 @@ def metrics_of(folder: Path) -> Truth:
 
 ROWS = (
     Row(
+        total_unsaid=True,
         name="lightning", title="Lightning, CLI and tqdm", environment="lightning", packages=PACKAGES,
         files={"main.py": "@lightning_cli.py", "config.yaml": CONFIG},
         command=("python", "main.py", "fit", "--config", "config.yaml"), preset="lightning",

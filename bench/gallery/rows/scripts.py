@@ -28,6 +28,7 @@ def lines_of(folder: Path) -> Truth:
 
 ROWS = (
     Row(
+        total_unsaid=True,
         name="torchrun", title="torchrun, 2 × gloo", environment="torch", packages=(), version_of="torch",
         files={"train.py": "@ddp_trainer.py"},
         command=("torchrun", "--standalone", "--nproc_per_node=2", "train.py", "4", "1"), preset="generic",

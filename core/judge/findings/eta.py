@@ -8,27 +8,41 @@ WEIGHT = 0.1
 """Weight of the newest stretch: about the last ten count."""
 SAMPLE_S = 30.0
 """Length of a stretch over which pace is measured, so that evaluation and saving in between count."""
+FIRST_S = 2.0
+"""Seconds of the first stretch of a run after which its pace is taken, as far as it has come."""
+OTHER_PACE = 0.5
+"""An attempt whose first stretch differs from the pace before by more than this share has a pace of its own."""
 
 
 class Pace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``s_per_step``: including pauses; None before the first stretch."""
+    """``s_per_step``: including pauses, over full stretches; None before the first. ``fresh``: none in this attempt.
+
+    ``to_t``, ``to_step``: the newest step of the stretch that began at ``from_t``.
+    """
 
     from_t: float | None = None
     from_step: int | None = None
+    to_t: float | None = None
+    to_step: int | None = None
     s_per_step: float | None = None
+    fresh: bool = True
 
 
 def with_step(pace: Pace, step: int, now: float) -> Pace:
     """Take a step that the trainer printed ``now`` (active seconds)."""
     if pace.from_t is None or pace.from_step is None or step < pace.from_step:
-        return Pace(from_t=now, from_step=step, s_per_step=pace.s_per_step)
-    if now - pace.from_t < SAMPLE_S or step == pace.from_step:
+        return Pace(from_t=now, from_step=step, s_per_step=pace.s_per_step, fresh=pace.fresh)
+    if step == pace.from_step:
         return pace
+    if now - pace.from_t < SAMPLE_S:
+        return msgspec.structs.replace(pace, to_t=now, to_step=step)
     newest = (now - pace.from_t) / (step - pace.from_step)
     before = pace.s_per_step
-    # A stretch with a long pause in it counts, but not more than five usual ones.
-    blended = newest if before is None else before + WEIGHT * (min(newest, 5.0 * before) - before)
-    return Pace(from_t=now, from_step=step, s_per_step=blended)
+    if before is None or (pace.fresh and abs(newest - before) > OTHER_PACE * before):
+        blended = newest
+    else:  # A stretch with a long pause in it counts, but not more than five usual ones.
+        blended = before + WEIGHT * (min(newest, 5.0 * before) - before)
+    return Pace(from_t=now, from_step=step, s_per_step=blended, fresh=False)
 
 
 def begin_attempt(pace: Pace) -> Pace:
@@ -36,12 +50,22 @@ def begin_attempt(pace: Pace) -> Pace:
     return Pace(s_per_step=pace.s_per_step)
 
 
+def pace_of(pace: Pace) -> float | None:
+    """Seconds per step; of the first stretch of a run as far as it has come. None if that is too short."""
+    if pace.s_per_step is not None:
+        return pace.s_per_step
+    if pace.from_t is None or pace.to_t is None or pace.from_step is None or pace.to_step is None:
+        return None
+    lasted = pace.to_t - pace.from_t
+    return lasted / (pace.to_step - pace.from_step) if lasted >= FIRST_S else None
+
+
 def eta_s(pace: Pace, progress: Progress) -> float | None:
-    """Return seconds to the last step of the run; at first, what the trainer itself prints."""
-    step, total = progress.run_step, progress.run_total_steps
-    if step is None or total is None or pace.s_per_step is None:
+    """Return seconds to the last step of the run at its own pace; at first, what the trainer itself prints."""
+    step, total, own = progress.run_step, progress.run_total_steps, pace_of(pace)
+    if step is None or total is None or own is None:
         return progress.eta_s
-    return max(0, total - step) * pace.s_per_step
+    return max(0, total - step) * own
 
 
 def with_own_pace(progress: Progress, pace: Pace, step_s: float | None) -> Progress:
@@ -50,6 +74,8 @@ def with_own_pace(progress: Progress, pace: Pace, step_s: float | None) -> Progr
     ``step_s``: measured seconds of one step, filled in if the trainer prints none.
     """
     measured = progress.sec_per_step is None and progress.step is not None
+    if step_s is None:
+        step_s = pace_of(pace)
     return msgspec.structs.replace(
         progress, eta_s=eta_s(pace, progress), sec_per_step=step_s if measured else progress.sec_per_step
     )
