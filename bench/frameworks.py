@@ -6,7 +6,8 @@ trainwatch showed and did with the framework's own numbers and with a count of t
 package is given as ``--checkout NAME=DIR``. ``--list`` shows the rows.
 
 Results are kept in the cache, so that several calls fill one table; ``--write-docs`` writes it into docs/frameworks.md,
-``--record DIR`` keeps the logs of the undisturbed runs as fixtures. Exit code 1 if a row that was run has a fault.
+``--record DIR`` keeps the logs of the undisturbed runs, and of the resumes after kill -9, as fixtures. Exit code 1 if a
+row that was run has a fault.
 """
 
 import argparse
@@ -20,14 +21,14 @@ from pathlib import Path
 import msgspec
 from gallery.environments import NotInstalled, cache_folder, environment, version
 from gallery.faults import BY_NAME, FAULTS, QUICK, Fault, applies
-from gallery.fixtures import record
+from gallery.fixtures import record, record_resume
 from gallery.loops import until_loop
 from gallery.place import NotPrepared, Place
 from gallery.row import Row
 from gallery.rows import all_rows
 from gallery.supervised import supervise
 from gallery.table import Results, tables, write_docs
-from gallery.verdicts import Result, judge
+from gallery.verdicts import Result, judge, proof_of
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs" / "frameworks.md"
@@ -98,8 +99,11 @@ class Gallery:
         clean = place if fault.name == "none" else None
         weights = None if clean else _newest(kept / "none" / "work", row.final)
         result = judge(place, done, weights, found, zero_config=not config)
+        places = {str(place.work): "/home/user/run", str(self.cache): "/home/user/env"}
+        traces, proof = sorted(place.root.glob("home/runs/*/trace.jsonl")), proof_of(done.records)
+        if fault.name == "kill" and self.args.record and result.passed and proof and traces:
+            record_resume(Path(self.args.record), row, traces[0], proof, places=places)
         if clean and self.args.record and done.log:
-            places = {str(place.work): "/home/user/run", str(self.cache): "/home/user/env"}
             record(Path(self.args.record), row, found, Path(done.log), row.truth(place.work), places=places)
         before = self.results().get((row.name, fault.name))
         result = msgspec.structs.replace(result, loop=before.loop if before else "")

@@ -1,7 +1,9 @@
-"""Recorded logs: the log of an undisturbed run and what the framework's own files say, as fixtures for the tests."""
+"""Recorded logs: of an undisturbed run, with what the framework's own files say, and of a resume after kill -9."""
 
+import json
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -25,3 +27,37 @@ def record(folder: Path, row: Row, version: str, log: Path, truth: Truth, *, pla
     facts = "\n".join(lines) + "\n"
     tomllib.loads(facts)
     (folder / f"{row.name}.toml").write_text(facts)
+
+
+START = ("kind", "t", "attempt", "pid", "resume_from", "resume_step")
+AFTER_S = 2.0
+"""Seconds kept of the log after the proof."""
+
+
+def record_resume(folder: Path, row: Row, trace: Path, proof: tuple[str, float], *, places: dict[str, str]) -> None:
+    """Write ``NAME.resumed.jsonl``: the sentence of proof, then the lines of the trace that the proof follows from.
+
+    ``proof``: that sentence, and when it was said, in run seconds.
+    """
+    said, t = proof
+    kept: list[dict[str, Any]] = []
+    attempt = 0
+    for line in trace.read_text().splitlines():
+        seen = json.loads(line)
+        kind = seen["kind"]
+        if seen["t"] > t + AFTER_S:
+            break
+        if kind == "start":
+            attempt = seen["attempt"]
+            seen = {key: seen[key] for key in START if key in seen}
+        elif kind == "log" and not seen.get("source"):
+            if kept and kept[-1]["kind"] == "log":
+                kept[-1]["text"] += seen["text"]
+                continue
+        elif kind not in {"checkpoint", "exit"} or attempt > 1 or seen.get("event") == "created":
+            continue
+        kept.append(seen)
+    text = "\n".join(json.dumps(line, ensure_ascii=False) for line in ({"resumed": said}, *kept))
+    for place, shown in places.items():
+        text = text.replace(place, shown)
+    (folder / f"{row.name}.resumed.jsonl").write_text(text + "\n")

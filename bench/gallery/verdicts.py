@@ -61,7 +61,8 @@ def judge(place: Place, done: Supervised, undisturbed: Path | None, version: str
         right |= _held(place, state, why)
     elif fault.name != "none" and lives:
         resumed = row.steps - len(lives[-1].times) if len(lives) > 1 else None
-        proof = _proof(done.records)
+        said = proof_of(done.records)
+        proof = "" if said is None else said[0]
         right |= _went_on(row, fault.name, resumed, proof, why)
     if lives and not held and len(lives[-1].times) + (resumed or 0) != row.steps:
         why.append(f"the steps of the lives were {[len(life.times) for life in lives]}, {row.steps} in all are needed")
@@ -242,10 +243,13 @@ def _is_proof(row: Row, proof: str, resumed: int) -> bool:
     return resumed <= first <= resumed + 1 if "goes on at" in proof else first == resumed + 1
 
 
-def _proof(records: list[dict[str, Any]]) -> str:
-    """The last sentence with which trainwatch says that a resume took effect."""
-    notes = [f["text"] for f in _facts(records, "note") if "verified: " in f["text"]]
-    return notes[-1] if notes else ""
+def proof_of(records: list[dict[str, Any]]) -> tuple[str, float] | None:
+    """The last sentence with which trainwatch says that a resume took effect, and when, in run seconds."""
+    for record in reversed(records):
+        fact = record.get("fact", {})
+        if fact.get("fact") == "note" and "verified: " in fact["text"]:
+            return fact["text"], record["t"]
+    return None
 
 
 def _hang(place: Place, records: list[dict[str, Any]]) -> tuple[float, str] | None:

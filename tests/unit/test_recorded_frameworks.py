@@ -2,18 +2,25 @@
 
 import json
 import tomllib
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from tests.shipped import CATALOGUE, SHAPES
 from trainwatch.core.app.logs import diagnose_log, progress_in_log
 from trainwatch.core.config.shipped import load_failures, load_log_shapes
-from trainwatch.core.replay import replay
+from trainwatch.core.judge.knowledge import Knowledge
+from trainwatch.core.judge.step import Judge
+from trainwatch.core.model.fact import IncidentOpened, Note
+from trainwatch.core.replay import Replay, replay
+from trainwatch.core.store.trace_reading import TraceReading
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "frameworks"
 RECORDED = sorted(path.stem for path in FOLDER.glob("*.toml"))
+RESUMED = sorted(path.name.partition(".")[0] for path in FOLDER.glob("*.resumed.jsonl"))
 STEP_S = 0.25
 """About the time between two redraws of the recorded bars."""
 
@@ -54,3 +61,30 @@ def test_a_recorded_run_is_replayed_without_an_incident(name: str) -> None:
     lines = [json.dumps(line).encode() for line in trace]
     result = replay(lines, shapes=load_log_shapes(), catalogue=load_failures())
     assert (result["final_state"], result["incidents"]) == ("finished", [])
+
+
+def in_pieces(text: str, most: int) -> list[str]:
+    """The text in pieces of different length, up to ``most`` characters."""
+    lengths, pieces = cycle((1, most // 7 + 1, most, most // 3 + 1)), list[str]()
+    while text:
+        length = next(lengths)
+        pieces.append(text[:length])
+        text = text[length:]
+    return pieces
+
+
+@pytest.mark.parametrize("most", [70, 900, 1_000_000])
+@pytest.mark.parametrize("name", RESUMED)
+def test_a_recorded_resume_is_proven_in_the_same_words_in_whatever_pieces_its_log_is_read(name: str, most: int) -> None:
+    said, *lines = map(json.loads, (FOLDER / f"{name}.resumed.jsonl").read_text(encoding="utf-8").splitlines())
+    trace: list[dict[str, Any]] = [{"t": 0, "kind": "meta", "version": 1, "command": ["python", "train.py"]}]
+    for line in lines:
+        cut = line["kind"] == "log" and any(seen.get("attempt") == 2 for seen in trace)
+        trace += [{**line, "text": piece} for piece in in_pieces(line["text"], most)] if cut else [line]
+    fold = Replay(Judge(Knowledge(catalogue=CATALOGUE, shapes=SHAPES)))
+    fold.feed_all(TraceReading(json.dumps(line).encode() for line in trace))
+    told = [entry.text for _, entry in fold.entries if isinstance(entry, Note) and "took effect" in entry.text]
+    told += [entry.text for _, entry in fold.entries if isinstance(entry, Note) and "resume verified" in entry.text]
+    assert told == [said["resumed"]]
+    opened = [entry.incident.kind for _, entry in fold.entries if isinstance(entry, IncidentOpened)]
+    assert "resume" not in opened
