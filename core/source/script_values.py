@@ -1,4 +1,4 @@
-"""What a script names at its top: the modules it uses, and the texts that it has for its settings."""
+"""What a script names: the modules it uses, the texts that it has for its settings, and all texts written out."""
 
 import ast
 from collections.abc import Iterator
@@ -7,6 +7,9 @@ import msgspec
 
 from ..model.launch.recognition import Imported
 from .project_modules import Module
+
+LONGEST = 300
+"""Characters of a text that may be a path or a name."""
 
 
 class Default(msgspec.Struct, frozen=True):
@@ -41,8 +44,8 @@ def defaults_in(module: Module) -> Iterator[Default]:
     shown = module.path.name
     for call in module.calls:
         default = next((k.value for k in call.keywords if k.arg == "default"), None)
-        names = [n for arg in call.args if (n := _text(arg)) is not None and n.startswith("--")]
-        value = None if default is None else _text(default)
+        names = [n for arg in call.args if (n := written_out(arg)) is not None and n.startswith("--")]
+        value = None if default is None else written_out(default)
         if names and value is not None:
             yield Default(names[0].lstrip("-"), value, f"{shown}:{call.lineno}")
     body = module.tree.body
@@ -50,18 +53,33 @@ def defaults_in(module: Module) -> Iterator[Default]:
         targets = (
             node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
         )
-        value = _text(node.value) if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None else None
+        value = (
+            written_out(node.value) if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None else None
+        )
         for target in targets:
             if isinstance(target, ast.Name) and value is not None:
                 yield Default(target.id, value, f"{shown}:{node.lineno}")
 
 
-def _text(node: ast.expr) -> str | None:
+def texts_in_module(module: Module) -> Iterator[tuple[str, str]]:
+    """All texts that are written out, joined ones as a whole, with their places; ``{`` ends one with a placeholder."""
+    for node in module.nodes:
+        if isinstance(node, ast.JoinedStr):
+            first = node.values[0] if node.values else None
+            if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                yield f"{first.value}{{", f"{module.shown}:{node.lineno}"
+        elif isinstance(node, ast.Constant | ast.BinOp | ast.Call):
+            text = written_out(node)
+            if text is not None and len(text) <= LONGEST:
+                yield text, f"{module.shown}:{node.lineno}"
+
+
+def written_out(node: ast.AST) -> str | None:
     """A text that is written out: ``"out"``, ``Path("out")``, ``field(default="out")``, ``os.path.join("a", "b")``."""
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else None
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
-        left, right = _text(node.left), _text(node.right)
+        left, right = written_out(node.left), written_out(node.right)
         return None if left is None or right is None else f"{left}/{right}"
     if not isinstance(node, ast.Call):
         return None
@@ -69,8 +87,8 @@ def _text(node: ast.expr) -> str | None:
     if called in {"field", "Field", "Option", "Argument"}:
         default = next((k.value for k in node.keywords if k.arg == "default"), None)
         default = default if default is not None else node.args[0] if node.args else None
-        return None if default is None else _text(default)
+        return None if default is None else written_out(default)
     if called in {"Path", "join", "abspath", "expanduser", "resolve"} and node.args:
-        parts = [_text(arg) for arg in node.args]
+        parts = [written_out(arg) for arg in node.args]
         return None if None in parts else "/".join(str(part) for part in parts)
     return None

@@ -19,7 +19,7 @@ from .options.all_options import options_of
 from .options.option import Option
 from .project_modules import Module, Project, Stamp, read_module, read_project, stamp_of
 from .resume_finding import Finding, find_resume
-from .script_values import Default, defaults_in, imported_by
+from .script_values import Default, defaults_in, imported_by, texts_in_module
 
 FETCHES = re.compile(r"download|urlretrieve|load_dataset|\bgdown\b|\bwget\b|kaggle", re.IGNORECASE)
 OPEN = re.compile(
@@ -97,6 +97,15 @@ class TrainerSource:
             too_deep = Finding(unread=("its source is nested too deeply to be followed",), target=self.target)
             self._findings[key] = self._asked(lambda project: self._found(project, settings, config), too_deep)
         return self._findings[key]
+
+    @cached_property
+    def texts(self) -> tuple[tuple[str, str], ...]:
+        """All texts that the project has written out, with their places: paths and names of variables among them."""
+
+        def told(project: Project) -> tuple[tuple[str, str], ...]:
+            return tuple(text for module in project.modules for text in texts_in_module(module))
+
+        return self._asked(told, ())
 
     @cached_property
     def fetches_data(self) -> bool:

@@ -3,9 +3,9 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import pytest
 
@@ -47,12 +47,19 @@ class Writer:
             text=True,
         )
 
+        self.identity = identity(self.process.pid)
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_error: object) -> None:
         self.process.kill()
         self.process.communicate()
+
+    def ends(self) -> None:
+        """Die as a trainer does that is killed."""
+        self.process.kill()
+        self.process.wait()
 
     def do(self, line: str) -> None:
         assert self.process.stdin is not None
@@ -148,3 +155,113 @@ def test_a_save_that_nobody_saw_open_is_told_by_its_bytes(tmp_path: Path) -> Non
         made.stranger.do("put('theirs/checkpoint_3.safetensors')")
         assert made.search.drain(10.0)
         assert list(made.seen()) == ["out"]
+
+
+def late_search(world: World, folder: Path, *, elsewhere: Sequence[str] = (), **more: Any) -> OutputSearch:
+    """A search that begins after the attempt has saved, as after a gap of the supervisor."""
+    attempt = folder.parent / "attempt"
+    attempt.mkdir(exist_ok=True)
+    if not (attempt / "order.json").exists():
+        (attempt / "order.json").write_text("{}")
+        os.utime(attempt / "order.json", (1000.0, 1000.0))
+    return OutputSearch(
+        inbox=world.inbox,
+        clock=RunClock(),
+        roots=[str(folder), *elsewhere],
+        watched=lambda: world.watched,
+        checkpoint_of=more.pop("checkpoint_of", checkpoint_of),
+        last=target(world.trainer.identity, directory=str(attempt)),
+        **more,
+    )
+
+
+def begun(folder: Path) -> World:
+    folder.mkdir()
+    return World(folder, size_bytes=4_000_000)
+
+
+def test_a_save_that_nobody_saw_is_found_before_the_next_launch_and_is_not_sure(tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    world = begun(folder)
+    with world.trainer, world.stranger:
+        world.trainer.do("put('runs/2026-11-22/model_10.safetensors')")
+        world.trainer.ends()
+        search = late_search(world, folder)
+        with running(search):
+            assert search.look_again(10.0)
+        assert world.seen() == {"runs/2026-11-22": False}
+
+
+def test_a_place_that_the_source_names_is_the_runs_though_nobody_saw_the_save(tmp_path: Path) -> None:
+    folder, away = tmp_path / "work", tmp_path / "disk" / "out"
+    world = begun(folder)
+    with world.trainer, world.stranger:
+        world.trainer.do(f"put({str(away / 'model_10.safetensors')!r})")
+        world.trainer.ends()
+        named = {str(away): "train.py:3"}
+        search = late_search(world, folder, named=named, elsewhere=[str(away)])
+        with running(search):
+            assert search.look_again(10.0)
+        assert [(each.folder, each.sure) for each in world.inbox.of(OutputSeen)] == [(str(away), True)]
+
+
+def test_what_only_another_process_wrote_is_left_out_of_a_late_search(tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    world = begun(folder)
+    with world.trainer, world.stranger:
+        world.stranger.do("put('theirs/model_10.safetensors')")
+        search = late_search(world, folder)
+        with running(search):
+            assert search.look_again(10.0)
+        assert world.seen() == {}
+
+
+def test_a_folder_that_another_run_saves_to_is_left_out_of_a_late_search(tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    world = begun(folder)
+    with world.trainer, world.stranger:
+        world.trainer.do("put('claimed/model_10.safetensors')")
+        taken = str(folder / "claimed")
+        search = late_search(world, folder, taken=lambda where: where == taken)
+        with running(search):
+            assert search.look_again(10.0)
+        assert world.seen() == {}
+
+
+def test_what_was_there_before_the_attempt_and_our_own_copies_are_left_out_of_a_late_search(tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    world = begun(folder)
+    with world.trainer, world.stranger:
+        world.trainer.do("put('old/model_10.safetensors'); put('out.kept/1/model_10.safetensors')")
+        os.utime(folder / "old" / "model_10.safetensors", (500.0, 500.0))
+        search = late_search(world, folder)
+        with running(search):
+            assert search.look_again(10.0)
+        assert world.seen() == {}
+
+
+def test_a_search_that_fails_never_says_that_it_is_over(tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    world = begun(folder)
+
+    def fails(_path: Path, _stops: object) -> None:
+        raise RuntimeError
+
+    with world.trainer, world.stranger:
+        world.trainer.do("put('out/model_10.safetensors')")
+        search = late_search(world, folder, checkpoint_of=fails)
+        with running(search):
+            assert not search.look_again(0.5)
+
+
+def test_a_folder_behind_a_link_of_the_working_folder_is_watched(tmp_path: Path) -> None:
+    folder, disk = tmp_path / "work", tmp_path / "disk"
+    folder.mkdir()
+    disk.mkdir()
+    (folder / "outputs").symlink_to(disk)
+    world = World(folder)
+    with world.trainer, world.stranger, running(world.search):
+        world.follow()
+        world.trainer.do("put('outputs/a/model_10.safetensors', 0.3)")
+        wait_until(lambda: world.inbox.of(OutputSeen), "the folder is found")
+        assert [each.folder for each in world.inbox.of(OutputSeen)] == [str(disk / "a")]

@@ -3,10 +3,14 @@
 import dataclasses
 
 from tests.builders import Story, World, judge, knowledge
+from tests.unit.test_judge_resume_listing import outcome
 from trainwatch.core.judge.step import Judge
-from trainwatch.core.model.decision import StartAttempt
+from trainwatch.core.model.decision import CopyAside, ListCheckpoints, NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import OutputKnown
+from trainwatch.core.model.launch.resume_support import resume_support
 from trainwatch.core.model.observation import CheckpointEvent, Exit, LogChunk, OutputSeen
+from trainwatch.core.model.preset import Preset, ResumeStyle
+from trainwatch.core.model.settings import Restart, Settings
 
 FOLDER = "/data/results/000-DiT/checkpoints"
 
@@ -124,3 +128,79 @@ def test_a_restart_resumes_from_the_newest_checkpoint_over_all_folders() -> None
     world.see(LogChunk(t=world.t, text="\nRuntimeError: CUDA error: unknown error\n"))
     world.see(Exit(t=world.t + 2.0, code=1, died_t=world.t + 1.0))
     assert world.of(StartAttempt)[-1].resume_from == "/data/results/001-DiT/checkpoints/0000041.pt"
+
+
+def by_itself() -> Judge:
+    style = ResumeStyle(by_itself=True, found="train.py:9")
+    preset = Preset(name="generic", resume_file=style, resume_directory=style)
+    return Judge(dataclasses.replace(knowledge(preset=preset), resume_support=resume_support(preset, ())))
+
+
+def crashed(world: World) -> World:
+    return world.see(Exit(t=world.t + 1.0, signal=9, died_t=world.t + 1.0))
+
+
+def searching(mind: Judge | None = None) -> World:
+    """A run that was killed, while its folders are searched for what it saved."""
+    world = running(mind if mind is not None else judge())
+    world.silent.add("list_checkpoints")
+    return crashed(world)
+
+
+def over(world: World) -> World:
+    """The search is over."""
+    world.silent.clear()
+    return outcome(world, ListCheckpoints)
+
+
+def test_a_folder_that_is_found_only_after_the_end_is_listed_before_a_restart_resumes_from_it() -> None:
+    world = seen(searching())
+    assert known(world) == [FOLDER]
+    path = f"{FOLDER}/0000040.pt"
+    before = len(world.of(ListCheckpoints))
+    world.see(CheckpointEvent(t=world.t, path=path, event="complete", step=40, mtime=world.t))
+    over(world)
+    assert len(world.of(ListCheckpoints)) > before
+    assert world.of(StartAttempt)[-1].resume_from == path
+
+
+def test_nothing_begins_anew_over_what_the_run_may_have_saved() -> None:
+    world = over(seen(searching(), sure=False))
+    assert (len(world.of(StartAttempt)), world.word) == (1, "stopped")
+    notice = world.of(NotifyPeople)[-1]
+    assert f"resume --from {FOLDER}/0000040.pt" in notice.body
+    assert "--fresh" in notice.body
+
+
+def test_a_held_run_goes_on_from_what_a_person_names() -> None:
+    world = over(seen(searching(), sure=False))
+    path = f"{FOLDER}/0000040.pt"
+    world.command("resume", checkpoint=path)
+    assert world.of(StartAttempt)[-1].resume_from == path
+
+
+def test_what_the_run_may_have_saved_is_copied_aside_if_the_settings_say_so() -> None:
+    world = seen(searching(judge(Settings(restart=Restart(if_not_understood="copy_and_restart")))), sure=False)
+    over(world)
+    assert world.of(CopyAside)[-1].paths == (f"{FOLDER}/0000040.pt",)
+    assert len(world.of(StartAttempt)) == 2
+
+
+def test_a_copy_that_cannot_be_made_holds_the_run() -> None:
+    world = seen(searching(judge(Settings(restart=Restart(if_not_understood="copy_and_restart")))), sure=False)
+    world.answers["copy_aside"] = [(False, "no space left on device", {})]
+    over(world)
+    assert (len(world.of(StartAttempt)), world.word) == (1, "stopped")
+    assert "no space left on device" in world.of(NotifyPeople)[-1].body
+
+
+def test_a_trainer_that_resumes_by_itself_is_started_again_though_it_is_not_sure_who_saved() -> None:
+    world = over(seen(searching(by_itself()), sure=False))
+    assert known(world) == [FOLDER]
+    assert len(world.of(StartAttempt)) == 2
+
+
+def test_a_save_before_the_first_line_of_an_epoch_is_one_of_the_training() -> None:
+    world = World(judge(created_wall=1000.0)).begin()
+    world.see(LogChunk(t=60.0, text="epoch 1/10 done, loss 0.51\n"))
+    assert known(crashed(seen(world, t=1058.0))) == [FOLDER]

@@ -26,7 +26,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ...bound_process import bound
-from ..processes import Process, boot_id, descendants, own_process, read_process
+from ..processes import Process, boot_id, descendants, own_process, read_process, written_bytes
 from ..stop.save_in_progress import SaveWatch
 from ..stop.stop_sequence import POLL_S, StopResult, StopSequence, stop_steps
 from . import log_room, spawn, spool
@@ -323,6 +323,7 @@ class Runner:
                 "stop_signal": self._stop.last_signal if self._stop is not None and stopping else None,
                 "left": [f"{describe(process.pid) or process.name} (pid {process.pid})" for process in left],
                 "spared": [list(key) for key in self._spared],
+                "written_bytes": written_bytes(),
             },
         )
 

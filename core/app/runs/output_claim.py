@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ...act import processes
-from ...act.launch.lock_file import BEAT_S, Taken
+from ...act.launch.lock_file import BEAT_S, Taken, look
 from ...act.launch.lock_slots import SUPERVISOR, Holder, Owner
-from ...act.launch.output_locks import OutputLocks, command_key, look_for_rival
+from ...act.launch.output_locks import NAME, OutputLocks, command_key, look_for_rival
 from ...model.attempt import LockOrder
 from ...model.ports.supervision import AttemptTarget
 from ...model.run import RunSpec
@@ -72,6 +72,16 @@ class OutputClaim:
         finally:
             self._mutex.release()
         return None
+
+    def is_taken(self, folder: str) -> bool:
+        """Whether a live run holds the lock of a folder that is not known to be this run's."""
+        try:
+            look(os.path.join(folder, NAME), _owner(self.order), is_network)  # noqa: PTH118
+        except Taken as taken:
+            return taken.lives
+        except OSError:
+            return False
+        return False
 
     def tell(self, note: Callable[[str], None]) -> None:
         """Send news to ``note`` from now on, beginning with what could not be locked."""

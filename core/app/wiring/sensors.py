@@ -1,5 +1,7 @@
 """The sensors of a run."""
 
+import os
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -9,7 +11,7 @@ from ...checkpoints import checkpoint_of, inspect_any, state_in, verify
 from ...checkpoints.formats.reading_pace import BESIDE_TRAINING_BYTES_PER_S
 from ...judge.failure.log_evidence import is_news
 from ...model.checkpoints.checkpoint import Checkpoint
-from ...model.ports.supervision import Inbox, Sensor
+from ...model.ports.supervision import AttemptTarget, Inbox, Sensor
 from ...model.preset import Preset
 from ...model.run import RunSpec
 from ...sense.files.checkpoint_directory import CheckpointDirectory
@@ -26,6 +28,8 @@ from ...sense.process.exit_watch import ExitWatch, nothing
 from ...sense.process.process_tree import ProcessTree
 from ...store.clock import RunClock
 from ...store.run_directory import RunDirectory
+from ..plan.named_places import folders_elsewhere, named_places
+from ..runs.output_claim import OutputClaim
 from ..supervise.run_output import RunOutput
 from .judge_of_run import compiled_catalogue
 
@@ -69,16 +73,39 @@ def checkpoint_sensor(
     return CheckpointFolders(sensor, output.folders)
 
 
+def list_all(checkpoints: CheckpointFolders, search: OutputSearch, limit_s: float, *, expected: bool) -> str | None:
+    """List all output folders, after a search for further ones. Returns why the list is not complete, else None."""
+    end = time.monotonic() + limit_s
+    if not search.look_again(limit_s):
+        return f"the search for what the attempt saved was not over within {limit_s:.0f} s"
+    return checkpoints.list_all(max(0.0, end - time.monotonic()), expected=expected)
+
+
 def output_search(
-    output: RunOutput, run: RunDirectory, inbox: Inbox, clock: RunClock, on_problem: Callable[[str], None]
+    output: RunOutput,
+    run: RunDirectory,
+    inbox: Inbox,
+    clock: RunClock,
+    claim: OutputClaim,
+    *,
+    last: AttemptTarget | None,
+    on_problem: Callable[[str], None],
 ) -> OutputSearch:
+    """``last``: the newest attempt, also one that has ended."""
+    spec = output.spec
+    unknown = not output.folders
+    hint = () if spec.output_hint is None else (spec.output_hint,)
     return OutputSearch(
         inbox=inbox,
         clock=clock,
-        roots=[output.spec.cwd, *output.folders],
+        roots=[spec.cwd, *output.folders, *hint, *(folders_elsewhere(spec, os.environ) if unknown else ())],
         watched=lambda: output.folders,
         checkpoint_of=checkpoint_of,
         ignored=[str(run.path.parents[1])],
+        named=named_places(spec, os.environ) if unknown else {},
+        taken=claim.is_taken,
+        last=last,
+        created_wall=spec.created_wall,
         on_problem=on_problem,
     )
 

@@ -48,7 +48,7 @@ from ..supervise.run_retention import RunRetention
 from ..supervise.save_request import save_request
 from ..supervise.vitality import Vitality
 from .judge_of_run import knowledge
-from .sensors import checkpoint_sensor, host_sensor, output_search, sensors, values_sensor
+from .sensors import checkpoint_sensor, host_sensor, list_all, output_search, sensors, values_sensor
 
 
 def build_supervisor(
@@ -124,7 +124,7 @@ def build_supervisor(
         verify=lambda path, deep: verify(path, deep=deep, layout=preset.layout),
         gpus_now=recorder.gpus_now,
         base_env=os.environ,
-        list_checkpoints=lambda limit_s, expected: checkpoints.list_all(limit_s, expected=expected),
+        list_checkpoints=lambda limit_s, expected: list_all(checkpoints, search, limit_s, expected=expected),
         retention=RunRetention(lambda: [Path(folder) for folder in output.folders], preset.checkpoint_globs),
         save_signal=save_request(spec, preset)[0],
         save_file=save_request(spec, preset)[1],
@@ -138,7 +138,17 @@ def build_supervisor(
         ),
         wsl=is_wsl(),
     )
-    if (newest := newest_attempt(run)) is not None:
+    newest = newest_attempt(run)
+    search = output_search(
+        output,
+        run,
+        inbox,
+        clock,
+        claim,
+        last=newest,
+        on_problem=lambda text: supervisor.note(text),  # noqa: PLW0108  made below
+    )
+    if newest is not None:
         actor.follow(newest)  # also a dead one: workers that it left are ended before the next attempt starts
     supervisor = Supervisor(
         judge=judge,
@@ -169,7 +179,6 @@ def build_supervisor(
     host = host_sensor(spec, inbox, clock, on_problem=supervisor.note)
     output.tell(checkpoints.watch)
     output.tell(host.save_to)
-    search = output_search(output, run, inbox, clock, on_problem=supervisor.note)
     supervisor.sense_with(
         [claim, host, *sensors(spec, (checkpoints, values, search), inbox, clock, on_problem=supervisor.note)]
     )

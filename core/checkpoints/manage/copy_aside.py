@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ...model.checkpoints.copied_aside import CopiedAside
+from ...model.checkpoints.other_files import KEPT_SUFFIX
 from ..formats.reading_pace import idle_io_priority
 from .backup import sync_directory
 
@@ -34,7 +35,7 @@ def folder_for_copies(output_dir: Path, instead: Path, wall: float | None = None
     Beside the output folder, not in it: a trainer may delete its folder at the start, or look in it for the newest
     checkpoint.
     """
-    beside = output_dir.with_name(f"{output_dir.name}.kept")
+    beside = output_dir.with_name(f"{output_dir.name}{KEPT_SUFFIX}")
     writable = os.access(beside if beside.is_dir() else beside.parent, os.W_OK | os.X_OK)
     parent = beside if writable else instead
     stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(wall))

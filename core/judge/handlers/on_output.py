@@ -6,17 +6,17 @@ from ...model.fact import OutputKnown
 from ...model.launch.output_place import is_below
 from ...model.observation import OutputSeen
 from ..knowledge import Knowledge
-from ..recovery.unclear_states import training_of
+from ..recovery.training_times import training_of
 from ..resume import output_folders
 from ..resume.unclear_state import Training
-from ..run_machine import is_live
+from ..run_states import EndedEarly, Finished, GivenUp
 from ..state import NOTHING, JudgeState, Result
 from ..step_builder import StepBuilder
 
 
 def on_output(knowledge: Knowledge, state: JudgeState, seen: OutputSeen) -> Result:
-    """Take a sighting; nothing follows from one while no attempt runs."""
-    if not is_live(state.machine):
+    """Take a sighting; one that comes after the end of an attempt may be of what it saved last."""
+    if isinstance(state.machine, Finished | EndedEarly | GivenUp):
         return state, NOTHING
     outputs = output_folders.with_sighting(
         state.outputs, seen, created_wall=knowledge.created_wall, attempt=state.attempt.number
@@ -27,14 +27,19 @@ def on_output(knowledge: Knowledge, state: JudgeState, seen: OutputSeen) -> Resu
 
 
 def at_end(builder: StepBuilder) -> None:
-    """The attempt has ended: what was seen so far is all."""
+    """The attempt has ended: no further save of it will come."""
     _accept(builder, msgspec.structs.replace(training_of(builder.state), over=True))
-    builder.set(outputs=msgspec.structs.replace(builder.state.outputs, seen=()))
 
 
 def _accept(builder: StepBuilder, training: Training) -> None:
     state = builder.state
-    found = output_folders.to_accept(state.outputs, training, builder.knowledge.output_dir, state.checkpoints)
+    found = output_folders.to_accept(
+        state.outputs,
+        training,
+        builder.knowledge.output_dir,
+        state.checkpoints,
+        guess=builder.knowledge.resume_support.by_itself,
+    )
     for one in found:
         builder.set(outputs=output_folders.accepted(builder.state.outputs, one.folder))
         builder.fact(OutputKnown(folder=one.folder, why=one.evidence))

@@ -23,7 +23,7 @@ from ..resume.finite_values import is_meant, values_of, with_values
 from ..run_states import Listing, RestartPlan, Stopped, Verifying
 from ..state import JudgeState
 from ..step_builder import StepBuilder
-from . import found_way, unclear_states
+from . import found_way, unclear_output, unclear_states
 from .attempts import give_up, launch_after_delay
 
 replace = msgspec.structs.replace
@@ -64,12 +64,14 @@ def choose(builder: StepBuilder, plan: RestartPlan) -> None:
     _list(builder, plan, LISTING_S)
 
 
-def _list(builder: StepBuilder, plan: RestartPlan, limit_s: float, *, held: bool = False) -> None:
+def _list(builder: StepBuilder, plan: RestartPlan, limit_s: float, *, held: str = "") -> None:
     reason = "list the checkpoints before the launch"
     order = builder.decide(
         ListCheckpoints, reason, incident=plan.incident, limit_s=limit_s, expected=_has_saved(builder.state)
     )
-    builder.move("list", Listing(order=order, plan=plan, held=held), "listing the checkpoints in the output folder")
+    known = len(builder.state.outputs.known)
+    listing = Listing(order=order, plan=plan, held=bool(held), why=held, folders=known)
+    builder.move("list", listing, held or "listing the checkpoints in the output folder")
 
 
 def _has_saved(state: JudgeState) -> bool:
@@ -83,15 +85,19 @@ def on_listed(builder: StepBuilder, machine: Listing, outcome: Outcome) -> None:
     if outcome.ok or plan.wanted is not None:
         if machine.held:
             builder.note("the output folder is listed again")
+        if outcome.ok and len(builder.state.outputs.known) > machine.folders:
+            _list(builder, plan, LISTING_S)  # the search found a folder that was not listed yet
+            return
         _choose_from_list(builder, plan)
         return
     why = outcome.detail or "no reason given"
+    reason = machine.why
     if not machine.held:
         reason = f"held: the checkpoints cannot be listed, so the newest is not known: {why}"
         how = "it goes on when they can be; `trainwatch resume --from CHECKPOINT` or `--fresh` does not wait"
         builder.notify("warning", "held: the checkpoints cannot be listed", f"{reason}\n{how}", incident=plan.incident)
         builder.note(reason)
-    _list(builder, plan, HELD_LISTING_S, held=True)
+    _list(builder, plan, HELD_LISTING_S, held=reason)
 
 
 def _choose_from_list(builder: StepBuilder, plan: RestartPlan) -> None:
@@ -160,6 +166,10 @@ def _start_over(builder: StepBuilder, plan: RestartPlan) -> None:
         return
     if unclear:
         unclear_states.hold_or_copy(builder, plan, unclear)
+        return
+    seen = unclear_output.found(builder)
+    if seen:
+        unclear_output.hold_or_copy(builder, plan, seen)
         return
     launch_after_delay(builder, replace(plan, path=None, step=None))
 

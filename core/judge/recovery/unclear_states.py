@@ -13,12 +13,12 @@ from ...model.observation import Outcome
 from ..knowledge import Knowledge
 from ..resume import checkpoint_index, unclear_state
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
-from ..run_machine import is_live
 from ..run_states import Copying, RestartPlan, Stopped
 from ..state import JudgeState
 from ..step_builder import StepBuilder
-from . import found_way
+from . import found_way, unclear_output
 from .attempts import launch_after_delay
+from .training_times import training_of
 
 replace = msgspec.structs.replace
 
@@ -47,19 +47,6 @@ def recognise(builder: StepBuilder) -> None:
             builder.fact(CheckpointKnown(checkpoint=made_of))
 
 
-def training_of(state: JudgeState) -> unclear_state.Training:
-    """When the attempt trained, as far as its log shows that."""
-    attempt = state.attempt
-    return unclear_state.Training(
-        now_t=state.time.t,
-        over=not is_live(state.machine),
-        start_t=float("-inf") if attempt.adopted else attempt.start_t,
-        first_t=_first_step_t(state),
-        last_t=attempt.beat_t,
-        steps_are_shown=attempt.beat_t is not None or state.ran is not None,
-    )
-
-
 def note_failed_start(builder: StepBuilder) -> None:
     """Count an attempt that was given something of an unknown make and ended before its first step."""
     state = builder.state
@@ -71,16 +58,6 @@ def note_failed_start(builder: StepBuilder) -> None:
     builder.set(checkpoints=checkpoint_index.changed(state.checkpoints, (known.path,), failed_starts=counted))
     if len(counted) == unclear_state.STARTS:
         builder.note(f"{len(counted)} attempts that were given {base_name(known.path)} ended before their first step")
-
-
-def _first_step_t(state: JudgeState) -> float | None:
-    """When the attempt made its first step: before the first line about one, if that shows a later step."""
-    attempt = state.attempt
-    if attempt.first_beat_t is None:
-        return None
-    made = max(0, (attempt.first_step or 0) - (attempt.resumed_at or 0))
-    pace_s = state.progress.sec_per_step or state.clock.typical_s or 0.0
-    return attempt.first_beat_t - made * pace_s
 
 
 def tell(builder: StepBuilder) -> None:
@@ -200,6 +177,11 @@ def on_copied(builder: StepBuilder, machine: Copying, outcome: Outcome) -> None:
     if not outcome.ok and found:
         why = f"{why_held(found, builder.knowledge)}; it was not copied aside: {outcome.detail or 'no reason given'}"
         _hold(builder, plan, why, found[-1])
+        return
+    seen = unclear_output.found(builder)
+    if not outcome.ok and seen:
+        but = f"; it was not copied aside: {outcome.detail or 'no reason given'}"
+        unclear_output.hold(builder, plan, seen, but)
         return
     folder = str(outcome.data.get("folder") or "")
     said = f"what is not understood was copied to {folder}" if folder else "what is not understood was copied aside"

@@ -2,7 +2,8 @@
 
 A checkpoint that was written before the first step is no output: a model that the trainer downloads, a cache of the
 data. One alone that another process can have written as well says nothing; a second one does. If the log shows no
-steps, two saves or the end of the attempt stand for the first step. Known false alarm: a copy of another model that the
+steps, two saves or the end of the attempt stand for the first step. What may be the run's and is not known to be keeps
+a restart from beginning anew (``unclear``). Known false alarm: a copy of another model that the
 trainer makes while it trains; it becomes one more folder that is watched, and nothing else follows.
 """
 
@@ -49,11 +50,17 @@ def with_sighting(outputs: OutputFolders, seen: OutputSeen, *, created_wall: flo
 
 
 def to_accept(
-    outputs: OutputFolders, training: Training, told: str | None, index: CheckpointIndex
+    outputs: OutputFolders,
+    training: Training,
+    told: str | None,
+    index: CheckpointIndex,
+    *,
+    guess: bool = False,
 ) -> tuple[Sighting, ...]:
     """Return one sighting for each folder that is known from now on. ``told``: the output folder of the settings.
 
     A folder elsewhere than in the one that was told counts only while that one holds no checkpoint of the run.
+    ``guess``: a sighting that is not sure is enough, once the attempt is over.
     """
     told_is_used = told is not None and any(k.own and k.complete and is_below(k.path, told) for k in index.known)
     found: list[Sighting] = []
@@ -63,9 +70,15 @@ def to_accept(
         saves = [s for s in outputs.seen if s.folder == folder]
         made = [s for s in saves if _is_made_in_training(s, saves, training)]
         sure = [s for s in made if s.sure]
-        if sure or len(made) >= SAVES:
+        if sure or len(made) >= SAVES or (made and guess and training.over):
             found.append((sure or made)[0])
     return tuple(found)
+
+
+def unclear(outputs: OutputFolders, training: Training) -> tuple[Sighting, ...]:
+    """Return what the run may have saved to folders that are not known as its own, oldest first."""
+    left = [s for s in outputs.seen if s.folder not in outputs.known]
+    return tuple(s for s in left if _is_made_in_training(s, [o for o in left if o.folder == s.folder], training))
 
 
 def accepted(outputs: OutputFolders, folder: str) -> OutputFolders:

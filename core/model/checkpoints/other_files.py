@@ -57,6 +57,8 @@ _COPY_WORDS = _words(
     "wandb|mlflow|mlruns|aim|optuna|cached?|caches|tokenizers?|hub|pretrained|profiler?|node_modules|site-packages|venv"
 )
 """Trackers, caches and installed code: what lies anywhere below such a folder is a copy or comes from elsewhere."""
+KEPT_SUFFIX = ".kept"
+"""Of the folder beside an output folder to which state is copied before anything may write over it."""
 _STATE_WORDS = _words("checkpoints?|ckpts?|chkpts?|snapshots?|weights?|models?|states?|params?|optim|optimizer|ema")
 _CHECKPOINT_WORDS = _words("checkpoints?|ckpts?|chkpts?|snapshots?")
 _PLACE_WORDS = _words("last|latest|best|final|newest|current|resume|epochs?|steps?|iters?")
@@ -92,7 +94,7 @@ def is_log_folder(name: str) -> bool:
 
 def is_copy_folder(name: str) -> bool:
     """Whether nothing below a folder of that name is written as the output of a training."""
-    return name.startswith((".", "__")) or _COPY_WORDS.search(name) is not None
+    return name.startswith((".", "__")) or name.endswith(KEPT_SUFFIX) or _COPY_WORDS.search(name) is not None
 
 
 def says_state(name: str) -> bool:

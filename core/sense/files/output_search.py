@@ -4,14 +4,20 @@ Files of the run are seen in two ways: inotify tells of each file that is writte
 places where output is expected, but not by whom; ``/proc/PID/fd`` tells which files a process holds open, wherever they
 are, but only at the moment of the look. So each new file causes a look at once, and what was seen open, a log beside
 the checkpoints too, shows whose folder it is. If nothing was seen open, the bytes tell: no other process wrote as much.
+
+Both may come too late: the machine was busy, or no supervisor lived when the attempt saved and died. So before a launch
+``look_again`` takes all files that were written since the attempt began. What it finds is the run's if the trainer's
+own source or command names the folder, or if the bytes say so; it is left out if the bytes say that another process
+wrote it; else it is reported as not sure.
 """
 
 import os
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ...model.checkpoints.checkpoint import Checkpoint
@@ -24,9 +30,11 @@ from ..process.proc_stat import read_all
 from ..process.process_tree import tree_of
 from ..sampler import JOIN_S
 from ..sensor_problem import OnProblem, ProblemReport, ignore_problem
+from .byte_evidence import ByteEvidence, Save, has_to_do_with
 from .folder_tree import FolderTree
 from .inotify import Inotify
-from .written_files import OpenFile, growth, open_for_writing, written_bytes
+from .recent_files import written_since
+from .written_files import OpenFile, ended_at, open_for_writing
 
 WAKE_S = 0.2
 SEARCH_S = 0.5
@@ -39,17 +47,18 @@ SETTLE_S = 0.5
 """A checkpoint that was not written to for this long is examined."""
 LONGEST_WRITE_S = 120.0
 """One that is not complete after this long is left to its next event."""
+ORDER = "order.json"
+"""In the attempt's directory, written once, before the launch."""
 DRAIN_S = 0.5
+UNKNOWN_DRAIN_S = 10.0
+"""The same while no output folder is known: what is missed then, a restart would write over."""
+WALK_S = 10.0
+"""Longest search for files that were written since the attempt began."""
+BEFORE_WRITE_S = 2.0
+"""A save that was found by its modification time began at most this long before that, as far as bytes are counted."""
+AFTER_END_S = 60.0
+"""What nobody saw being written so long after the attempt had ended is not its own: its last processes have ended."""
 REMEMBERED = 4096
-SAMPLES = 8
-
-
-class ByteSample(NamedTuple):
-    """Bytes written by each process at one moment (monotonic seconds): of the run, and of all others."""
-
-    at: float
-    own: dict[int, int]
-    others: dict[int, int]
 
 
 class Written(NamedTuple):
@@ -79,15 +88,22 @@ class OutputSearch:
         checkpoint_of: Callable[[Path, Collection[Path]], Checkpoint | None],
         ignored: Sequence[str] = (),
         open_files: Callable[[Iterable[int]], Iterable[OpenFile]] = open_for_writing,
+        named: Mapping[str, str] = MappingProxyType({}),
+        taken: Callable[[str], bool] = lambda _folder: False,
+        last: AttemptTarget | None = None,
+        created_wall: float = 0.0,
         on_problem: OnProblem = ignore_problem,
     ) -> None:
         self._inbox = inbox
         self._clock = clock
-        self._roots = [os.path.realpath(root) for root in roots]
+        self._roots = list(_with_links(roots))
         self._watched = watched
         self._checkpoint_of = checkpoint_of
         self._ignored = [os.path.realpath(folder) for folder in ignored]
         self._open_files = open_files
+        self._named = {os.path.realpath(path): place for path, place in named.items()}
+        self._taken = taken
+        self._created_wall = created_wall
         self._problems = ProblemReport(on_problem)
         self._target: AttemptTarget | None = None
         self._tree: FolderTree | None = None
@@ -97,14 +113,16 @@ class OutputSearch:
         self.writers: dict[str, int] = {}
         self._written: dict[str, Written] = {}
         self._reported: set[tuple[str, float]] = set()
-        self._bytes: deque[ByteSample] = deque(maxlen=SAMPLES)
+        self._bytes = ByteEvidence()
         self._looked = self._sampled = 0.0
         self._begun_wall = 0.0
         self._drained = threading.Condition()
         self._drains_asked = self._drains_done = 0
+        self._looks_asked = self._looks_done = 0
         self._stopping = False
         self._thread: threading.Thread | None = None
-        self._followed: AttemptTarget | None = None
+        self._followed = last
+        self._over = last is not None
 
     def start(self) -> None:
         self._thread = threading.Thread(target=self._run, name="sense-output", daemon=True)
@@ -113,14 +131,25 @@ class OutputSearch:
     def follow(self, target: AttemptTarget | None) -> None:
         self._target = target
 
-    def drain(self, timeout_s: float = DRAIN_S) -> bool:
+    def drain(self, timeout_s: float | None = None) -> bool:
         """Block until all that was written is examined without the settle time, because its writer is dead."""
         if self._thread is None:
             return True
+        if timeout_s is None:
+            timeout_s = DRAIN_S if self._watched() else UNKNOWN_DRAIN_S
         with self._drained:
             self._drains_asked += 1
             asked = self._drains_asked
             return self._drained.wait_for(lambda: self._drains_done >= asked or self._stopping, timeout_s)
+
+    def look_again(self, timeout_s: float) -> bool:
+        """Block until all is examined that was written since the newest attempt began, whoever saw it."""
+        if self._thread is None:
+            return True
+        with self._drained:
+            self._looks_asked += 1
+            asked = self._looks_asked
+            return self._drained.wait_for(lambda: self._looks_done >= asked or self._stopping, timeout_s)
 
     def stop(self) -> None:
         """End the thread and join it."""
@@ -133,17 +162,19 @@ class OutputSearch:
     # --- the thread ---
 
     def _run(self) -> None:
+        self._bytes.sample((), read_all())
         self._open()
         while not self._stopping:
-            asked = self._drains_asked
+            asked, looks, done = self._drains_asked, self._looks_asked, self._looks_done
             try:
-                self._turn(drains=asked > self._drains_done)
+                self._turn(drains=asked > self._drains_done, again=looks > done)
                 self._problems.clear("output")
+                done = looks
             except Exception as fault:
                 self._problems.report("output", f"the output folder cannot be searched for ({fault!r}); it goes on")
                 time.sleep(WAKE_S)
             with self._drained:
-                self._drains_done = asked
+                self._drains_done, self._looks_done = asked, done
                 self._drained.notify_all()
         if self._inotify is not None:
             self._inotify.close()
@@ -162,9 +193,9 @@ class OutputSearch:
         for root in self._roots:
             self._tree.add(root)
 
-    def _turn(self, *, drains: bool) -> None:
+    def _turn(self, *, drains: bool, again: bool) -> None:
         self._follow_target()
-        paths = self._wait(0.0 if drains else WAKE_S)
+        paths = self._wait(0.0 if drains or again else WAKE_S)
         now = time.monotonic()
         if self._followed is None:
             return
@@ -173,9 +204,14 @@ class OutputSearch:
         if paths and now - self._looked >= EVENT_LOOKS_S:
             self._look(now)
         period = KNOWN_S if self._watched() else SEARCH_S
-        if now - self._sampled >= period:
+        if now - self._sampled >= period and not self._over:
             self._sample(now)
-        self._examine(time.monotonic(), settle_s=0.0 if drains else SETTLE_S)
+        if again:
+            folders = [*self._roots, *(os.path.dirname(path) for path in self.writers)]  # noqa: PTH120
+            for path in written_since(folders, self._begun_wall, WALK_S):
+                self._note(path, time.monotonic())
+        if again or not self._over:
+            self._examine(time.monotonic(), settle_s=0.0 if drains or again else SETTLE_S, late=again)
 
     def _wait(self, timeout_s: float) -> list[str]:
         if self._inotify is None or self._tree is None:
@@ -184,18 +220,27 @@ class OutputSearch:
         return list(self._tree.take(self._inotify.wait(timeout_s)))
 
     def _follow_target(self) -> None:
-        if self._target == self._followed:
+        """Follow the newest attempt; one that has ended is followed until the next one begins."""
+        self._over = self._target is None and self._followed is not None
+        if self._target is None or self._target == self._followed:
+            if self._followed is not None and not self._begun_wall:
+                self._begun_wall = self._begin_of(self._followed)
             return
         self._followed = self._target
-        if self._followed is None:
-            return
         self._written.clear()
         self.writers.clear()
-        self._bytes.clear()
+        self._bytes.begin()
         self._looked = self._sampled = 0.0
-        self._begun_wall = time.time() - SETTLE_S
+        self._begun_wall = self._begin_of(self._followed)
         if self._tree is not None:
             self._tree.forget()
+
+    def _begin_of(self, target: AttemptTarget) -> float:
+        """When an attempt began, in seconds since the epoch: as its order says, or the run, if it was found running."""
+        try:
+            return Path(target.directory, ORDER).stat().st_mtime - SETTLE_S
+        except OSError:
+            return self._created_wall
 
     # --- what is written ---
 
@@ -251,7 +296,7 @@ class OutputSearch:
         processes = read_all()
         members = frozenset(tree_of(target, processes))
         runner = set() if target.runner is None else {target.runner.pid}
-        self._bytes.append(self._byte_sample(members | runner, processes))
+        self._bytes.sample(members | runner, processes)
         self.members = members
         for pid in members:
             self._names.setdefault(pid, _name(pid))
@@ -268,14 +313,9 @@ class OutputSearch:
             if len(Path(folder).parts) > 2:
                 self._tree.add(folder)
 
-    def _byte_sample(self, own: Iterable[int], processes: Iterable[int]) -> ByteSample:
-        mine = set(own)
-        others = [pid for pid in processes if pid not in mine and pid != os.getpid()]
-        return ByteSample(time.monotonic(), written_bytes(mine), written_bytes(others))
-
     # --- what it is ---
 
-    def _examine(self, now: float, *, settle_s: float) -> None:
+    def _examine(self, now: float, *, settle_s: float, late: bool) -> None:
         due = [path for path, written in self._written.items() if now - written.last >= settle_s]
         if not due:
             return
@@ -293,8 +333,8 @@ class OutputSearch:
             if found.verdict in {"torn", "writing"} and now - written.first < LONGEST_WRITE_S and settle_s > 0.0:
                 self._written[path] = Written(written.first, now)
                 continue
-            evidence = None if found.mtime < self._begun_wall else self._evidence(found, folder, written)
-            if evidence is None or (found.unknown_make and not evidence[1]):
+            evidence = None if found.mtime < self._begun_wall else self._evidence(found, folder, written, late=late)
+            if evidence is None or (found.unknown_make and not evidence[1] and not late):
                 continue
             self._reported.add(key)
             text, sure = evidence
@@ -318,8 +358,11 @@ class OutputSearch:
 
     # --- who wrote it ---
 
-    def _evidence(self, found: Checkpoint, folder: str, written: Written) -> tuple[str, bool] | None:
-        """How it is known that the run wrote it, and whether that is sure; None if nothing says so."""
+    def _evidence(self, found: Checkpoint, folder: str, written: Written, *, late: bool) -> tuple[str, bool] | None:
+        """How it is known that the run wrote it, and whether that is sure; None if nothing says so.
+
+        ``late``: nobody may have looked when it was written. Then None only if another process or run wrote it.
+        """
         for path, pid in self.writers.items():
             if path == found.path or is_below(path, found.path) or self._is_draft(path, folder):
                 return f"{self._who(pid)} had {Path(path).name} open for writing", True
@@ -331,31 +374,56 @@ class OutputSearch:
                     name = os.path.relpath(path, above)
                     return f"{self._who(pid)} had {name} in {above} open for writing, a folder that is new", True
             above = os.path.dirname(above)  # noqa: PTH120
-        return self._byte_evidence(found, written)
+        if late and (self._taken(folder) or self._came_after_end(found)):
+            return None
+        return self._evidence_of_place(found, folder, written, late=late)
+
+    def _came_after_end(self, found: Checkpoint) -> bool:
+        ended = None if self._followed is None or not self._over else ended_at(self._followed.directory)
+        return ended is not None and found.mtime > ended + AFTER_END_S
+
+    def _evidence_of_place(
+        self, found: Checkpoint, folder: str, written: Written, *, late: bool
+    ) -> tuple[str, bool] | None:
+        """As ``_evidence``, from the bytes that were written meanwhile, and from who names the place."""
+        assert self._followed is not None
+        begun = done = written.first
+        if late:
+            done = min(done, time.monotonic() - (time.time() - found.mtime))
+            begun = done - BEFORE_WRITE_S
+        writer = self._bytes.writer_of(
+            Save(found.size_bytes, begun, done),
+            self._followed,
+            self.members,
+            partial(self._may_write, Path(found.path)),
+        )
+        if writer == "other":
+            return None
+        path = found.path if found.path in self._named else folder
+        if path in self._named:
+            return f"{self._named[path]} names {path}", True
+        match writer:
+            case "run":
+                return "the run wrote as many bytes at that time, and no other process did", True
+            case "either":
+                return "the run wrote as many bytes at that time, and so did another process", False
+            case "unknown":
+                return ("it was written while the run trained", False) if late else None
+
+    def _may_write(self, path: Path, pid: int) -> bool:
+        """Whether another process has to do with the working folder, if a file lies in that; else all may have."""
+        if not is_below(str(path), self._roots[0]):
+            return True
+        try:
+            return has_to_do_with(pid, self._roots[0], path.stat().st_uid)
+        except OSError:
+            return True
 
     @staticmethod
     def _is_draft(path: str, folder: str) -> bool:
         """Whether it was a file in that folder which may be the same under the name that it had before."""
         name = os.path.basename(path)  # noqa: PTH119
         return os.path.dirname(path) == folder and (is_temporary(name) or not is_other_file(name))  # noqa: PTH120
-
-    def _byte_evidence(self, found: Checkpoint, written: Written) -> tuple[str, bool] | None:
-        before = next((sample for sample in reversed(self._bytes) if sample.at < written.first), None)
-        target = self._followed
-        if before is None or target is None or not found.size_bytes:
-            return None
-        runner = set() if target.runner is None else {target.runner.pid}
-        processes = read_all()
-        own = {*self.members, *tree_of(target, processes), *runner}
-        now = self._byte_sample(own, processes)
-        done = sum(now.own.values()) - sum(before.own.values())
-        if done < found.size_bytes:
-            return None
-        rivals = growth({**before.others, **before.own}, now.others)
-        rival = max(rivals.values(), default=0)
-        if rival < found.size_bytes:
-            return "the run wrote as many bytes at that time, and no other process did", True
-        return "the run wrote as many bytes at that time, and so did another process", False
 
     def _who(self, pid: int) -> str:
         return f"{self._names.get(pid, 'a process of the run')} (pid {pid})"
@@ -366,3 +434,19 @@ def _name(pid: int) -> str:
         return Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
     except OSError:
         return "a process of the run"
+
+
+def _with_links(roots: Sequence[str]) -> Iterator[str]:
+    """The folders, and those that links directly in them lead to: ``outputs`` is often a link to a larger disk."""
+    for root in roots:
+        yield os.path.realpath(root)
+    for root in roots:
+        try:
+            with os.scandir(root) as entries:
+                yield from [
+                    os.path.realpath(e.path)
+                    for e in entries
+                    if e.is_symlink() and not is_copy_folder(e.name) and e.is_dir()
+                ]
+        except OSError:
+            continue

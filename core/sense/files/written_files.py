@@ -2,8 +2,13 @@
 
 import os
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
+from ...model.attempt import ExitRecord
+from ...model.text.json_line import decode_exact
 from ..process.proc_stat import read_io
 
 _WRITABLE = 0o200
@@ -51,3 +56,22 @@ def written_bytes(pids: Iterable[int]) -> dict[int, int]:
 def growth(before: dict[int, int], now: dict[int, int]) -> dict[int, int]:
     """Bytes written in between by each process; all bytes of one that began meanwhile."""
     return {pid: done - before.get(pid, 0) for pid, done in now.items()}
+
+
+def written_in_all(attempt_directory: str) -> int | None:
+    """Bytes that the attempt's processes wrote from its beginning to its end, as its runner recorded them."""
+    record = _exit_record(attempt_directory)
+    return None if record is None else record.written_bytes
+
+
+def ended_at(attempt_directory: str) -> float | None:
+    """When the attempt ended, in seconds since the epoch; None if its runner has recorded no end."""
+    record = _exit_record(attempt_directory)
+    return None if record is None else record.wall
+
+
+def _exit_record(attempt_directory: str) -> ExitRecord | None:
+    try:
+        return decode_exact(Path(attempt_directory, "exit.json").read_bytes(), ExitRecord)
+    except (OSError, msgspec.MsgspecError):
+        return None

@@ -1,0 +1,60 @@
+"""A checkpoint that the run may have saved to a folder that is not known as its own: nothing begins anew over it.
+
+Source: a script saved to a folder that nothing names and was killed at once; nobody had seen who wrote the file.
+"""
+
+from ...model.decision import CopyAside
+from ..resume import output_folders
+from ..resume.checkpoint_index import base_name
+from ..resume.output_folders import Sighting
+from ..run_states import Copying, RestartPlan, Stopped
+from ..step_builder import StepBuilder
+from .training_times import training_of
+
+CLASS = "not_understood"
+SHOWN = 3
+
+
+def found(builder: StepBuilder) -> tuple[Sighting, ...]:
+    """Such checkpoints, oldest first."""
+    return output_folders.unclear(builder.state.outputs, training_of(builder.state))
+
+
+def hold_or_copy(builder: StepBuilder, plan: RestartPlan, seen: tuple[Sighting, ...]) -> None:
+    """Ask people, or copy it aside and begin anew, as the settings say."""
+    if builder.knowledge.settings.restart.if_not_understood == "copy_and_restart":
+        order = builder.decide(
+            CopyAside,
+            f"copy {_names(seen)} aside before the run begins anew",
+            incident=plan.incident,
+            paths=tuple(dict.fromkeys(s.path for s in seen)),
+        )
+        builder.move("copy_aside", Copying(order=order, plan=plan), "copying what the run may have saved aside")
+        return
+    hold(builder, plan, seen)
+
+
+def hold(builder: StepBuilder, plan: RestartPlan, seen: tuple[Sighting, ...], but: str = "") -> None:
+    """Hold the run. ``but``: what was attempted first."""
+    newest = seen[-1]
+    where = f"{_names(seen)} in {newest.folder}"
+    reason = f"held: {where} may be of this run: {newest.evidence}; a start would begin anew and may write over it{but}"
+    lines = (
+        reason,
+        f"`trainwatch resume --from {newest.path}` goes on from it, if it is of this run",
+        "`trainwatch resume --fresh` begins anew, if it is not",
+        "--output-dir names the folder that the trainer saves to, so that no search is needed",
+        '[restart] if_not_understood = "copy_and_restart" copies such files aside and begins anew by itself',
+    )
+    builder.close_incident(plan.incident, "held: it is not known whether the run saved a checkpoint")
+    number = builder.open_incident("checkpoint", CLASS, reason, severity="danger")
+    builder.move("hold", Stopped(), reason)
+    builder.notify("warning", "held: it is not known who saved a checkpoint", "\n".join(lines), incident=number)
+    for line in lines[1:]:
+        builder.note(line)
+
+
+def _names(seen: tuple[Sighting, ...]) -> str:
+    names = list(dict.fromkeys(base_name(s.path) for s in seen))
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"{', '.join(names[-SHOWN:])}{more}"
