@@ -15,7 +15,7 @@ from ..model.record import Entry
 from ..model.settings import Act
 from ..model.shipped.remedy import AppliedRemedy
 from .attempt_progress import AttemptProgress
-from .failure.log_evidence import DiagnosisState
+from .failure.evidence_state import DiagnosisState
 from .failure.lost_gpu import SeenGpu
 from .findings.disk_forecast import DiskUse
 from .findings.eta import Pace

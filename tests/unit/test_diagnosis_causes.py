@@ -6,9 +6,9 @@ import pytest
 from tests.shipped import CATALOGUE, FAILURES, LOG_SHAPES, SHAPES
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
 from trainwatch.core.judge.failure.diagnosis import diagnose, diagnosis_of
+from trainwatch.core.judge.failure.evidence_state import DiagnosisState
 from trainwatch.core.judge.failure.log_evidence import (
     START_EVIDENCE,
-    DiagnosisState,
     is_news,
     kernel_evidence,
     read_evidence,

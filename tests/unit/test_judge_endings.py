@@ -187,7 +187,7 @@ CRASHES = {
         steps(40) + TRACEBACK.format("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"),
         "cuda_oom",
     ),
-    "an exception of a type without a name that is known": (steps(40) + TRACEBACK.format("zap.Zapped: 3"), "unknown"),
+    "an exception of a type without a name that is known": (steps(40) + TRACEBACK.format("zap.Zapped: 3"), "code_bug"),
     "a shell that reports a kill": (
         steps(40) + "bash: line 1:  1234 Killed                  python t.py\n",
         "host_oom",

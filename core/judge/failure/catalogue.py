@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 import msgspec
 
@@ -14,15 +15,16 @@ from ...model.shipped.failure import (
     MessageWords,
     Noise,
 )
+from ..text.carriers import TRACEBACK
 from ..text.lines import gate_of, gates_of
 from ..text.patterns import LazyPattern
 from ..text.shape_table import ShapeTable
 from . import exit_status
+from .status_codes import StatusCodes
 
 CONFIG_READS = ("args[", "cfg[", "onfig[")
 CHECKPOINT_READS = ("load_state_dict(", "heckpoint[", "ckpt[", "state_dict[", "resume_state[")
 """Source lines of tracebacks that decide what a KeyError means."""
-TRACEBACK = "Traceback (most recent call last)"
 POSITIONS = ("<", "it/s", "s/it", "tep", "iter", "Iter", "poch", "oss")
 """Texts of lines that may show a moving step. They are searched for only after the first evidence of a failure."""
 OWN_WEIGHT = 1.0
@@ -35,6 +37,8 @@ class Proof(msgspec.Struct, frozen=True):
     failure: str
     weight: float
     meaning: str = ""
+    told: bool = False
+    """By the words of a message or the line that raised it, not by the type of an exception alone."""
 
 
 class CompiledSignature(msgspec.Struct, frozen=True):
@@ -46,6 +50,14 @@ class CompiledSignature(msgspec.Struct, frozen=True):
     literal: str
     caseless: bool
     pattern: LazyPattern
+
+
+class Match(NamedTuple):
+    """A signature found in a line, and where."""
+
+    row: CompiledSignature
+    start: int
+    end: int
 
 
 class CompiledCatalogue:
@@ -75,6 +87,7 @@ class CompiledCatalogue:
         """Lines that may be evidence."""
         self.watching = gates_of((*words, *POSITIONS), (*loose, *shapes.own_gates))
         """The same, and lines that may show progress."""
+        self.codes = StatusCodes(classes)
         self.consequences = frozenset(catalogue.consequences)
         self.generic_exceptions = frozenset(catalogue.generic_exceptions)
         self.exceptions = {
@@ -104,10 +117,10 @@ class CompiledCatalogue:
             name=name, title=name.replace("_", " "), mechanism="", retryable=False, explanation=""
         )
 
-    def matches(self, line: str) -> list[CompiledSignature] | None:
+    def matches(self, line: str) -> list[Match] | None:
         """Signatures that the plain line matches, in order; None if a noise row matches."""
         low: str | None = None
-        found: list[CompiledSignature] = []
+        found: list[Match] = []
         for row in self.signatures:
             if row.caseless:
                 low = line.lower() if low is None else low
@@ -115,11 +128,12 @@ class CompiledCatalogue:
                     continue
             elif row.literal not in line:
                 continue
-            if row.pattern.search(line) is None:
+            at = row.pattern.search(line)
+            if at is None:
                 continue
             if row.role == "noise":
                 return None
-            found.append(row)
+            found.append(Match(row, at.start(), at.end()))
         return found
 
 
@@ -178,4 +192,4 @@ def _proofs(
 ) -> Iterator[tuple[LazyPattern, Proof]]:
     for failure, row, pattern in rows:
         meaning = row.meaning if isinstance(row, KernelPattern) else ""
-        yield LazyPattern(pattern), Proof(failure, row.weight, meaning)
+        yield LazyPattern(pattern), Proof(failure, row.weight, meaning, told=not meaning)

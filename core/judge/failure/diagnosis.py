@@ -10,22 +10,15 @@ from collections.abc import Iterable
 import msgspec
 
 from ...model.shipped.failure import Diagnosis, EvidenceLine
-from ..text.lines import plain, split_rank
+from ..text.lines import plain
 from ..text.patterns import LazyPattern
-from .catalogue import OWN_WEIGHT, CompiledCatalogue, Proof
+from .blocks import DETAIL_LINES
+from .catalogue import CompiledCatalogue, Proof
+from .evidence_state import CASCADE_KEPT, GENERIC, TEXT_KEPT, DiagnosisState, Finding
 from .exit_status import signal_of
-from .log_evidence import (
-    CASCADE_KEPT,
-    GENERIC,
-    START_EVIDENCE,
-    TEXT_KEPT,
-    DiagnosisState,
-    Finding,
-    read_evidence,
-    with_last_line,
-)
+from .log_evidence import START_EVIDENCE, read_evidence, with_last_line
 from .rank_ends import killed as killed_rank
-from .rank_ends import ranks_of
+from .root_cause import PEERS, root_of, strength
 
 SUREST = 0.97
 """The highest confidence that a log can give."""
@@ -99,7 +92,7 @@ def _without_victims(state: DiagnosisState, catalogue: CompiledCatalogue) -> tup
     first = killed_rank(state.ranks)
     if not lost and (first is None or first.rank is None):
         return state, ""
-    victims = ranks_of(each.text for each in lost)
+    victims = {each.source for each in lost}
     if first is not None and (first.rank is None or victims != {str(first.rank)}):
         name = f"Rank {first.rank} (pid {first.pid})" if first.rank is not None else f"The rank with pid {first.pid}"
         who = f"{name} ended first, by signal {-first.code}."
@@ -112,10 +105,10 @@ def _without_victims(state: DiagnosisState, catalogue: CompiledCatalogue) -> tup
             and each.weight >= OF_ITS_OWN
             and each.failure not in NO_FAILURES
         ]
-        own = [each for each in own if (rank := split_rank(each.text)[0]) and rank not in victims]
+        own = [each for each in own if each.source and each.source not in victims]
         if not own:
             return state, ""
-        who = f"Rank {split_rank(min(own, key=lambda each: each.line).text)[0]} ended first, by an error of its own."
+        who = f"Rank {min(own, key=lambda each: each.line).source} ended first, by an error of its own."
     kept = tuple(each for each in state.findings if each not in lost)
     lines = [*state.cascade, *(EvidenceLine(each.line, each.text) for each in lost)]
     after = " The others lost contact with it." if lost else ""
@@ -136,7 +129,7 @@ def _weigh(
     finished_hint: bool,
 ) -> Diagnosis:
     killed = signal_of(exit_code, signal)
-    cause = _root(state)
+    cause = root_of(state, catalogue)
     done = next((each for each in state.findings if each.failure == "success"), None)
     if exit_code == 0 and killed is None:
         return _ended_well(catalogue, state, cause, done)
@@ -187,7 +180,7 @@ def hidden_failure(
     late = [each for each in late if each.role != "confirmation" or each.count > 1]  # one bad batch may be skipped
     kernel = [each for each in state.findings if each.line == 0] if short else []
     state = msgspec.structs.replace(state, findings=(*kernel, *late))
-    cause = _root(state)
+    cause = root_of(state, catalogue)
     if short and oom_kills and (cause is None or cause.weight < SPECIFIC):
         return _answer(catalogue, state, "host_oom", 0.9, None)
     traced = max(state.traced, state.traceback) > since
@@ -213,20 +206,6 @@ _NONZERO = LazyPattern(
 """A launcher or ``make`` reports that its command failed."""
 
 
-def _root(state: DiagnosisState) -> Finding | None:
-    """The first of the strongest roots. A printed NaN loss counts as one: it comes before the errors that it causes."""
-    roots = [each for each in state.findings if each.role == "root" or each.failure == "nan_loss"]
-    if not roots:
-        return None
-    best = max(each.weight for each in roots)
-    bar = best if best >= OWN_WEIGHT else best - PEERS  # a project's own pattern has no equal
-    return min((each for each in roots if each.weight >= bar), key=lambda each: (each.line, -each.weight))
-
-
-PEERS = 0.12
-"""Pieces of evidence that differ less in weight are equally strong; the first one is the cause."""
-
-
 def _follow(state: DiagnosisState) -> Finding | None:
     """The strongest line that follows from a failure.
 
@@ -248,7 +227,7 @@ def _confidence(state: DiagnosisState, cause: Finding) -> float:
         each.role == "root" and each.failure != cause.failure and each.weight >= cause.weight - PEERS / 2
         for each in state.findings
     )
-    return min(SUREST, max(0.05, cause.weight - (0.1 if rival else 0.0)))
+    return min(SUREST, max(0.05, strength(cause) - (0.1 if rival else 0.0)))
 
 
 def _ended_well(
@@ -257,9 +236,15 @@ def _ended_well(
     """Exit status 0: success, unless the loss was NaN at the end or a strong root comes last (``| tee``)."""
     if cause is not None and cause.failure == "nan_loss":
         return _answer(catalogue, state, "nan_loss", 0.75, cause)
-    if cause is not None and cause.weight >= SPECIFIC and state.raised and (done is None or done.last < cause.line):
-        return _answer(catalogue, state, cause.failure, 0.6, cause)
+    shown = cause is not None and state.raised and (done is None or done.last < cause.line)
+    if cause is not None and shown and (cause.weight >= SPECIFIC or _ends_with(state, cause)):
+        return _answer(catalogue, state, cause.failure, min(0.6, cause.weight), cause)
     return _answer(catalogue, state, "success", 0.95 if done is not None else 0.9, done)
+
+
+def _ends_with(state: DiagnosisState, cause: Finding) -> bool:
+    """Whether the log ends with the traceback of this exception: a pipe or ``; echo done`` hides the status."""
+    return cause.terminal and state.traced >= cause.line > 0 and state.fold.lines - state.traced <= DETAIL_LINES
 
 
 def _killed_child(

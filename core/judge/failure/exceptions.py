@@ -39,6 +39,18 @@ def find_exception(line: str, catalogue: CompiledCatalogue) -> Raised | None:
     return Raised(kind, module, found["message"] or "")
 
 
+_ANY = LazyPattern(r"(?P<type>(?:[A-Za-z_]\w*\.)+_?[A-Z]\w*|_?[A-Z][a-z]\w*[A-Z]\w*)(?:: (?P<message>.*))?$")
+
+
+def any_exception(line: str) -> Raised | None:
+    """The exception that ends a traceback, whatever its type is called; None if the line does not look like one."""
+    found = _ANY.match(line)
+    if found is None:
+        return None
+    module, _, kind = found["type"].rpartition(".")
+    return Raised(kind, module, found["message"] or "")
+
+
 def reads_configuration(line: str) -> bool:
     """True for a source line that reads arguments or a configuration: its KeyError is a config error."""
     return _CONFIGURED.search(line) is not None
@@ -56,9 +68,9 @@ def proof_of(
     if kind in catalogue.consequences:
         return None
     if restored and kind == "KeyError":
-        return Proof("checkpoint_mismatch", CONTEXT_WEIGHT)
+        return Proof("checkpoint_mismatch", CONTEXT_WEIGHT, told=True)
     if configured and kind in _OF_CONFIG:
-        return Proof("config_error", CONTEXT_WEIGHT)
+        return Proof("config_error", CONTEXT_WEIGHT, told=True)
     known = catalogue.exceptions.get(kind)
     if with_message and (known is None or kind == "KeyError" or kind in catalogue.generic_exceptions):
         known = proof_of_message(kind, raised.message, catalogue) or known

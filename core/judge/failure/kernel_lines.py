@@ -3,7 +3,10 @@
 from ..text.patterns import LazyPattern
 from .catalogue import CompiledCatalogue, Proof
 
-XID = LazyPattern(r"NVRM: Xid \(?[^)]*\)?: (?P<number>\d{1,4})")
+XID = LazyPattern(r"\b(?i:xid)(?: error| code| event| number)?(?: ?\([^)]*\))?\s?[:=#]?\s?(?P<number>\d{1,3})\b")
+"""The driver's own ``NVRM: Xid (PCI:0000:41:00): 79`` and what tools print: ``XID 79``, ``Xid error: 79``."""
+GATES = ("Xid", "XID", "NVRM", "dxg", "blocked for more than", "oom-kill", "amdgpu", "Out of memory: Kill")
+"""Texts of kernel lines, of which a trainer's log may hold some."""
 UNKNOWN_XID = Proof("cuda_unknown_error", 0.6)
 """A number that the catalogue does not list."""
 

@@ -7,11 +7,8 @@ which the launcher did not send, or that raised an error of its own, ended by it
 Source: torch.distributed.elastic prints the exit code and pid of each failed rank, and the pid of each rank it ends.
 """
 
-from collections.abc import Iterable
-
 import msgspec
 
-from ..text.lines import split_rank
 from ..text.patterns import LazyPattern
 
 GATES = ("exitcode", "closing signal")
@@ -60,8 +57,3 @@ def killed(found: RankEnds) -> RankEnd | None:
         if each.code < 0 and -each.code not in OTHERS and each.pid not in found.closed:
             return each
     return None
-
-
-def ranks_of(texts: Iterable[str]) -> set[str]:
-    """The ranks that printed these lines; "" for a line without one."""
-    return {split_rank(text)[0] for text in texts}

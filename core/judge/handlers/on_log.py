@@ -7,7 +7,8 @@ from ...model.observation import LogChunk
 from ...model.progress import Progress
 from ...model.record import Entry
 from .. import attempt_progress
-from ..failure.log_evidence import DiagnosisState, read_evidence
+from ..failure.evidence_state import DiagnosisState
+from ..failure.log_evidence import read_evidence
 from ..findings import eta, loss, loss_trend, save_cost, slow
 from ..hang import active_time, liveness, log_activity, pauses, phase_times, ranks, step_clock, step_peak
 from ..knowledge import Knowledge

@@ -8,7 +8,7 @@ from ...model.fact import AttemptEnded, AttemptStarted
 from ...model.observation import Start
 from .. import run_machine, run_states
 from ..attempt_progress import AttemptProgress, read_anew
-from ..failure.log_evidence import DiagnosisState
+from ..failure.evidence_state import DiagnosisState
 from ..findings import eta
 from ..findings.loss import Loss
 from ..findings.save_cost import SaveCost

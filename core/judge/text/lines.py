@@ -25,7 +25,7 @@ _RANK = LazyPattern(
     r"|\[(?P<c>\d+)\]:"  # accelerate, torchrun
     r"|\[\d+,(?P<d>\d+)\]<std\w+>:?"  # mpirun --tag-output
     r"|\((?P<e>(?:\w+ )?pid=\d+)[^)]*\)"  # Ray
-    r"|(?P<f>\d{1,4}):(?=\s+[A-Za-z]))\s?"  # srun --label
+    r"|(?P<f>\d{1,4}):(?=\s+(?:[A-Za-z\[{│╭╰]|\d{4}-\d\d-)))\s?"  # srun --label
 )
 
 

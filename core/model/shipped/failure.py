@@ -81,6 +81,19 @@ class Xid(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """The GPU works again only after a reset of it or of the machine."""
 
 
+class StatusCode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A status code of a library or of the operating system. ``number`` None: every number but 0 that no row lists.
+
+    ``names``: its constants; ``text``: what the library prints for it.
+    """
+
+    system: Literal["cuda", "nccl", "nvml", "cublas", "cudnn", "hsa", "errno"]
+    weight: float
+    number: int | None = None
+    names: tuple[str, ...] = ()
+    text: str = ""
+
+
 class KernelPattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A lower-cased line of the kernel log; over all classes the lowest ``order`` that matches counts."""
 
@@ -110,6 +123,7 @@ class FailureClass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     key_errors: tuple[KeyErrors, ...] = ()
     signals: dict[str, float] = msgspec.field(default_factory=dict)
     exit_codes: dict[str, float] = msgspec.field(default_factory=dict)
+    codes: tuple[StatusCode, ...] = ()
     xids: tuple[Xid, ...] = ()
     kernel_lines: tuple[KernelPattern, ...] = ()
     signatures: tuple[FailureSignature, ...] = ()

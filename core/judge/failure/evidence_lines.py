@@ -1,0 +1,247 @@
+"""One line of a log as evidence: prefixes off, then by its place in a block and by what it does.
+
+The order of the questions: does it belong to a traceback? Does it link two of them? Does it quote code? Does it report
+an exception that ended nothing? What is left is weighed by the signatures, status codes and exception types.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from ..text.carriers import TRACEBACK, Carried, peel, unglued
+from ..text.patterns import LazyPattern
+from ..text.reading import Reading
+from . import blocks
+from .blocks import DETAIL_LINES, Block, Raised
+from .catalogue import CHECKPOINT_READS, CONFIG_READS, CompiledCatalogue, Match, Proof
+from .evidence_state import (
+    GENERIC,
+    TEXT_KEPT,
+    DiagnosisState,
+    Finding,
+    with_block,
+    with_cascade_line,
+    with_finding,
+    without_raised,
+)
+from .exceptions import Raised as Named
+from .exceptions import any_exception, find_exception, proof_of, reads_configuration
+from .kernel_lines import GATES as KERNEL_GATES
+from .kernel_lines import read_kernel_line
+from .rank_ends import GATES as RANK_GATES
+from .rank_ends import with_line
+from .speech import EVIDENT, act_of, is_label
+
+NEAR_LINES = 3
+"""A source line at most this far above an exception is the one that raised it."""
+TRACEBACK_SEGMENTS = 300
+"""Longest traceback that is followed."""
+FENCE_LINES = 60
+"""Longest quotation between two fences."""
+REPORT_LINES = 4
+"""Lines after ``terminate called`` or ``panicked at`` that belong to the report."""
+UNTOLD = Proof("code_bug", 0.42)
+"""What an exception proves of which neither the type nor the message is known."""
+REPORTERS = frozenset(
+    {"wandb", "mlflow", "comet_ml", "neptune", "clearml", "aim", "sentry_sdk", "slack_sdk", "swanlab"}
+)
+"""Packages that report a run. What they raise while an exception is handled is not the cause."""
+
+_SOURCE = LazyPattern(
+    r"\s+(?:raise|return|assert|if|elif|except|with|for|while|from|import|print|logger?\.\w+)\b|\s*File \""
+    r"|\s*[│|]?\s*[~^]+\s*$|\s*│"
+)
+"""Lines of a traceback that quote source code. They are not evidence."""
+_UNRAISED = LazyPattern(r"Exception ignored (?:in|while)\b|Error in (?:atexit\._run_exitfuncs|sys\.\w*hook)\b")
+"""Python reports an exception in a finaliser or an exit handler. It does not change what the program did before."""
+_FENCE = "```"
+_NO_PROGRESS = Reading()
+
+
+class Weighed(msgspec.Struct, frozen=True):
+    """What one line proves for one class."""
+
+    failure: str
+    role: str
+    weight: float
+    warned: bool = False
+
+
+class Line(msgspec.Struct, frozen=True):
+    """A line that was weighed. ``best``: its strongest root; ``terminal``: it reports the end of the program."""
+
+    number: int
+    text: str
+    source: str
+    best: Weighed | None
+    weighed: list[Weighed]
+    terminal: bool
+
+
+def read_line(state: DiagnosisState, number: int, line: str, catalogue: CompiledCatalogue) -> DiagnosisState:
+    """The state after a plain line, which may have a bar glued before its message."""
+    if any(gate in line for gate in RANK_GATES):
+        state = msgspec.structs.replace(state, ranks=with_line(state.ranks, number, line))
+    carried = peel(line)
+    for text in carried.text.split("\n"):
+        for piece in unglued(text):
+            inner = Carried(piece) if piece is text else peel(piece)
+            inner = Carried(inner.text, inner.source or carried.source, inner.level or carried.level)
+            state = _read(state, number, inner, catalogue)
+    return state
+
+
+def _read(state: DiagnosisState, number: int, carried: Carried, catalogue: CompiledCatalogue) -> DiagnosisState:
+    text, source = carried.text, carried.source
+    block = state.block(source)
+    if _FENCE in text:
+        return msgspec.structs.replace(state, fenced=0 if state.fenced else number)
+    if state.fenced and number - state.fenced <= FENCE_LINES:
+        return state
+    if TRACEBACK in text and not is_label(text):
+        if state.unraised and state.unraised >= number - 1:
+            return state
+        opened = blocks.begin(block, source, number)
+        state = with_block(state, opened, hot=TRACEBACK_SEGMENTS)
+        return msgspec.structs.replace(state, traceback=number, watch=state.watch or _NO_PROGRESS)
+    open_block = block if block is not None and not block.ended else None
+    if _reads_config(text):
+        state = msgspec.structs.replace(state, config_read=number)
+        return state if open_block is None else with_block(state, blocks.with_inner(open_block, text))
+    if text[:1] in " \t│[" and any(word in text for word in CHECKPOINT_READS) and "rror" not in text:
+        state = msgspec.structs.replace(state, restored=number)
+        return state if open_block is None else with_block(state, blocks.with_inner(open_block, text))
+    if open_block is not None and blocks.is_inner(text):
+        return with_block(state, blocks.with_inner(open_block, text))
+    link = blocks.link_of(text)
+    if link:
+        known = block if block is not None and block.ended else _untraced(state, source, number)
+        return with_block(state, msgspec.structs.replace(known, link=link))
+    if _SOURCE.match(text):
+        return state
+    if _UNRAISED.match(text):
+        return msgspec.structs.replace(state, unraised=number)
+    if blocks.opens_report(text):
+        state = msgspec.structs.replace(state, report=number, hot=max(state.hot, DETAIL_LINES))
+    return _weigh(state, number, carried, open_block, catalogue)
+
+
+def _weigh(
+    state: DiagnosisState, number: int, carried: Carried, block: Block | None, catalogue: CompiledCatalogue
+) -> DiagnosisState:
+    """``block``: the open traceback of the same rank."""
+    text = carried.text
+    named = find_exception(text, catalogue) or (any_exception(text) if block is not None else None)
+    if named is not None and state.unraised and number - state.unraised <= TRACEBACK_SEGMENTS:
+        return msgspec.structs.replace(state, unraised=0, traceback=0)
+    bare = named is not None and text.lstrip().startswith((named.type, f"{named.module}."))
+    raised = named is not None and (block is not None or (bare and carried.level in ("", "fatal")))
+    matches = catalogue.matches(text)
+    if matches is None:
+        return state if block is None or named is None else with_block(state, blocks.ended(block, number, text))
+    weighed = list(_evidence(carried, matches, raised=raised, catalogue=catalogue))
+    best = max((each for each in weighed if each.role == "root"), key=lambda each: each.weight, default=None)
+    if named is None:
+        return _with_line(state, Line(number, text, carried.source, best, weighed, _in_report(state, number, carried)))
+    if not raised and act_of(text, 0, 0, failure="", level=carried.level) not in EVIDENT:
+        return state
+    state = msgspec.structs.replace(state, raised=number)
+    known = _typed(state, number, named, catalogue, with_message=best is None)
+    if known is None and named.type not in catalogue.consequences and block is not None and best is None:
+        known = UNTOLD
+    told = best is not None
+    if known is not None and (best is None or (best.weight < GENERIC and known.weight > best.weight)):
+        best, told = Weighed(known.failure, "root", known.weight, carried.level == "warning"), known.told
+    line = Line(number, text, carried.source, best, weighed, raised or _in_report(state, number, carried))
+    if block is not None:
+        state = msgspec.structs.replace(state, traced=number, traceback=0)
+        return _with_raised(state, block, line, told=told, reported=named.module.split(".")[0] in REPORTERS)
+    if named.type in catalogue.consequences:
+        state = with_cascade_line(state, number, text)
+    return _with_line(state, line)
+
+
+def _untraced(state: DiagnosisState, source: str, number: int) -> Block:
+    """The block of an exception whose traceback begins before the log does."""
+    near = [each for each in state.findings if each.terminal and each.source == source and each.role == "root"]
+    last = max(near, key=lambda each: each.line, default=None)
+    if last is None:
+        return Block(source, number)
+    told = last.weight >= blocks.CERTAIN
+    return Block(source, number, raised=Raised(last.failure, last.weight, last.line, last.text, told), ended=True)
+
+
+def _typed(
+    state: DiagnosisState, number: int, named: Named, catalogue: CompiledCatalogue, *, with_message: bool
+) -> Proof | None:
+    """What the exception proves by its type, its message (``with_message``) and the line that raised it."""
+    return proof_of(
+        named,
+        catalogue,
+        configured=bool(state.config_read) and number - state.config_read <= NEAR_LINES,
+        restored=bool(state.restored) and number - state.restored <= NEAR_LINES,
+        with_message=with_message,
+    )
+
+
+def _with_raised(state: DiagnosisState, block: Block, line: Line, *, told: bool, reported: bool) -> DiagnosisState:
+    """The state after a traceback's end: of a chain of exceptions one counts."""
+    failure, weight = (line.best.failure, line.best.weight) if line.best is not None else ("", 0.0)
+    mine = Raised(failure, weight, line.number, line.text[:TEXT_KEPT], told, reported)
+    if block.before is not None and blocks.earlier_counts(block, block.before, mine):
+        kept = msgspec.structs.replace(block, raised=block.before, ended=True, link="")
+        return with_cascade_line(with_block(state, kept), mine.line, mine.text)
+    if block.before is not None and block.before.failure:
+        state = without_raised(state, block.before)
+    state = with_block(state, msgspec.structs.replace(block, raised=mine, ended=True, link=""), hot=DETAIL_LINES)
+    if not failure:
+        return with_cascade_line(state, mine.line, mine.text)
+    return _with_line(state, line)
+
+
+def _with_line(state: DiagnosisState, line: Line) -> DiagnosisState:
+    """The strongest root of a line counts, once; confirmations and consequences beside it if they add to it."""
+    number, text, best = line.number, line.text, line.best
+    if best is not None:
+        mine = Finding(best.failure, "root", best.weight, number, text, number)
+        mine = msgspec.structs.replace(mine, terminal=line.terminal, warned=best.warned, source=line.source)
+        state = with_finding(state, mine)
+    for each in line.weighed:
+        if each.role == "confirmation" and (best is None or each.failure == "success"):
+            state = with_finding(state, Finding(each.failure, each.role, each.weight, number, text, number))
+        elif each.role == "cascade" and best is None:
+            state = with_cascade_line(state, number, text)
+            if each.failure != "unknown":
+                state = with_finding(state, Finding(each.failure, each.role, each.weight, number, text, number))
+    return state
+
+
+def _evidence(
+    carried: Carried, matches: Iterable[Match], *, raised: bool, catalogue: CompiledCatalogue
+) -> Iterator[Weighed]:
+    """What the signatures, status codes and kernel messages in a line prove, if the line reports an event."""
+    text, level = carried.text, carried.level
+    for row, start, end in matches:
+        act = act_of(text, start, end, failure=row.failure, level=level, raised=raised)
+        if act in EVIDENT:
+            yield Weighed(row.failure, row.role, row.weight, act == "warning")
+    for code in catalogue.codes.find(text):
+        act = act_of(text, code.start, code.end, failure=code.failure, level=level, raised=raised)
+        if act in EVIDENT:
+            yield Weighed(code.failure, "root", code.weight, act == "warning")
+    if any(gate in text for gate in KERNEL_GATES) and not is_label(text):
+        proof = read_kernel_line(text, catalogue)
+        if proof is not None and proof.failure != "unknown":
+            yield Weighed(proof.failure, "root", proof.weight)
+
+
+def _in_report(state: DiagnosisState, number: int, carried: Carried) -> bool:
+    """Whether the line belongs to the details of what was raised, or to a report of a program's death."""
+    if carried.level == "fatal" or (state.report and number - state.report <= REPORT_LINES):
+        return True
+    block = state.block(carried.source)
+    return block is not None and block.raised is not None and 0 <= number - block.raised.line <= DETAIL_LINES
+
+
+def _reads_config(text: str) -> bool:
+    return any(word in text for word in CONFIG_READS) and text[:1] in " \t│[" and reads_configuration(text)

@@ -1,0 +1,118 @@
+"""What was gathered from a log so far: findings, blocks in progress, ranks. Bounded and serialisable."""
+
+import msgspec
+
+from ...model.shipped.failure import EvidenceLine
+from ..text.lines import LineFold
+from ..text.reading import Reading
+from .blocks import KEPT as BLOCKS_KEPT
+from .blocks import Block, Raised
+from .rank_ends import NO_ENDS, RankEnds
+
+GENERIC = 0.5
+"""Weight from which evidence is more than a hint."""
+CASCADE_KEPT = 12
+FINDINGS_KEPT = 200
+TEXT_KEPT = 400
+"""Characters kept of an evidence line."""
+HOT_SEGMENTS = 12
+"""Segments read after evidence although no gate opens for them: the details of a message."""
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """The best evidence of one kind for one class. ``line`` 0: from the kernel log. ``last``: the newest line of it.
+
+    ``beats``: steps from the first evidence to the newest of this kind. ``terminal``: it stands at the end of a
+    traceback or of another report of a program's death. ``warned``: the line is a warning. ``source``: the rank or
+    process that printed it.
+    """
+
+    failure: str
+    role: str
+    weight: float
+    line: int
+    text: str
+    last: int
+    count: int = 1
+    beats: int = 0
+    terminal: bool = False
+    warned: bool = False
+    source: str = ""
+
+
+class DiagnosisState(msgspec.Struct, frozen=True):
+    """Evidence so far. ``watch``: progress since the first evidence, None before it.
+
+    ``kernel``: the newest kernel lines that match a failure class, whatever the log says about the same class.
+    ``config_read``, ``restored``, ``raised``: the newest line that read a configuration, read a checkpoint, named an
+    exception; 0 = none. ``beats``: the lines of the last two steps after the first evidence. ``unraised``: the newest
+    line that begins the report of an exception that ended nothing. ``traceback``: the newest line that begins a
+    traceback; ``traced``: the newest exception at the end of one. ``blocks``: tracebacks, by rank or process.
+    ``hot``: segments that are read whether or not a gate opens for them. ``report``: the newest line with which a
+    program reported its death; ``fenced``: the line on which a quotation of several lines began.
+    """
+
+    fold: LineFold = LineFold()
+    findings: tuple[Finding, ...] = ()
+    survived: tuple[Finding, ...] = ()
+    cascade: tuple[EvidenceLine, ...] = ()
+    watch: Reading | None = None
+    config_read: int = 0
+    restored: int = 0
+    raised: int = 0
+    kernel: tuple[str, ...] = ()
+    beats: tuple[int, ...] = ()
+    unraised: int = 0
+    traceback: int = 0
+    traced: int = 0
+    ranks: RankEnds = NO_ENDS
+    blocks: tuple[Block, ...] = ()
+    hot: int = 0
+    report: int = 0
+    fenced: int = 0
+
+    def block(self, source: str) -> Block | None:
+        """The newest traceback of a rank or process."""
+        return next((each for each in self.blocks if each.source == source), None)
+
+
+def with_block(state: DiagnosisState, block: Block, *, hot: int = 0) -> DiagnosisState:
+    """Put the block in the place of the one of the same rank or process."""
+    others = tuple(each for each in state.blocks if each.source != block.source)
+    return msgspec.structs.replace(state, blocks=(*others, block)[-BLOCKS_KEPT:], hot=max(state.hot, hot))
+
+
+def with_finding(state: DiagnosisState, mine: Finding) -> DiagnosisState:
+    """The state with one more piece of evidence. Per class and kind the strongest is kept, of equals the first."""
+    beats = state.watch.heartbeats if state.watch is not None else 0
+    mine = msgspec.structs.replace(mine, text=mine.text.strip()[:TEXT_KEPT], beats=beats)
+    kept: list[Finding] = []
+    for each in state.findings:
+        if _kind(each) != _kind(mine):
+            kept.append(each)
+        elif mine.weight > each.weight:
+            mine = msgspec.structs.replace(mine, count=each.count + 1)
+        else:
+            mine = msgspec.structs.replace(each, last=mine.line, count=each.count + 1, beats=beats)
+    watch = state.watch
+    if watch is None and mine.failure != "success" and (mine.role != "cascade" or mine.weight >= GENERIC):
+        watch = Reading()
+    hot = state.hot if mine.role == "confirmation" else max(state.hot, HOT_SEGMENTS)
+    return msgspec.structs.replace(state, findings=(*kept, mine)[:FINDINGS_KEPT], watch=watch, hot=hot)
+
+
+def _kind(each: Finding) -> tuple[str, str, bool, bool, str]:
+    return each.failure, each.role, each.terminal, each.warned, each.source
+
+
+def without_raised(state: DiagnosisState, raised: Raised) -> DiagnosisState:
+    """The state without the evidence of an exception that was not the cause; its line becomes a consequence."""
+    kept = tuple(each for each in state.findings if (each.failure, each.line) != (raised.failure, raised.line))
+    return with_cascade_line(msgspec.structs.replace(state, findings=kept), raised.line, raised.text)
+
+
+def with_cascade_line(state: DiagnosisState, number: int, line: str) -> DiagnosisState:
+    """The state with one more line that follows from the failure."""
+    if len(state.cascade) >= CASCADE_KEPT or any(each.line == number for each in state.cascade[-1:]):
+        return state
+    return msgspec.structs.replace(state, cascade=(*state.cascade, EvidenceLine(number, line.strip()[:TEXT_KEPT])))

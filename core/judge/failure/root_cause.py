@@ -1,0 +1,47 @@
+"""Which finding is the root cause.
+
+What a program raised at its end outranks what was mentioned before it: a warning, and anything after which training
+went on. Of what is left the strongest counts, and among equals the first: launchers and other ranks report later.
+"""
+
+from collections.abc import Sequence
+
+from .catalogue import OWN_WEIGHT, CompiledCatalogue
+from .evidence_state import DiagnosisState, Finding
+
+PEERS = 0.12
+"""Pieces of evidence that differ less in weight are equally strong; the first one is the cause."""
+WARNED = 0.85
+"""What a warning proves of what an event proves."""
+SAID = 0.64
+"""Weight from which an exception that ended the program names its own cause; a vaguer one is explained by warnings."""
+
+
+def root_of(state: DiagnosisState, catalogue: CompiledCatalogue) -> Finding | None:
+    """The cause, None without one. A printed NaN loss counts: it comes before the errors that it causes."""
+    roots = [each for each in state.findings if each.role == "root" or each.failure == "nan_loss"]
+    counting = [each for each in roots if not _outranked(each, roots, catalogue)]
+    if not counting:
+        return None
+    best = max(map(strength, counting))
+    bar = best if best >= OWN_WEIGHT else best - PEERS  # a project's own pattern has no equal
+    return min((each for each in counting if strength(each) >= bar), key=lambda each: (each.line, -each.weight))
+
+
+def strength(finding: Finding) -> float:
+    """How much it proves."""
+    return finding.weight * WARNED if finding.warned else finding.weight
+
+
+def _outranked(mine: Finding, roots: Sequence[Finding], catalogue: CompiledCatalogue) -> bool:
+    """Whether a later end of the program leaves this one without effect."""
+    if mine.line == 0 or mine.weight >= OWN_WEIGHT or mine.failure == "nan_loss":
+        return False
+    for end in roots:
+        if not end.terminal or end.last <= mine.last or end.failure == mine.failure:
+            continue
+        if end.weight < SAID or catalogue.class_of(end.failure).of_other_ranks:
+            continue
+        if mine.warned or end.beats - mine.beats >= (2 if mine.terminal else 1):
+            return True
+    return False

@@ -1,0 +1,135 @@
+"""What a line does: report an event, warn, say that something was handled, or speak of failures without having one.
+
+Advice, hypotheses, prompts, samples of a data set, quotations, negations and reports of an earlier run contain the
+words of every failure. Only an event, or a warning with less weight, is evidence. What was raised is an event whatever
+its message says; in its message a hypothesis ("this may be caused by …") proves nothing.
+"""
+
+import re
+from typing import Literal
+
+from ..text.patterns import LazyPattern
+
+Act = Literal["event", "warning", "handled", "spoken"]
+
+_LABEL = LazyPattern(
+    r"\W*(?:(?:sample|example|case|turn|item|test)[ #]?\d*\W{1,3})?(?:hint|tip|notes?|advice|suggestion|faq"
+    r"|example|e\.g\.|"
+    r"reminder|docs?|documentation|help|todo|question|answer|prompt|completion|response|user|assistant|human"
+    r"|model|bot|"
+    r"gpt|sample|generated|generation|instruction|input|output|text|content|caption|transcript|q|a|ref|hyp|target|"
+    r"prediction|predicted|reference|source|src|tgt|title|label|known issues?|changelog|troubleshooting"
+    r"|log of [\w ]+)"
+    r"(?: ?[#\d.]+| text)?\s*(?:\]|\))?\s*[:>=|](?!:)",
+    re.IGNORECASE,
+)
+"""A line begins with what it is: advice, a prompt, a sample."""
+_CODE = LazyPattern(
+    r"\s*(?:raise |print\(|(?:logger?|logging|self|console)\.\w+[.(]|assert |return |echo |def |class |if "
+    r"|except |elif |"
+    r"#(?!\d)|//|>>> |> |<\||\* |[-+•] (?!\w+(?:Error|Exception)\b))"
+)
+"""Source code, a comment, a quoted mail, a list of advice, a table."""
+_HYPOTHESIS = LazyPattern(
+    r"\b(?:if (?:you|the|this|it|your|an?|there|any|we|training|that|memory|one)\b|in case|should you|might|"
+    r"may (?!not)|could (?!not|n)|can (?:also |sometimes |easily |often )?(?:be|lead|cause|result|happen"
+    r"|trigger|produce)|"
+    r"possib(?:ly|le)|probably|perhaps|usually|often|sometimes|typically|avoid\w*|prevent\w*"
+    r"|protects? (?:you )?against|"
+    r"known issues?|e\.g\.|for example|for instance|such as|look for|watch(?:es|ing)? for|search for|check(?:s"
+    r"|ing)? for|"
+    r"what to do|how to|in the event of|simulat\w+|pretend\w*|reproduc\w+|most likely|"
+    r"would|designed to|about \w+ errors|learn more|read more|guard(?:s|ed|ing)? against|robust (?:to|against))",
+    re.IGNORECASE,
+)
+_EARLIER = LazyPattern(
+    r"\b(?:previous|last|earlier|prior|former|preceding) (?:\w+ )?(?:run|attempt|job|session|crash|failure|exit"
+    r"|training|"
+    r"launch|incident|time)\b|\b(?:resum|restart|recover|continu)\w* (?:\w+ ){0,3}(?:after|from|following)\b|"
+    r"\b(?:used to|previously|yesterday|last (?:week|night))\b|\b(?:issue|ticket|bug) #?\d+",
+    re.IGNORECASE,
+)
+_NOT = LazyPattern(
+    r"(?:(?:^|\W)(?:no|without(?: any)?|not an?|never(?: an?)?)|(?:^|[:,(=] ?|\b(?:with|had|found|were) )(?:0"
+    r"|zero))\s(?:more |further |such |any )?(?:\w+ )?$",
+    re.IGNORECASE,
+)
+_NONE = LazyPattern(r"\w*['\"]?(?: \w+)?\s*[:=]\s*['\"]?(?:0|none|no|false|never|null)\b(?![.\w])", re.IGNORECASE)
+"""Before and behind the words: "no CUDA error", "oom_killed: false"."""
+_PLANNED = LazyPattern(
+    r"\b(?:will|when|once|until|on|for|upon|after|before|handlers?|handling|trap\w*|regist\w+|install\w+"
+    r"|listen\w*)\b",
+    re.IGNORECASE,
+)
+"""Before the name of a signal or the words of an end: it has not come yet."""
+_HANDLED = LazyPattern(
+    r"\b(?:retry(?:ing)?(?! failed)|retried|reconnect\w*|fall(?:s|ing)?[ -]?back|fell back|fallback|skip(?:s"
+    r"|ped|ping)|"
+    r"ignor(?:ed|ing|es)|recover(?:ed|ing|able)|continuing|continues? (?:with|without|training)|resum(?:ed"
+    r"|ing) normal|"
+    r"resolved|as expected|using (?:the )?cpu|non-?fatal|not (?:fatal|critical|serious)|harmless|benign|suppress\w*|"
+    r"reducing(?!.* may help)|halving|lower(?:ed|ing)|trying (?:again|with|another)|try(?:ing)? again(?! later)"
+    r"|will try again|attempt \d+ ?(?:of|/) ?\d+|"
+    r"caught and|discard(?:ed|ing)|disabled|disabling|will be (?:retried|ignored|skipped|disabled)"
+    r"|not (?:an? )?problem|"
+    r"warm-?up probe|rebuilding)\b|\.\.\. ?ok\b|\b(?:PASSED|passed)\W*$",
+    re.IGNORECASE,
+)
+_GIVEN_UP = LazyPattern(
+    r"\b(?:giv(?:ing|en) up|gave up|exceeded|exhausted|abort(?:ed|ing)|exiting|terminat(?:ed|ing)"
+    r"|fatal(?! error: retry)|"
+    r"failed after|no more retries|unrecoverable|loss scale)",
+    re.IGNORECASE,
+)
+_OWN = LazyPattern(
+    r"(?:error|exception|errno|fail(?:ed|ure)|fatal|what\(\)|err|reason|message|msg|caused by|raised|last error"
+    r"|status|"
+    r"stderr|exit|signal|detail|killed|lost)\W*\w*\W*$",
+    re.IGNORECASE,
+)
+"""Before a quotation mark: what follows are the words of the report itself."""
+_QUOTES = LazyPattern(r"(?<!\w)\"[^\"]*(?:\"|$)|(?<!\w)'[^']*(?:'(?!\w)|$)|`[^`]+`|“[^”]*”|«[^»]*»")
+_SENTENCE = LazyPattern(r"[.!?;]\s+(?=[A-Z\"'`(])")
+EVIDENT = ("event", "warning")
+"""What counts as evidence."""
+PLANNED = frozenset({"killed_by_user", "success"})
+"""Classes whose words are also said of what is still to come."""
+
+
+def act_of(text: str, start: int, end: int, *, failure: str, level: str = "", raised: bool = False) -> Act:
+    """What the line ``text`` does with the words from ``start`` to ``end``, by which a signature knows a failure.
+
+    ``raised``: the line is the message of an exception that was raised.
+    """
+    begin = 0
+    for stop in _SENTENCE.finditer(text, 0, start):
+        begin = stop.end()
+    before = text[begin:start]
+    if _HYPOTHESIS.search(before) is not None:
+        return "spoken"
+    if raised:
+        return "event"
+    if failure in PLANNED and _PLANNED.search(before) is not None:
+        return "spoken"
+    if is_label(text) or _quoted(text, start, end):
+        return "spoken"
+    if _EARLIER.search(before) is not None or _NOT.search(before) is not None or _NONE.match(text, end) is not None:
+        return "spoken"
+    if failure != "success" and _HANDLED.search(text) is not None and _GIVEN_UP.search(text) is None:
+        return "handled"
+    return "warning" if level == "warning" else "event"
+
+
+def is_label(text: str) -> bool:
+    """True for a line that begins with what it is (advice, a prompt, a sample), or that is source code."""
+    return _LABEL.match(text) is not None or _CODE.match(text) is not None
+
+
+def _quoted(text: str, start: int, end: int) -> bool:
+    for pair in _QUOTES.finditer(text):
+        if pair.start() <= start and end <= pair.end():
+            before = text[: pair.start()]
+            return _OWN.search(before) is None
+        if pair.start() > start:
+            break
+    return False

@@ -1,0 +1,52 @@
+"""Whole ends of logs: the cause that is named, in whatever carries the log, and with what confidence."""
+
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.logs.carriers import CARRIERS
+from tests.shipped import CATALOGUE
+from trainwatch.core.judge.failure.diagnosis import diagnosis_of
+from trainwatch.core.model.shipped.failure import Diagnosis
+
+LOGS = Path(__file__).parents[1] / "logs"
+CONFIDENT = 0.8
+
+
+def logs(name: str) -> Iterator[Any]:
+    for number, row in enumerate(tomllib.loads((LOGS / f"{name}.toml").read_text(encoding="utf-8"))["log"]):
+        yield pytest.param(row, id=f"{name}-{number}-{row['label']}")
+
+
+def diagnosed(row: dict[str, Any], text: str) -> Diagnosis:
+    return diagnosis_of([text], CATALOGUE, row.get("exit"))
+
+
+def right(row: dict[str, Any], found: Diagnosis) -> bool:
+    return found.failure in (row["label"], *row.get("also", ()))
+
+
+@pytest.mark.parametrize("row", [*logs("failures"), *logs("traps")])
+def test_cause_is_named(row: dict[str, Any]) -> None:
+    found = diagnosed(row, row["text"].strip("\n"))
+    if "limit" in row:
+        assert not right(row, found)
+        assert found.confidence <= CONFIDENT
+    else:
+        assert found.failure in (row["label"], *row.get("also", ()))
+
+
+@pytest.mark.parametrize("carrier", CARRIERS)
+def test_cause_is_named_whatever_carries_the_log(carrier: str) -> None:
+    rows = [each.values[0] for each in (*logs("failures"), *logs("traps")) if "limit" not in each.values[0]]
+    wrap = CARRIERS[carrier]
+    found = [diagnosed(row, "\n".join(wrap(row["text"].strip("\n").split("\n")))) for row in rows]
+    wrong = [
+        f"{row['label']} answered {each.failure} {each.confidence}"
+        for row, each in zip(rows, found, strict=True)
+        if not right(row, each)
+    ]
+    assert len(wrong) <= len(rows) // 100, wrong
