@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from ..model.launch.recognition import Imported, SourceFacts
 from .config_options import file_options, override_options
+from .declared_whole import declares_all
 from .existence_test import goes_on_without
 from .launch_target import Target, find_target
 from .options.all_options import options_of
@@ -22,10 +23,6 @@ from .resume_finding import Finding, find_resume
 from .script_values import Default, defaults_in, imported_by, texts_in_module
 
 FETCHES = re.compile(r"download|urlretrieve|load_dataset|\bgdown\b|\bwget\b|kaggle", re.IGNORECASE)
-OPEN = re.compile(
-    r"parse_known_args|allow_extra_args|ignore_unknown_options|sys\.argv|HfArgumentParser|LightningCLI|hydra"
-)
-"""Texts of sources that take more than they declare."""
 MOST_SOURCES = 16
 LARGEST_KEPT = 256 << 10
 """Syntax trees of more source, in characters, are made anew instead of kept: one takes about 35 bytes a character."""
@@ -82,13 +79,8 @@ class TrainerSource:
 
     @cached_property
     def declares_all(self) -> bool:
-        """Whether ``options`` are all that it takes: it has some, was read whole, and refuses what it does not know."""
-
-        def told(project: Project) -> bool:
-            other = any(OPEN.search(module.text) for module in project.modules)
-            return not project.unread and not other and any(option.kind == "option" for option in self.options)
-
-        return self._asked(told, False)
+        """Whether ``options`` are all that it takes."""
+        return self._asked(declares_all, False) and any(option.kind == "option" for option in self.options)
 
     def resume(self, settings: Mapping[str, Any], config: str = "") -> Finding:
         """How it resumes. ``settings``: those of the file ``config`` that its command names, by dotted key."""

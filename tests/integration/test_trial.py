@@ -10,10 +10,14 @@ import pytest
 
 from tests.fakes.e2e_world import World, until, world
 from tests.tiers import SECOND_TIER
+from trainwatch.core.app.errors import CliError
 from trainwatch.core.app.plan.launch_plan import LaunchPlan
 from trainwatch.core.app.preflight.check import Machine
 from trainwatch.core.app.preflight.trial_check import check_measured
 from trainwatch.core.app.runs.measured_trials import measured_here
+from trainwatch.core.app.trial import apart_trial
+from trainwatch.core.app.trial.trial_here import try_here
+from trainwatch.core.app.trial.trial_run import Trial
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Profiles, Settings
 
@@ -89,25 +93,64 @@ def test_a_trial_of_a_failing_profile_reports_the_failure(world: World) -> None:
     assert "exit code 1" in done.out
 
 
-def test_a_trial_is_refused_if_the_output_cannot_be_redirected(world: World) -> None:
-    own = str(world.out)
+def test_an_output_folder_that_has_another_name_goes_elsewhere_too(world: World) -> None:
     prepare(world, "--output-dir", "somewhere-else")
     done = world.do("trial", "--profile", "brisk", "--steps", "40", patience_s=60.0)
     assert done.code == 0, done.err
-    assert not (world.project / "somewhere-else").exists(), "an output folder that has another name goes elsewhere, too"
+    assert not (world.project / "somewhere-else").exists()
 
-    (world.project / "mine.py").write_text(f"open({own + '/x'!r}, 'w')\n")
-    world.write(command=[sys.executable, "mine.py"])
-    done = world.do("trial", "--profile", "brisk")
-    assert done.code == 1
-    assert "cannot be redirected" in done.err
-    assert "{output_dir}" in done.err
 
-    world.write(command=[sys.executable, "mine.py", own])
-    assert "cannot be redirected" in world.do("trial", "--profile", "brisk").err
-    world.write(command=["sh", "-c", f"python mine.py --x {own} --output-dir {{output_dir}}"])
-    assert "still names" in world.do("trial", "--profile", "normal").err
-    assert not (world.out / "x").exists()
+SAVES_WHERE_IT_WANTS = """import sys, time
+from pathlib import Path
+out = Path({out!r})
+out.mkdir(exist_ok=True)
+print(sys.argv[1:], "found", [p.name for p in out.iterdir()])
+for step in range(1, 9):
+    (out / f"step-{{step}}.txt").write_text("mine")
+    print(f"step {{step}}/8, loss: {{1 / step}}", flush=True)
+    time.sleep(0.05)
+"""
+
+
+def test_a_trainer_whose_output_nobody_can_name_is_tried_behind_overlays(world: World) -> None:
+    """It was refused. Options behind -- win over those of the profile and of the command."""
+    folder = world.project / "profiles"
+    folder.mkdir()
+    (folder / "small.toml").write_text('title = "Small"\nflags = ["--batch_size", "8", "--quick"]\n')
+    (world.project / "mine.py").write_text(SAVES_WHERE_IT_WANTS.format(out=str(world.out)))
+    world.write(command=[sys.executable, "mine.py", "--epochs", "50"])
+    world.out.mkdir()
+    (world.out / "demo-step00000020.safetensors").write_bytes(b"the user's own")
+    before = fingerprint(world.project)
+    words = ("--epochs", "5", "--batch_size", "16", "--quiet")
+
+    done = world.do("trial", "--profile", "small", "--timeout", "300", "--json", "--", *words, patience_s=60.0)
+
+    assert done.code == 0, done
+    (trial,) = done.json["trials"]
+    assert trial["started"]
+    assert trial["exit"] == "finished, exit code 0"
+    said = Path(trial["log"]).read_text().splitlines()[0]
+    assert said.startswith("['--epochs', '5', '--batch_size', '16', '--quick', '--quiet'] found []"), said
+    assert fingerprint(world.project) == before
+    assert not (world.home / "trials" / "results").exists(), "a result with other options is not that of the profile"
+
+
+def test_a_trial_is_refused_if_its_output_can_be_kept_apart_by_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
+
+    def no_overlay(order: object, _folder: Path) -> apart_trial.TrialSeen:
+        return apart_trial.TrialSeen(no_overlay="user namespaces are not allowed here")
+
+    monkeypatch.setattr(apart_trial, "_run", no_overlay)
+    spec = msgspec.structs.replace(SPEC, cwd=str(tmp_path), command=("python3", "mine.py"))
+    with pytest.raises(
+        CliError, match=r"cannot be redirected.*Overlays .* not possible here: user namespaces"
+    ) as error:
+        try_here(spec, Trial(profile="normal"), tmp_path, keep=False)
+    assert "{output_dir}" in str(error.value)
 
 
 def test_a_trial_beside_a_live_run_needs_consent_and_an_interrupt_cleans_up(world: World) -> None:
@@ -136,6 +179,7 @@ def test_a_trial_beside_a_live_run_needs_consent_and_an_interrupt_cleans_up(worl
         (("--profile", "calm", "--minutes", "0"), "--minutes: must be more than 0"),
         (("--profile", "calm", "--minutes", "nan"), "--minutes: must be more than 0"),
         (("--profile", "calm", "--steps", "0"), "--steps: must be at least 1"),
+        (("--profile", "calm", "--timeout", "0"), "--timeout: must be more than 0"),
     ],
 )
 def test_trial_refuses_invalid_options(world: World, words: tuple[str, ...], said: str) -> None:

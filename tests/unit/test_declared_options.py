@@ -75,6 +75,12 @@ def test_a_profile_of_options_is_for_a_script_that_declares_them(tmp_path: Path)
     )  # fmt: skip
     some_unknown = SIZES.replace("parse_args", "parse_known_args")
     assert undeclared(spec_of(tmp_path, some_unknown), known["safe-medium"]) is None, "it may take more"
+    in_a_loop = SIZES.replace("args =", 'for n in ("a", "b"):\n    parser.add_argument(f"--{n}")\nargs =')
+    assert undeclared(spec_of(tmp_path, in_a_loop), known["safe-medium"]) is None, "names are computed"
+    by_a_library = SIZES.replace("args =", "from lib import add_sizes\nadd_sizes(parser)\nargs =")
+    assert undeclared(spec_of(tmp_path, by_a_library), known["safe-medium"]) is None, "a library adds some"
+    a_parent = SIZES.replace("ArgumentParser()", "ArgumentParser(parents=[lib.parser])")
+    assert undeclared(spec_of(tmp_path, a_parent), known["safe-medium"]) is None, "a library made some"
     assert undeclared(spec_of(tmp_path, "print(1)\n"), known["safe-medium"]) is None, "it declares nothing that is seen"
 
 

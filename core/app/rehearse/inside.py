@@ -4,10 +4,8 @@ It is a process of its own because the overlays hold for a process and its child
 every path as tonight, and no file of the user can be written.
 """
 
-import ctypes
 import os
 import shutil
-import signal
 import sys
 import threading
 from collections import deque
@@ -24,6 +22,7 @@ from ...model.preset import Preset
 from ...model.run import RunSpec
 from ...store.journal import load_story
 from ...store.run_directory import RunDirectory
+from ..apart.own_process import ends_with
 from ..errors import CliError, ExitCode
 from ..plan.definitions import definitions_of
 from ..plan.launch_plan import plan_launch
@@ -34,7 +33,6 @@ from .outlook import outlook, recorded
 from .proof import prove_loss, prove_steps, steps_of, with_loss
 from .stages import USABLE, Stages
 
-PR_SET_PDEATHSIG = 1
 SHOWN_FILES = 6
 SHOWN_LINES = 8
 
@@ -42,8 +40,7 @@ SHOWN_LINES = 8
 def main(scratch: Path) -> int:
     """Rehearse the order in ``scratch`` and write what was seen there."""
     order = read_order(scratch)
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != order.parent:  # it died before the kernel was asked
+    if not ends_with(order.parent):  # it died before the kernel was asked
         shutil.rmtree(scratch, ignore_errors=True)
         return ExitCode.INTERRUPTED
     try:

@@ -17,15 +17,15 @@ from ...act.config.redirect import redirected
 from ...model.launch.rehearsal import Apart, Rehearsal
 from ...model.run import RunSpec
 from ...store.rehearsals import keep_rehearsal, source_digest
+from ..apart.own_process import run_apart
+from ..apart.scratch_place import caches, hidden_folders, places, scratch_folder, written_folders
 from ..errors import CliError, ExitCode
 from ..plan.launch_plan import LaunchPlan
 from ..runs.known_runs import home
 from ..trial.trial_run import rivals
 from .conclusion import conclude
-from .order import RehearsalOrder, Seen
-from .own_process import run_apart
+from .order import ORDER, RehearsalOrder, Seen, read_seen, write
 from .proven_config import config_text
-from .scratch_place import caches, hidden_folders, places, scratch_folder, written_folders
 from .spec_apart import spec_apart
 from .trackers import offline
 
@@ -105,10 +105,22 @@ def _on_overlays(
                 kept=tuple(map(str, caches(os.environ))),
                 hidden=tuple(map(str, hidden_folders(plan))),
             )
-            seen = run_apart(order, scratch, say)
+            seen = _run(order, scratch, say)
             if seen.no_overlay is None:
                 break
     return seen, "overlay"
+
+
+def _run(order: RehearsalOrder, scratch: Path, say: Callable[[str], None]) -> Seen:
+    """Run the process that rehearses (inside.py) to its end. Raises CliError if it failed."""
+    write(scratch / ORDER, order)
+    end = run_apart("trainwatch.core.app.rehearse.inside", scratch, say)
+    if end.interrupted:
+        return Seen(interrupted=True)
+    seen = read_seen(scratch)
+    if seen is None:
+        raise CliError(ExitCode.FAILED, f"the rehearsal's own process failed: {end.said}")
+    return seen
 
 
 def _redirected(plan: LaunchPlan, limits: Limits, say: Callable[[str], None], no_overlay: str) -> tuple[Seen, Apart]:
@@ -127,7 +139,7 @@ def _redirected(plan: LaunchPlan, limits: Limits, say: Callable[[str], None], no
         (scratch / "out").mkdir()
         tonight = msgspec.structs.replace(spec, settings=plan.spec.settings)
         order = RehearsalOrder(spec=spec, tonight=tonight, limit_s=limits.limit_s, apart="redirect", parent=os.getpid())
-        seen = run_apart(order, scratch, say)
+        seen = _run(order, scratch, say)
         return msgspec.structs.replace(seen, saved_in=plan.spec.output_dir), "redirect"
 
 

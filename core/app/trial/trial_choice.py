@@ -2,25 +2,30 @@
 
 from collections.abc import Sequence
 
+from ...model.profile import NO_PROFILE
 from ...model.run import RunSpec
 from ..errors import CliError, ExitCode
-from ..plan.project_plan import project_spec
+from ..plan.project_plan import plan_command, project_spec
 from ..runs.known_runs import find_run
 from .trial_run import rivals
 
 
 def run_to_try(
-    name: str | None, profiles: Sequence[str] | None, *, beside_others: bool
+    name: str | None, profiles: Sequence[str] | None, *, beside_others: bool, command: Sequence[str] = ()
 ) -> tuple[RunSpec, Sequence[str]]:
     """The run whose command is used, and the profiles to measure (None: each of its ladder). Raises CliError.
 
-    ``name``: None = this project's run, else one started in this folder. ``beside_others``: also while a run trains on
-    the same GPU.
+    ``name``: None = this project's run, else one started in this folder. ``command``: of no run, tried as it is typed.
+    ``profiles`` empty: the run's own. ``beside_others``: also while a run trains on the same GPU.
     """
-    spec = project_spec(None) if name is None else None
+    if command:
+        spec: RunSpec | None = plan_command(command).spec
+    else:
+        spec = project_spec(None) if name is None else None
     if spec is None:
         spec = find_run(name).load_spec()
-    names = _ladder(spec) if profiles is None else tuple(dict.fromkeys(profiles))
+    own = (spec.settings.profiles.use or NO_PROFILE,)
+    names = _ladder(spec) if profiles is None else tuple(dict.fromkeys(profiles)) or own
     others = rivals(spec)
     if others and not beside_others:
         raise CliError(

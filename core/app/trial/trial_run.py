@@ -4,8 +4,6 @@ A trial is a run like any other (launched, supervised, journalled), but in its o
 folder, without restarts, remedies and notices. No file of the user is written.
 """
 
-import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Sequence
@@ -13,25 +11,24 @@ from pathlib import Path
 
 import msgspec
 
-from ...act.config.derive import DeriveError
-from ...act.config.redirect import redirected
+from ...act.config.flags import option_groups
 from ...model.control_messages import Request
+from ...model.launch.change import Change
 from ...model.launch.trial import TrialResult
 from ...model.observation import Command
+from ...model.profile import NO_PROFILE
 from ...model.record import Record
 from ...model.run import LIVE_STATES, RunSpec
 from ...model.settings import Checkpoints, Notify, Remedies, Settings, Tmux
 from ...store.control_client import ControlError, send
-from ...store.home import make_private
 from ...store.journal import load_story
 from ...store.lock import is_held
 from ...store.metrics.history import HistoryReader
 from ...store.run_directory import RunDirectory, new_run_id
-from ...store.trials import keep_trial, trials_folder
 from ..errors import CliError, ExitCode
-from ..plan.definitions import Definitions, definitions_of
+from ..plan.definitions import Definitions
 from ..plan.launch_plan import plan_launch
-from ..runs.known_runs import all_runs, home
+from ..runs.known_runs import all_runs
 from .trial_measure import measure
 
 LOOK_S = 0.25
@@ -41,10 +38,11 @@ MINUTES = 5.0
 
 
 class TrialLength(msgspec.Struct, frozen=True, kw_only=True):
-    """How long, from the first step on; the first that is reached ends it."""
+    """How long, from the first step on; the first that is reached ends it. ``limit_s``: with its start."""
 
     minutes: float = MINUTES
     steps: int | None = None
+    limit_s: float | None = None
 
 
 def rivals(spec: RunSpec) -> list[str]:
@@ -58,65 +56,74 @@ def rivals(spec: RunSpec) -> list[str]:
     ]
 
 
-def plan_trial(spec: RunSpec, profile: str, scratch: Path, definitions: Definitions) -> RunSpec:
-    """The run of a trial, writing below ``scratch``. Raises CliError if its output cannot be redirected."""
-    preset, known = definitions.preset_of(spec), definitions.profiles
-    if profile not in known:
-        raise CliError(ExitCode.NOT_FOUND, f'no profile "{profile}"; there are: {", ".join(known)}')
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """What is tried. ``profile``: NO_PROFILE = the user's own settings; ``extra``: words added to the command.
+
+    Options among them win over profile, command and config (``--epochs 5``).
+    """
+
+    profile: str
+    length: TrialLength = TrialLength()
+    extra: tuple[str, ...] = ()
+
+
+def plan_trial(spec: RunSpec, trial: Trial, state: Path, definitions: Definitions) -> RunSpec:
+    """The run of a trial, with its state in ``state``; it writes where the user's run does. Raises CliError."""
+    profile = trial.profile
+    if profile not in definitions.profiles and profile != NO_PROFILE:
+        known = ", ".join(definitions.profiles)
+        raise CliError(ExitCode.NOT_FOUND, f'no profile "{profile}"; there are: {known}')
     name = f"{spec.name}-{profile}"
-    quiet = msgspec.structs.replace(
+    words, changes = _added(trial.extra)
+    return msgspec.structs.replace(
         spec,
-        id=new_run_id(trials_folder(home()), name, Path(spec.project or spec.cwd)),
+        id=new_run_id(state, name, Path(spec.project or spec.cwd)),
         name=name,
         created_wall=time.time(),
+        command=(*spec.command, *words),
+        changes=(*spec.changes, *changes),
         logs=(),
-        settings=_settings(spec.settings, profile),
+        begin_from=None,
+        settings=_settings(spec.settings, None if profile == NO_PROFILE else profile),
         labels={**spec.labels, "trial_of": spec.id},
     )
-    try:
-        return redirected(quiet, preset, known[profile], scratch / "out")
-    except DeriveError as error:
-        raise CliError(ExitCode.FAILED, f"no trial of {profile}: {error}") from None
 
 
-def try_here(spec: RunSpec, profile: str, length: TrialLength, scratch: Path | None, *, keep: bool) -> TrialResult:
-    """Run one trial to its end, in the main thread, and keep its result. An interrupt ends its trainer, too.
+def _added(extra: Sequence[str]) -> tuple[tuple[str, ...], tuple[Change, ...]]:
+    """(words without a dash in front, such as ``training.epochs=5``; options)."""
+    first = next((at for at, word in enumerate(extra) if word.startswith("-")), len(extra))
+    options = option_groups(extra[first:])
+    why = "given to the trial"
+    return tuple(extra[:first]), tuple(
+        Change(where="flag", key=group.key, before=None, after=group.value, why=why) for group in options
+    )
 
-    ``scratch``: parent of the trial's own folder (default: below TRAINWATCH_HOME); removed afterwards unless ``keep``.
-    Raises CliError, KeyboardInterrupt.
-    """
+
+def measured(
+    planned: RunSpec, trial: Trial, definitions: Definitions, state: Path, gpus: Sequence[int] | None
+) -> TrialResult:
+    """Run a planned trial, and measure it. Raises CliError, KeyboardInterrupt."""
     from ..foreground import supervise
     from ..preflight.checklist import require_startable
 
-    parent = make_private(trials_folder(home()) / "scratch") if scratch is None else scratch.absolute()
-    folder = Path(tempfile.mkdtemp(prefix=f"trial-{profile}-", dir=parent))
+    plan = plan_launch(planned, definitions, state)
+    require_startable(plan, forced=True)  # what fails, the trial shows
+    run = RunDirectory.create(state, planned)
+    over = threading.Event()
+    clock = threading.Thread(target=_end_in_time, args=(run, trial.length, over), name="trial", daemon=True)
+    clock.start()
     try:
-        definitions = definitions_of(spec)
-        planned = plan_trial(spec, profile, folder, definitions)
-        plan = plan_launch(planned, definitions, trials_folder(home()))
-        require_startable(plan, forced=True)  # what fails, the trial shows
-        (folder / "out").mkdir()
-        run = RunDirectory.create(trials_folder(home()), planned)
-        over = threading.Event()
-        clock = threading.Thread(target=_end_in_time, args=(run, length, over), name="trial", daemon=True)
-        clock.start()
-        try:
-            code = supervise(run, listener=lambda _story: _unheard, plan=plan, stop_trainer=True)
-        finally:
-            over.set()
-            clock.join()
-        if code == ExitCode.INTERRUPTED:
-            raise KeyboardInterrupt
-        with HistoryReader(run.history) as history:
-            result = measure(profile, planned.created_wall, load_story(run.journal), history, spec.gpus)
-        keep_trial(home(), spec.id, result)
-        return result
+        code = supervise(run, listener=lambda _story: _unheard, plan=plan, stop_trainer=True)
     finally:
-        if not keep:
-            shutil.rmtree(folder, ignore_errors=True)  # it was made above
+        over.set()
+        clock.join()
+    if code == ExitCode.INTERRUPTED:
+        raise KeyboardInterrupt
+    with HistoryReader(run.history) as history:
+        return measure(trial.profile, planned.created_wall, load_story(run.journal), history, gpus)
 
 
-def _settings(settings: Settings, profile: str) -> Settings:
+def _settings(settings: Settings, profile: str | None) -> Settings:
     replace = msgspec.structs.replace
     return replace(
         settings,
@@ -136,18 +143,23 @@ def _unheard(_records: Sequence[Record]) -> None:
 def _end_in_time(run: RunDirectory, length: TrialLength, over: threading.Event) -> None:
     """End the trial gently once it is long enough."""
     first: tuple[float, int] | None = None
+    began = time.monotonic()
     with HistoryReader(run.history) as history:
         while not over.wait(LOOK_S):
             point = history.latest().progress
             step = None if point is None else point.progress.any_step
-            if point is None or step is None:
-                continue
-            first = first or (time.monotonic(), step)
-            made = step - first[1]
-            if time.monotonic() - first[0] < 60.0 * length.minutes and (length.steps is None or made < length.steps):
+            now = time.monotonic()
+            if step is not None:
+                first = first or (now, step)
+            late = length.limit_s is not None and now - began >= length.limit_s
+            if not late and (first is None or step is None or not _is_enough(length, now - first[0], step - first[1])):
                 continue
             try:
                 send(run, Request(command=Command(t=0.0, verb="shutdown", by="the trial", stop_trainer=True)))
             except ControlError:
                 continue  # it is ending or busy; asked again
             return
+
+
+def _is_enough(length: TrialLength, trained_s: float, made: int) -> bool:
+    return trained_s >= 60.0 * length.minutes or (length.steps is not None and made >= length.steps)

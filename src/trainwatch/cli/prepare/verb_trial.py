@@ -16,19 +16,24 @@ GB = 1e9
 
 HELP = "measure a profile on this machine for some minutes"
 DESCRIPTION = (
-    "Runs this project's command under a profile for some minutes (from its first step on) in a separate output "
-    "folder, ends it gently, and shows what it needed here: seconds per step, GPU memory, RAM, GPU load, and "
-    "whether it was stable. Your checkpoints are not touched; a trainer whose output cannot be redirected is "
-    "refused."
+    "Runs this project's command under a profile for some minutes (from its first step on), with its output apart from "
+    "yours, ends it gently, and shows what it needed here: seconds per step, GPU memory, RAM, GPU load, and whether it "
+    "was stable: it started, showed no error, memory stayed, the loss fell, evaluations got no worse. Your checkpoints "
+    "are not touched. Options behind -- are added to the command, over those of the profile; a COMMAND behind -- is "
+    "tried as it is."
 )
-EXAMPLE = "--all --minutes 5"
+EXAMPLE = "--profile safe_mode --timeout 300 -- --epochs 5 --batch_size 16 --quiet"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--profile", metavar="P", action="append", help="which profile; may be given several times")
+    parser.usage = "trainwatch trial [options] [RUN] [-- OPTIONS … | -- COMMAND …]"
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "--profile", metavar="P", action="append", help="which profile; may be given several times (default: the run's)"
+    )
     which.add_argument("--all", action="store_true", help="each profile of the ladder, safest first")
     parser.add_argument("--minutes", type=float, default=5.0, metavar="M", help="length of each trial (default 5)")
+    parser.add_argument("--timeout", type=float, metavar="S", help="longest time of each trial, with its start")
     parser.add_argument("--steps", type=int, metavar="N", help="end a trial after so many steps, if that is sooner")
     parser.add_argument("--scratch", metavar="DIR", help="where trials write (default: below TRAINWATCH_HOME)")
     parser.add_argument("--keep", action="store_true", help="keep what the trainer wrote")
@@ -42,16 +47,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def act(args: argparse.Namespace) -> int:
     """One trial after the other; 1 if one of them was not stable."""
     from trainwatch.core.app.trial.trial_choice import run_to_try
-    from trainwatch.core.app.trial.trial_run import TrialLength, try_here
+    from trainwatch.core.app.trial.trial_here import try_here
+    from trainwatch.core.app.trial.trial_run import Trial, TrialLength
 
     _refuse_nonsense(args)
-    spec, names = run_to_try(args.run, None if args.all else args.profile, beside_others=args.yes)
-    length = TrialLength(minutes=args.minutes, steps=args.steps)
+    words = tuple(args.command_after_dashes or ())
+    extra = words if words and (words[0].startswith("-") or "=" in words[0]) else ()
+    spec, names = run_to_try(
+        args.run, None if args.all else args.profile or (), beside_others=args.yes, command=() if extra else words
+    )
+    length = TrialLength(minutes=args.minutes, steps=args.steps, limit_s=args.timeout)
     scratch = Path(args.scratch) if args.scratch else None
     results: list[TrialResult] = []
     for number, name in enumerate(names, 1):
         print(f"trial {number} of {len(names)}: {name} …", file=sys.stderr, flush=True)
-        results.append(try_here(spec, name, length, scratch, keep=args.keep))
+        results.append(try_here(spec, Trial(profile=name, length=length, extra=extra), scratch, keep=args.keep))
     if args.json:
         print_json({"run": spec.name, "trials": [trial_object(result) for result in results]})
     else:
@@ -87,6 +97,8 @@ def table(results: list[TrialResult]) -> list[str]:
 def _refuse_nonsense(args: argparse.Namespace) -> None:
     if not (args.minutes > 0 and math.isfinite(args.minutes)):
         raise CliError(ExitCode.USAGE, f"--minutes: must be more than 0, got {args.minutes:g}")
+    if args.timeout is not None and not (args.timeout > 0 and math.isfinite(args.timeout)):
+        raise CliError(ExitCode.USAGE, f"--timeout: must be more than 0, got {args.timeout:g}")
     if args.steps is not None and args.steps < 1:
         raise CliError(ExitCode.USAGE, f"--steps: must be at least 1, got {args.steps}")
     if args.scratch and not Path(args.scratch).is_dir():

@@ -1,4 +1,4 @@
-"""Where a rehearsal writes, and which folders of the user it must not write to."""
+"""Where a rehearsal or a trial writes, and which folders of the user it must not write to."""
 
 import os
 import shutil

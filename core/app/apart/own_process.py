@@ -1,5 +1,6 @@
-"""Runs the process that rehearses (inside.py), passes signals on to it, and ends what it may have left."""
+"""Runs a process that sees the user's folders through overlays, passes signals on to it, and ends what it left."""
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -10,22 +11,31 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import NamedTuple
 
 from ...act import processes
 from ...store.home import make_private
-from ..errors import CliError, ExitCode
-from .order import ORDER, RehearsalOrder, Seen, read_seen, write
 
+PR_SET_PDEATHSIG = 1
 LAST_LINES = 12
 
 
-def run_apart(order: RehearsalOrder, scratch: Path, say: Callable[[str], None]) -> Seen:
-    """Run the process that rehearses to its end, and end everything that it may have left."""
-    write(scratch / ORDER, order)
+class ChildEnd(NamedTuple):
+    """``interrupted``: a signal asked for the end. ``said``: the last lines of its stderr, else its status."""
+
+    interrupted: bool
+    said: str
+
+
+def run_apart(module: str, scratch: Path, say: Callable[[str], None]) -> ChildEnd:
+    """Run ``python -m module scratch`` to its end, and end everything that it may have left.
+
+    The process has its state folder in the scratch folder. ``say`` gets its lines.
+    """
     make_private(scratch / "home")
-    log = scratch / "rehearsal.log"
+    log = scratch / "own-process.log"
     env = {**os.environ, "TRAINWATCH_HOME": str(scratch / "home")}
-    argv = [sys.executable, "-P", "-m", "trainwatch.core.app.rehearse.inside", str(scratch)]
+    argv = [sys.executable, "-P", "-m", module, str(scratch)]
     with log.open("wb") as errors:
         child = subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, env=env, start_new_session=True
@@ -40,19 +50,19 @@ def run_apart(order: RehearsalOrder, scratch: Path, say: Callable[[str], None]) 
             child.kill()
             child.wait()
         _end_all(scratch)
-    if interrupted.is_set():
-        return Seen(interrupted=True)
-    seen = read_seen(scratch)
-    if seen is None:
-        lines = log.read_text(errors="replace").splitlines()[-LAST_LINES:]
-        said = "\n".join(lines) or f"status {child.returncode}"
-        raise CliError(ExitCode.FAILED, f"the rehearsal's own process failed: {said}")
-    return seen
+    lines = log.read_text(errors="replace").splitlines()[-LAST_LINES:]
+    return ChildEnd(interrupted.is_set(), "\n".join(lines) or f"status {child.returncode}")
+
+
+def ends_with(parent: int) -> bool:
+    """Ask the kernel to end this process with its parent. Returns whether the parent is there."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    return os.getppid() == parent
 
 
 @contextmanager
 def _passed_on(child: "subprocess.Popen[bytes]") -> Iterator[threading.Event]:
-    """While it runs, signals that end this process end the rehearsal first. The event is set after one."""
+    """While it runs, signals that end this process end the other first. The event is set after one."""
     interrupted = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield interrupted
@@ -72,7 +82,7 @@ def _passed_on(child: "subprocess.Popen[bytes]") -> Iterator[threading.Event]:
 
 
 def _end_all(scratch: Path) -> None:
-    """Kill what is left of a rehearsal: every process whose environment names its scratch folder."""
+    """Kill what is left: every process whose environment names its scratch folder."""
     mark = os.fsencode(str(scratch))
     while left := [p for p in processes.all_processes().values() if p.pid != os.getpid() and mark in _environ(p.pid)]:
         for process in left:

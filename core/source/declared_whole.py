@@ -1,0 +1,52 @@
+"""Whether the options that are seen in a project's source are all that it takes."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from .project_modules import Module, Project
+
+_OPEN = re.compile(
+    r"parse_known_args|allow_extra_args|ignore_unknown_options|HfArgumentParser|LightningCLI|\bhydra\b|\btyro\b"
+)
+"""Texts of sources that take more than they declare."""
+_MADE = re.compile(r"\bArgumentParser\(|\bclick\.command\b|\btyper\b")
+
+
+def declares_all(project: Project) -> bool:
+    """Whether an option that is not seen would be refused: all was read, and nothing is added out of sight.
+
+    Out of sight: names that are computed (``add_argument(f"--{name}")``), and parsers that a library makes or fills.
+    """
+    if project.unread or not any(_MADE.search(module.text) for module in project.modules):
+        return False
+    own = {function.name for module in project.modules for function in module.functions}
+    return not any(_OPEN.search(module.text) or _adds_unseen(module, own) for module in project.modules)
+
+
+def _adds_unseen(module: Module, own: set[str]) -> bool:
+    parsers = set(_parsers(module))
+    for call in module.calls:
+        name = _last_name(call)
+        if name in {"add_argument", "add_option"} and not all(
+            isinstance(arg, ast.Constant) and isinstance(arg.value, str) for arg in call.args
+        ):
+            return True
+        if name == "ArgumentParser" and any(keyword.arg in {"parents", None} for keyword in call.keywords):
+            return True
+        given = (*call.args, *(keyword.value for keyword in call.keywords))
+        if name not in own and any(isinstance(arg, ast.Name) and arg.id in parsers for arg in given):
+            return True
+    return False
+
+
+def _parsers(module: Module) -> Iterator[str]:
+    """Names of the parsers that are made here."""
+    for node in module.nodes:
+        made = node.value if isinstance(node, ast.Assign) else None
+        if isinstance(node, ast.Assign) and isinstance(made, ast.Call) and _last_name(made) == "ArgumentParser":
+            yield from (target.id for target in node.targets if isinstance(target, ast.Name))
+
+
+def _last_name(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
