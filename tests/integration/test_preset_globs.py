@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.fakes.checkpoint_layouts import safetensors_file
@@ -15,6 +16,7 @@ from trainwatch.core.app.supervise.run_output import RunOutput
 from trainwatch.core.app.wiring.sensors import checkpoint_sensor
 from trainwatch.core.config.problem import ConfigError
 from trainwatch.core.config.shipped import load_presets
+from trainwatch.core.model.launch.output_place import OutputPlace
 from trainwatch.core.model.observation import CheckpointEvent
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.story import RunStory
@@ -49,6 +51,23 @@ def test_checkpoint_globs_select_what_lists_show(spec: RunSpec, tmp_path: Path) 
     run = RunDirectory.create(tmp_path / "home", spec)
     JournalWriter(run.journal).close()
     assert [c.name for c in read_after(run).listing.checkpoints] == expected
+
+
+def test_the_screen_of_an_open_run_shows_folders_that_are_found_later(spec: RunSpec, tmp_path: Path) -> None:
+    untold = msgspec.structs.replace(spec, output_dir=None, preset="generic")
+    run = RunDirectory.create(tmp_path / "home", untold)
+    opened = RunCheckpoints(run.load_spec(), run.load_spec)
+    shown = [opened.directory]
+    with pytest.raises(RuntimeError, match="no output_dir"):
+        opened.listing()
+    run.save_outputs((OutputPlace(folder=str(tmp_path / "out"), why="w"),))
+    assert [*shown, opened.directory] == [None, str(tmp_path / "out")]
+    assert len(opened.listing().checkpoints) == 2
+    (tmp_path / "more").mkdir()
+    safetensors_file(tmp_path / "more")
+    places = tuple(OutputPlace(folder=str(tmp_path / name), why="w") for name in ("out", "more"))
+    run.save_outputs(places)
+    assert len(opened.listing().checkpoints) == 3
 
 
 def test_sample_globs_select_sample_images(spec: RunSpec) -> None:

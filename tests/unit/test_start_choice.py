@@ -161,6 +161,32 @@ def test_a_command_that_goes_on_by_itself_is_started(words: tuple[str, ...]) -> 
     assert "goes on by itself" in choice.said
 
 
+BY_ITSELF = """
+import os, torch
+path = "out/snapshot.pt"
+model, optimizer, start = make(), make_optimizer(), 0
+if os.path.exists(path):
+    state = torch.load(path)
+    model.load_state_dict(state["model"])
+    optimizer.load_state_dict(state["optimizer"])
+    start = state["step"]
+for step in range(start, 100):
+    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step}, path)
+"""
+
+
+def test_a_script_that_goes_on_by_itself_is_started_from_its_newest_checkpoint(folder: Path) -> None:
+    """Its state of trainwatch was deleted: the same command was refused, although it would not begin anew."""
+    (folder / "train.py").write_text(BY_ITSELF)
+    saved()
+    choice = chosen(("python", "train.py", "--output_dir", "out"))
+    assert choice.known is None
+    assert choice.checkpoint == str(folder / "out" / "model-step00000020.safetensors")
+    assert "by itself (train.py:" in choice.said
+    (folder / "out" / "model-step00000020.safetensors").write_bytes(b"torn")
+    refused(("python", "train.py", "--output_dir", "out"))
+
+
 @pytest.mark.parametrize(
     "words",
     [

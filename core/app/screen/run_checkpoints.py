@@ -10,6 +10,7 @@ from ...model.checkpoints.checkpoint import Checkpoint, CheckpointListing
 from ...model.ports.screen import OnProgress
 from ...model.preset import Preset
 from ...model.run import RunSpec
+from .opened_run import OpenedRun
 
 if TYPE_CHECKING:
     from ...checkpoints import CheckpointOverview, Comparison, PrunePlan
@@ -18,33 +19,34 @@ Answer = TypeVar("Answer")
 
 
 class RunCheckpoints:
-    """Implements ``model.ports.CheckpointJobs`` on the run's output directory."""
+    """Implements ``model.ports.CheckpointJobs`` on the run's output folders. ``read_spec``: as in ``OpenedRun``."""
 
-    def __init__(self, spec: RunSpec) -> None:
-        self._spec = spec
+    def __init__(self, spec: RunSpec, read_spec: Callable[[], RunSpec] | None = None) -> None:
+        self._run = OpenedRun(spec, read_spec)
 
     @property
     def directory(self) -> str | None:
         """Where the trainer saves."""
-        return self._spec.output_dir
+        return self._run.output_dir
 
     @cached_property
     def _preset(self) -> Preset:
         from ..plan.definitions import definitions_of
 
-        return definitions_of(self._spec).preset_of(self._spec)
+        return definitions_of(self._run.spec).preset_of(self._run.spec)
 
     def _folder(self) -> Path:
-        if self._spec.output_dir is None:
+        folder = self._run.output_dir
+        if folder is None:
             raise RuntimeError("no output_dir is set for this run; add it to [run] in trainwatch.toml")
-        return Path(self._spec.output_dir)
+        return Path(folder)
 
     def listing(self) -> CheckpointListing:
         """Newest first; empty if the directory does not exist yet."""
         from ..runs.output_folder import list_run_checkpoints
 
         self._folder()
-        return _sentence(lambda: list_run_checkpoints(self._spec, self._preset))
+        return _sentence(lambda: list_run_checkpoints(self._run.look_again(), self._preset))
 
     def verify(self, path: str, *, deep: bool, progress: OnProgress) -> Checkpoint:
         """At a limited rate: a training may be running beside it."""

@@ -4,7 +4,7 @@ The screen is started often: what loads much of core is imported by the method t
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import overload
@@ -19,6 +19,7 @@ from ...store.log_index import FILE_NAME as LOG_INDEX
 from ...store.log_index import LogIndex
 from ...store.run_directory import RunDirectory
 from ..errors import CliError
+from .opened_run import OpenedRun
 
 FILE_BYTES = 200_000
 """Most bytes of each evidence file that are shown; a stack dump has a few kB."""
@@ -80,13 +81,13 @@ def _read(path: Path) -> EvidenceFile:
 class RunSamples:
     """Implements the screen's SampleFolder: the sample images below the run's output directory."""
 
-    def __init__(self, spec: RunSpec) -> None:
-        self._spec = spec
+    def __init__(self, spec: RunSpec, read_spec: Callable[[], RunSpec] | None = None) -> None:
+        self._run = OpenedRun(spec, read_spec)
 
     @property
     def directory(self) -> str | None:
         """Where the trainer saves."""
-        return self._spec.output_dir
+        return self._run.output_dir
 
     def newest(self) -> Sequence[Sample]:
         """Newest first. Raises RuntimeError with a sentence."""
@@ -94,7 +95,8 @@ class RunSamples:
         from ..runs.output_folder import find_run_samples
 
         try:
-            return find_run_samples(self._spec, definitions_of(self._spec).preset_of(self._spec))
+            spec = self._run.look_again()
+            return find_run_samples(spec, definitions_of(spec).preset_of(spec))
         except (CliError, ValueError) as error:
             raise RuntimeError(str(error)) from error
         except OSError as error:

@@ -131,6 +131,15 @@ def _begin(plan: LaunchPlan, there: tuple[Checkpoint, ...]) -> StartChoice:
     holds = f"{plan.spec.output_dir} holds checkpoints {whose} ({names_of(there)})"
     if plan.spec.project is not None:
         return _begin_project(plan, there, holds)
+    way = plan.spec.resume_way
+    if way is not None and way.will == "self":
+        newest = list_run_checkpoints(plan.spec, plan.preset).resume_point
+        if newest is not None and _objection(plan, Path(newest)) is None and why_unfit(plan.spec, Path(newest)) is None:
+            return StartChoice(
+                checkpoint=str(Path(newest).absolute()),
+                said=f"{holds}: the trainer goes on from {Path(newest).name} by itself ({way.place}; "
+                "`trainwatch run --fresh -- …` begins anew, over them)",
+            )
     go_on = "" if other is None else f"go on with that run: `trainwatch resume {other.id} [-- NEW COMMAND]`; "
     raise CliError(
         ExitCode.OWNED,
