@@ -97,6 +97,8 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     saves: SaveClock = SaveClock()
     checkpoints: CheckpointIndex = CheckpointIndex()
     outputs: OutputFolders = OutputFolders()
+    metric_folders: tuple[str, ...] = ()
+    """Folders with files of metrics that the journal has."""
     budget: Budget = Budget()
     history: History = ()
     ramp: Ramp = Ramp()

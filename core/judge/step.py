@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from ..model.control_messages import Reply
-from ..model.fact import CommandReceived, Note
+from ..model.fact import CommandReceived, MetricFilesKnown, Note
 from ..model.observation import (
     CheckpointEvent,
     CheckpointValues,
@@ -87,7 +87,7 @@ class Judge:
             KernelLine: _on_kernel,
             TerminationNotice: on_samples.on_termination,
             Exit: _on_exit,
-            MetricValues: _on_nothing,
+            MetricValues: _on_metrics,
             Tick: _on_tick,
             Command: _on_command,
             Outcome: _on_outcome,
@@ -168,6 +168,14 @@ def _at(state: JudgeState, t: float) -> tuple[JudgeState, float]:
 
 def _on_nothing(_knowledge: Knowledge, state: JudgeState, _observation: Observation) -> Result:
     return state, NOTHING
+
+
+def _on_metrics(_knowledge: Knowledge, state: JudgeState, found: MetricValues) -> Result:
+    """Nothing is decided by metrics; where their files are is told once."""
+    if not found.folder or found.folder in state.metric_folders:
+        return state, NOTHING
+    state = replace(state, metric_folders=(*state.metric_folders, found.folder))
+    return state, (MetricFilesKnown(folder=found.folder, source=found.source),)
 
 
 def _on_learned(_knowledge: Knowledge, state: JudgeState, learned: Learned) -> Result:

@@ -321,6 +321,13 @@ class JudgeSnapshot(FactBase, frozen=True, kw_only=True, tag="snapshot"):
     name: str = ""
 
 
+class MetricFilesKnown(FactBase, frozen=True, kw_only=True, tag="metric_files"):
+    """The trainer writes its metrics to files below this folder. ``source``: their kind ("tensorboard")."""
+
+    folder: str
+    source: str
+
+
 class Note(FactBase, frozen=True, kw_only=True, tag="note"):
     """A sentence for the user (a gap in telemetry, a suspend, tmux missing …)."""
 
@@ -354,5 +361,6 @@ Fact = (
     | ActChanged
     | CommandReceived
     | JudgeSnapshot
+    | MetricFilesKnown
     | Note
 )

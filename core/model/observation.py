@@ -235,13 +235,16 @@ class MetricValues(Base, frozen=True, kw_only=True, tag="metrics"):
     """Numbers that the trainer logs by name: lr, grad norm, validation loss … Finite; names as the trainer writes them.
 
     For charts and reports; nothing is decided by them. ``source``: "log", or the kind of file they were read from.
-    ``left_out``: names that the source has beyond MOST_METRICS.
+    ``left_out``: names that the source has beyond MOST_METRICS. ``at_t``: when the trainer logged them, in run seconds,
+    if that was earlier. ``folder``: where the files are, for a program that shows them.
     """
 
     values: dict[str, float]
     step: int | None = None
     source: str = "log"
     left_out: int = 0
+    at_t: float | None = None
+    folder: str = ""
 
 
 class Tick(Base, frozen=True, kw_only=True, tag="tick"):

@@ -7,6 +7,7 @@ from .checkpoints.checkpoint import Checkpoint
 from .fact import (
     ActionWithheld,
     CheckpointsSetAside,
+    MetricFilesKnown,
     RampMoved,
     RemedyApplied,
     RemedyProposed,
@@ -101,6 +102,8 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     """Run seconds at which a checkpoint (by path) became known, for the timeline."""
     outputs: tuple[OutputPlace, ...] = ()
     """Folders that the trainer was seen to save to, in the order found."""
+    metric_files: tuple[MetricFilesKnown, ...] = ()
+    """Folders with files of the trainer's metrics, in the order found."""
     saves: tuple[SaveMeasured, ...] = ()
     """What the newest saves cost, oldest first, at most SAVES."""
     set_aside: dict[str, CheckpointsSetAside] = {}

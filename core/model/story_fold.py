@@ -22,6 +22,7 @@ from .fact import (
     IncidentOpened,
     IncidentUpdated,
     JudgeSnapshot,
+    MetricFilesKnown,
     Note,
     OutputKnown,
     PhaseChanged,
@@ -157,6 +158,9 @@ def _apply_fact(story: RunStory, record: Record, fact: Fact) -> RunStory:
             return replace(story, act=fact.act, act_settings=fact.settings)
         case CommandReceived():
             return _with_notice(story, f"{fact.verb} by {fact.by}" + (f": {fact.detail}" if fact.detail else ""))
+        case MetricFilesKnown():
+            before = tuple(known for known in story.metric_files if known.folder != fact.folder)
+            return replace(story, metric_files=(*before, fact))
         case Note():
             return _with_notice(story, fact.text)
         case JudgeSnapshot():

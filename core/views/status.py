@@ -15,6 +15,7 @@ from ..model.story import RunStory, WithheldAction
 from ..model.supervisor_life import SupervisorLife, Trouble
 from .level import bounds_of
 from .lost_time import lost_time
+from .metric_words import view_command
 from .readings import current_readings
 from .resume_words import resume_object
 from .run_progress import over_run
@@ -79,6 +80,10 @@ def status_object(
         "host": _sample(host),
         "preset": None if story.run is None else {"name": story.run.preset, "why": story.run.preset_why},
         "output": [{"folder": place.folder, "why": place.why} for place in _output(story)],
+        "metric_files": [
+            {"folder": f.folder, "source": f.source, "view": view_command(f.source, f.folder)}
+            for f in story.metric_files
+        ],
         "checkpoints": {
             "newest": msgspec.to_builtins(newest) if newest else None,
             "age_s": max(0.0, wall - newest.mtime) if newest else None,

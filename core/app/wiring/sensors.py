@@ -18,6 +18,7 @@ from ...sense.files.checkpoint_directory import CheckpointDirectory
 from ...sense.files.checkpoint_folders import CheckpointFolders
 from ...sense.files.checkpoint_values import CheckpointValuesSensor
 from ...sense.files.output_search import OutputSearch
+from ...sense.files.scalar_files import ScalarFiles
 from ...sense.gpu.gpu_sensor import GpuSensor
 from ...sense.gpu.simulated_gpu import SimulatedGpu
 from ...sense.host.host_sensor import Host
@@ -89,6 +90,7 @@ def output_search(
     claim: OutputClaim,
     *,
     last: AttemptTarget | None,
+    written: Callable[[str], None],
     on_problem: Callable[[str], None],
 ) -> OutputSearch:
     """``last``: the newest attempt, also one that has ended."""
@@ -106,7 +108,14 @@ def output_search(
         taken=claim.is_taken,
         last=last,
         created_wall=spec.created_wall,
+        written=written,
         on_problem=on_problem,
+    )
+
+
+def scalar_files(output: RunOutput, inbox: Inbox, clock: RunClock, on_problem: Callable[[str], None]) -> ScalarFiles:
+    return ScalarFiles(
+        inbox=inbox, clock=clock, roots=lambda: (*output.folders, output.spec.cwd), on_problem=on_problem
     )
 
 
@@ -139,14 +148,14 @@ def values_sensor(
 
 def sensors(
     spec: RunSpec,
-    files: tuple[CheckpointFolders, CheckpointValuesSensor | None, OutputSearch],
+    files: tuple[CheckpointFolders, CheckpointValuesSensor | None, OutputSearch, ScalarFiles],
     inbox: Inbox,
     clock: RunClock,
     *,
     on_problem: Callable[[str], None],
 ) -> list[Sensor]:
     watch = spec.settings.watch
-    checkpoints, values, search = files
+    checkpoints, values, search, metrics = files
     catalogue = compiled_catalogue(spec)
     log = LogTail(
         inbox=inbox,
@@ -157,15 +166,17 @@ def sensors(
     )
 
     def last_look() -> None:
-        """Read the last log lines and checkpoints: they can show why it ended and what to resume from."""
+        """Read the last log lines, checkpoints and metrics: they show why it ended and what to resume from."""
         log.drain()
         checkpoints.drain()
         search.drain()
+        metrics.drain()
 
     return [
         log,
         checkpoints,
         search,
+        metrics,
         *(() if values is None else (values,)),
         ExitWatch(
             inbox=inbox,

@@ -48,7 +48,15 @@ from ..supervise.run_retention import RunRetention
 from ..supervise.save_request import save_request
 from ..supervise.vitality import Vitality
 from .judge_of_run import knowledge
-from .sensors import checkpoint_sensor, host_sensor, list_all, output_search, sensors, values_sensor
+from .sensors import (
+    checkpoint_sensor,
+    host_sensor,
+    list_all,
+    output_search,
+    scalar_files,
+    sensors,
+    values_sensor,
+)
 
 
 def build_supervisor(
@@ -139,6 +147,7 @@ def build_supervisor(
         wsl=is_wsl(),
     )
     newest = newest_attempt(run)
+    metrics = scalar_files(output, inbox, clock, on_problem=lambda text: supervisor.note(text))  # noqa: PLW0108  made below
     search = output_search(
         output,
         run,
@@ -146,6 +155,7 @@ def build_supervisor(
         clock,
         claim,
         last=newest,
+        written=metrics.noticed,
         on_problem=lambda text: supervisor.note(text),  # noqa: PLW0108  made below
     )
     if newest is not None:
@@ -180,7 +190,7 @@ def build_supervisor(
     output.tell(checkpoints.watch)
     output.tell(host.save_to)
     supervisor.sense_with(
-        [claim, host, *sensors(spec, (checkpoints, values, search), inbox, clock, on_problem=supervisor.note)]
+        [claim, host, *sensors(spec, (checkpoints, values, search, metrics), inbox, clock, on_problem=supervisor.note)]
     )
     return supervisor
 

@@ -68,6 +68,7 @@ def from_story(story: RunStory, snapshot: Mapping[str, Any] | None, profile: str
         attempts=max([state.attempts, *(a.number for a in story.attempts)]),
         attempt=_attempt(state.attempt, last),
         clock=state.clock if last is None or last.number == state.attempt.number else begin_attempt(state.clock, 0.0),
+        metric_folders=tuple(files.folder for files in story.metric_files),
         budget=msgspec.structs.replace(state.budget, used=story.budget_used),
         trained=state.trained or any(a.last_step for a in story.attempts),
         incidents=story.open_incidents,

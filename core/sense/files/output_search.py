@@ -74,6 +74,7 @@ class OutputSearch:
     ``roots``: where output is expected (the working folder …). ``watched``: folders whose checkpoints are watched.
     ``checkpoint_of``: path of a file, folders that are no checkpoints → the checkpoint that it belongs to; may raise
     OSError. ``ignored``: folders of trainwatch itself. ``open_files``: what processes hold open for writing.
+    ``written``: told each file that is written while an attempt is followed, in this sensor's thread.
 
     ``members``: pids of the run at the last sample; ``writers``: path of a file that was seen open → pid.
     """
@@ -92,8 +93,10 @@ class OutputSearch:
         taken: Callable[[str], bool] = lambda _folder: False,
         last: AttemptTarget | None = None,
         created_wall: float = 0.0,
+        written: Callable[[str], None] = ignore_problem,
         on_problem: OnProblem = ignore_problem,
     ) -> None:
+        self._tell_written = written
         self._inbox = inbox
         self._clock = clock
         self._roots = list(_with_links(roots))
@@ -247,6 +250,7 @@ class OutputSearch:
     def _note(self, path: str, now: float) -> None:
         """Remember a file that was written, unless it is known as something else."""
         name = os.path.basename(path)  # noqa: PTH119
+        self._tell_written(path)
         if is_other_file(name) or self._is_elsewhere(path):
             return
         before = self._written.pop(path, None)

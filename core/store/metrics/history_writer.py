@@ -192,11 +192,12 @@ def _write_metrics(connection: sqlite3.Connection, pending: list[MetricValues]) 
     beyond: set[str] = set()
     rows: list[tuple[int, int, float]] = []
     for entry in pending:
+        second = int(entry.t if entry.at_t is None else entry.at_t)
         for name, value in entry.values.items():
             if name not in numbers and len(numbers) >= MOST_METRICS:
                 beyond.add(name)
             elif math.isfinite(value):
-                rows.append((int(entry.t), numbers.setdefault(name, len(numbers)), value))
+                rows.append((second, numbers.setdefault(name, len(numbers)), value))
                 values[name] = value
         left_out = max(left_out, entry.left_out)
     connection.executemany(

@@ -18,6 +18,7 @@ from trainwatch.core.model.fact import (
     IncidentOpened,
     IncidentUpdated,
     JudgeSnapshot,
+    MetricFilesKnown,
     Note,
     OutputKnown,
     PhaseChanged,
@@ -38,6 +39,7 @@ from trainwatch.core.model.incident import Incident
 from trainwatch.core.model.launch.ramp_rule import ALLOWED_AGAIN
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.text.printable import printable, printable_lines
+from trainwatch.core.views.metric_words import view_command
 
 
 def event_line(record: Record) -> str | None:
@@ -134,6 +136,9 @@ def _fact_text(fact: Fact) -> str | None:
             return f'act = "{fact.act}" from now on, by {fact.by}'
         case CommandReceived():
             return f"{fact.by} requests: {fact.verb}" + (f" ({fact.detail})" if fact.detail else "")
+        case MetricFilesKnown():
+            view = view_command(fact.source, fact.folder)
+            return f"metrics in {fact.source} files in {fact.folder}" + (f": view them with `{view}`" if view else "")
         case Note():
             return fact.text
         case _:

@@ -85,6 +85,7 @@ def status_lines(status: dict[str, Any]) -> list[str]:
         lines.append(f"  newest checkpoint {newest['name']} · {newest['verdict']} · {age_min:.0f} min ago")
     else:
         lines.append("  no checkpoint yet")
+    lines.extend(f"  metrics: `{files['view'] or files['folder']}`" for files in status["metric_files"])
     for place in status["output"][-1:]:
         lines.append(f"  output {place['folder']} ({place['why']})")
     lines.extend(

@@ -1,0 +1,319 @@
+"""TensorBoard event files: read while they grow, equal to what was logged, and put where the other metrics go."""
+
+import os
+import struct
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.tiers import SECOND_TIER
+from trainwatch.core.model.observation import MOST_METRICS, MetricValues, Observation
+from trainwatch.core.model.ports.supervision import AttemptTarget
+from trainwatch.core.model.run import ProcessIdentity
+from trainwatch.core.sense.files.event_records import Damaged, masked_crc, read_records
+from trainwatch.core.sense.files.event_scalars import Scalar, scalars
+from trainwatch.core.sense.files.scalar_files import ScalarFiles, logdir
+from trainwatch.core.sense.files.written_files import OpenFile
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "tensorboard"
+
+
+def record(data: bytes) -> bytes:
+    head = struct.pack("<Q", len(data))
+    return head + struct.pack("<I", masked_crc(head)) + data + struct.pack("<I", masked_crc(data))
+
+
+def varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes((*out, number))
+
+
+def event(tag: str, value: float, step: int, wall: float) -> bytes:
+    one = b"\x0a" + varint(len(tag.encode())) + tag.encode() + b"\x15" + struct.pack("<f", value)
+    summary = b"\x0a" + varint(len(one)) + one
+    return b"\x09" + struct.pack("<d", wall) + b"\x10" + varint(step) + b"\x2a" + varint(len(summary)) + summary
+
+
+def all_in(path: Path) -> list[Scalar]:
+    found = read_records(path)
+    assert found.bad == 0
+    return [scalar for data in found.data for scalar in scalars(data)]
+
+
+def test_the_checksum_is_masked_crc32c() -> None:
+    """123456789 has the CRC32C 0xE3069283 (RFC 3720); the mask is that of TFRecord."""
+    crc = 0xE3069283
+    assert masked_crc(b"123456789") == ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def test_what_pytorch_logged_is_read() -> None:
+    found = [(s.tag, s.step, round(s.value, 6)) for s in all_in(FIXTURES / "torch.tfevents")]
+    losses = [("train/loss", i * 100, round(1 / i, 6)) for i in range(1, 6)]
+    rates = [("lr", i * 100, round(1e-4 / i, 6)) for i in range(1, 6)]
+    assert sorted(found) == sorted([*losses, *rates, ("val_loss", -1, 0.25)])
+
+
+def test_scalars_that_are_tensors_are_read() -> None:
+    found = {(s.tag, s.step): round(s.value, 4) for s in all_in(FIXTURES / "tensors.tfevents")}
+    assert {key: value for key, value in found.items() if key[1] == 2} == {
+        ("epoch_loss", 2): 0.1667, ("epoch_accuracy", 2): 0.7, ("double", 2): 2.0, ("count", 2): 1.0,
+    }  # fmt: skip
+    assert found["count", 0] == -1.0
+    assert "matrix" not in {tag for tag, _ in found}
+
+
+@pytest.mark.parametrize("cut", [0, 5, 11, 12, 30, -5, -1])
+def test_a_record_that_is_not_whole_is_read_again_later(tmp_path: Path, cut: int) -> None:
+    first, second = record(event("loss", 0.5, 1, 10.0)), record(event("loss", 0.25, 2, 20.0))
+    path = tmp_path / "events"
+    path.write_bytes(first + second[:cut])
+    found = read_records(path)
+    assert (len(found.data), found.offset, found.bad) == (1, len(first), 0)
+    path.write_bytes(first + second)
+    rest = read_records(path, found.offset)
+    assert [next(scalars(data)).value for data in rest.data] == [0.25]
+
+
+def test_the_last_record_with_a_wrong_checksum_is_not_written_to_its_end_yet(tmp_path: Path) -> None:
+    first, second = record(event("loss", 0.5, 1, 10.0)), record(event("loss", 0.25, 2, 20.0))
+    path = tmp_path / "events"
+    path.write_bytes(first + second[:-8] + bytes(8))
+    assert read_records(path).offset == len(first)
+    path.write_bytes(first + second[:-8] + bytes(8) + first)
+    found = read_records(path)
+    assert (len(found.data), found.bad) == (2, 1)
+
+
+def test_room_made_in_advance_is_no_damage_and_a_wrong_length_is(tmp_path: Path) -> None:
+    first = record(event("loss", 0.5, 1, 10.0))
+    path = tmp_path / "events"
+    path.write_bytes(first + bytes(100))
+    assert read_records(path).offset == len(first)
+    path.write_bytes(first + b"\x01" * 100)
+    with pytest.raises(Damaged, match=f"no record at byte {len(first)}"):
+        read_records(path, len(first))
+
+
+def test_records_of_pictures_are_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "events"
+    picture = record(os.urandom(200_000))
+    path.write_bytes(picture[:-4] + b"????" + record(event("loss", 0.5, 1, 10.0)))
+    found = read_records(path, limit_bytes=1)
+    assert (found.data, found.offset, found.bad) == ((), len(picture), 0)
+    assert len(read_records(path, found.offset).data) == 1
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\x00", b"\x0a\xff", b"\x2a\x03\x0a\x01", b"\xff" * 30, b"\x0b", os.urandom(64)]
+)
+def test_bytes_that_are_no_event_have_no_scalar(data: bytes) -> None:
+    assert list(scalars(data)) == []
+
+
+# --- the sensor ---
+
+
+class FakeClock:
+    def __init__(self) -> None:
+        self.t = 100.0
+
+    def now(self) -> float:
+        return self.t
+
+    def wall(self) -> float:
+        return 1_000_000.0 + self.t
+
+
+class Inbox:
+    def __init__(self) -> None:
+        self.got: list[MetricValues] = []
+
+    def put(self, observation: Observation) -> None:
+        assert isinstance(observation, MetricValues)
+        self.got.append(observation)
+
+
+class Watched:
+    """A sensor on files that a test writes; ``opened``: what the trainer holds open."""
+
+    def __init__(self, *roots: Path) -> None:
+        self.clock, self.inbox = FakeClock(), Inbox()
+        self.opened: list[Path] = []
+        self.problems: list[str] = []
+        self.sensor = ScalarFiles(
+            inbox=self.inbox, clock=self.clock, roots=lambda: [str(root) for root in roots], open_files=self._open,
+            on_problem=self.problems.append,
+        )  # fmt: skip
+        self.begin(1)
+
+    def _open(self, _pids: Iterable[int]) -> Sequence[OpenFile]:
+        return [OpenFile(1, str(path)) for path in self.opened]
+
+    def begin(self, number: int) -> None:
+        trainer = ProcessIdentity(pid=os.getpid(), start_ticks=0, boot_id="")
+        self.sensor.follow(AttemptTarget(number=number, trainer=trainer, runner=None, log=None, directory="/"))
+
+    def writes(self, path: Path, *values: tuple[str, float, int], ago_s: float = 0.0) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        wall = self.clock.wall() - ago_s
+        with path.open("ab") as file:
+            for tag, value, step in values:
+                file.write(record(event(tag, value, step, wall)))
+        os.utime(path, (self.clock.wall(), self.clock.wall()))
+
+    def looks(self, after_s: float = 11.0) -> list[dict[str, float]]:
+        self.clock.t += after_s
+        self.inbox.got.clear()
+        self.sensor.sample()
+        return [got.values for got in self.inbox.got]
+
+
+def test_a_file_in_the_output_folder_is_followed(tmp_path: Path) -> None:
+    watched = Watched(tmp_path / "out", tmp_path)
+    path = tmp_path / "out" / "runs" / "may" / "events.out.tfevents.1"
+    watched.writes(path, ("train/loss", 0.5, 10), ("lr", 0.25, 10))
+    assert watched.looks() == [{"train/loss": 0.5, "lr": 0.25}]
+    (got,) = watched.inbox.got
+    assert (got.step, got.source, got.folder, got.t) == (10, "tensorboard", str(tmp_path / "out"), watched.clock.t)
+    assert watched.looks() == []
+    watched.writes(path, ("train/loss", 0.25, 20))
+    assert watched.looks() == [{"train/loss": 0.25}]
+
+
+def test_a_file_elsewhere_is_found_because_the_trainer_has_it_open(tmp_path: Path) -> None:
+    watched = Watched(tmp_path / "out", tmp_path / "cwd")
+    path = tmp_path / "elsewhere" / "events.out.tfevents.1"
+    watched.writes(path, ("loss", 0.5, 1))
+    assert watched.looks() == []
+    watched.opened.append(path)
+    assert watched.looks() == [{"loss": 0.5}]
+    assert watched.inbox.got[0].folder == str(tmp_path / "elsewhere")
+
+
+def test_a_file_elsewhere_is_read_when_it_was_seen_to_be_written(tmp_path: Path) -> None:
+    """tensorboard's own writer opens its file for each flush only."""
+    watched = Watched(tmp_path / "out", tmp_path / "cwd")
+    path = tmp_path / "cwd" / "mine" / "may" / "events.out.tfevents.1"
+    watched.writes(path, ("loss", 0.5, 1))
+    assert watched.looks() == []
+    watched.sensor.noticed(str(tmp_path / "cwd" / "picture.png"))
+    watched.sensor.noticed(str(path))
+    assert watched.looks() == [{"loss": 0.5}]
+    assert watched.inbox.got[0].folder == str(tmp_path / "cwd" / "mine")
+
+
+def test_values_have_the_time_at_which_they_were_logged(tmp_path: Path) -> None:
+    """A writer flushes every two minutes."""
+    watched = Watched(tmp_path)
+    watched.clock.t = 500.0
+    path = tmp_path / "runs" / "events.out.tfevents.1"
+    for ago_s in (120.0, 60.0, 0.0):
+        watched.writes(path, ("loss", ago_s, 1), ago_s=ago_s)
+    assert watched.looks(11.0) == [{"loss": 120.0}, {"loss": 60.0}, {"loss": 0.0}]
+    assert [got.at_t for got in watched.inbox.got] == [380.0, 440.0, 500.0]
+    assert {got.t for got in watched.inbox.got} == {511.0}
+    watched.writes(path, ("loss", 0.5, 2), ("loss", 0.25, 3), ago_s=500.0)
+    assert watched.looks() == [{"loss": 0.25}]
+
+
+def test_files_of_an_earlier_run_are_not_read(tmp_path: Path) -> None:
+    watched = Watched(tmp_path)
+    path = tmp_path / "runs" / "events.out.tfevents.1"
+    watched.writes(path, ("loss", 0.5, 1))
+    os.utime(path, (1.0, 1.0))
+    assert watched.looks() == []
+
+
+def test_a_tag_of_two_folders_has_the_folder_before_it(tmp_path: Path) -> None:
+    watched = Watched(tmp_path)
+    logs = tmp_path / "logs"
+    watched.writes(logs / "train" / "events.out.tfevents.1", ("epoch_loss", 0.5, 1), ago_s=2.0)
+    watched.writes(logs / "validation" / "events.out.tfevents.2", ("epoch_loss", 0.75, 1))
+    merged = {name: value for values in watched.looks() for name, value in values.items()}
+    assert merged == {"epoch_loss": 0.5, "validation/epoch_loss": 0.75}
+    watched.begin(2)
+    watched.writes(logs / "try2" / "events.out.tfevents.3", ("epoch_loss", 0.25, 1))
+    assert watched.looks() == [{"epoch_loss": 0.25}]
+
+
+def test_a_file_that_begins_anew_is_read_anew(tmp_path: Path) -> None:
+    watched = Watched(tmp_path)
+    path = tmp_path / "runs" / "events.out.tfevents.1"
+    watched.writes(path, ("loss", 0.5, 1), ("loss", 0.5, 2))
+    watched.looks()
+    path.write_bytes(b"")
+    watched.writes(path, ("loss", 0.125, 1))
+    assert watched.looks() == [{"loss": 0.125}]
+
+
+def test_a_damaged_file_is_told_once_and_the_others_are_read(tmp_path: Path) -> None:
+    watched = Watched(tmp_path)
+    watched.writes(tmp_path / "runs" / "b" / "events.out.tfevents.2", ("loss", 0.5, 1))
+    bad = tmp_path / "runs" / "a" / "events.out.tfevents.1"
+    watched.writes(bad, ("x", 1.0, 1))
+    with bad.open("ab") as file:
+        file.write(b"\x01" * 64)
+    os.utime(bad, (watched.clock.wall(), watched.clock.wall()))
+    merged = {name for values in watched.looks() for name in values}
+    assert merged == {"loss", "x"}
+    watched.looks()
+    (problem,) = watched.problems
+    assert problem.startswith(f"{bad}: no record at byte")
+
+
+def test_what_the_writer_left_at_its_end_is_read_at_once(tmp_path: Path) -> None:
+    watched = Watched(tmp_path)
+    watched.looks()
+    watched.writes(tmp_path / "runs" / "events.out.tfevents.1", ("loss", 0.5, 1))
+    assert watched.looks(0.1) == []
+    watched.sensor.drain()
+    assert [got.values for got in watched.inbox.got] == [{"loss": 0.5}]
+
+
+def test_names_beyond_the_bound_are_counted(tmp_path: Path) -> None:
+    watched = Watched(tmp_path)
+    tags = [(f"layer{n}", 1.0, 1) for n in range(MOST_METRICS + 3)]
+    watched.writes(tmp_path / "runs" / "events.out.tfevents.1", *tags)
+    (values,) = watched.looks()
+    assert (len(values), watched.inbox.got[0].left_out) == (MOST_METRICS, 3)
+
+
+@pytest.mark.parametrize(
+    ("file", "folder"),
+    [
+        ("/r/out/runs/may/f", "/r/out"),
+        ("/r/out/f", "/r/out"),
+        ("/r/runs/may/f", "/r/runs"),
+        ("/r/f", "/r"),
+        ("/e/x/f", "/e/x"),
+    ],
+)
+def test_the_folder_for_tensorboard_is_that_of_the_run(file: str, folder: str) -> None:
+    assert logdir(Path(file), ["/r/out", "/r"]) == folder
+
+
+# --- the writer itself ---
+
+
+@SECOND_TIER
+@pytest.mark.torch
+def test_what_summary_writer_writes_is_read_while_it_writes(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    from torch.utils.tensorboard import SummaryWriter
+
+    watched = Watched(tmp_path)
+    watched.clock.wall = lambda: __import__("time").time()  # type: ignore[method-assign]
+    watched.begin(2)
+    writer = SummaryWriter(str(tmp_path / "runs"))
+    for step in range(1, 1001):
+        writer.add_scalar("loss", 1.0 / step, step)
+    writer.flush()
+    watched.looks()
+    assert watched.inbox.got[-1].values == {"loss": pytest.approx(0.001)}
+    writer.add_scalar("loss", 0.5, 1001)
+    writer.close()
+    assert watched.looks()[-1] == {"loss": 0.5}
