@@ -38,6 +38,13 @@ def config_errors() -> Iterator[None]:
         raise CliError(ExitCode.USAGE, str(error)) from None
 
 
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that is spelled most like this one, if one is near."""
+    from ..config.problem import nearest as nearest_word
+
+    return nearest_word(word, known)
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """``; did you mean "status"?``, or nothing."""
     from ..config.problem import did_you_mean as nearest_word

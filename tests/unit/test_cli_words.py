@@ -3,14 +3,15 @@
 import pytest
 
 from trainwatch.cli import main
-from trainwatch.cli.parser import SECTIONS, build_parser, listed_verbs, module_of, verbs
+from trainwatch.cli.parser import SECTIONS, build_parser, listed_verbs, module_of, spelled_out, verbs
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         ("statsu", 'there is no verb "statsu"; did you mean "status"?; see `trainwatch --help`'),
-        ("resmue x", 'there is no verb "resmue"; did you mean "resume"?'),
+        ("stauts x", 'there is no verb "stauts"; did you mean "status"?'),
+        ("resmue x", 'there is no verb "resmue"; there are: ack, act, '),  # nothing that starts a training is offered
         ("checkpoints lst x", 'there is no verb "lst"; did you mean "list"?; see `trainwatch checkpoints --help`'),
         ("status --jsn", 'unknown option --jsn; did you mean "--json"?; see `trainwatch status --help`'),
         ("status --jsn=1", 'unknown option --jsn; did you mean "--json"?'),
@@ -47,7 +48,7 @@ def test_every_operator_verb_accepts_the_yes_option(
     empty = tmp_path_factory.mktemp("empty")
     monkeypatch.setenv("TRAINWATCH_HOME", str(empty))
     monkeypatch.chdir(empty)
-    words = {"profile": ["balanced"], "act": ["ask"]}.get(verb, [])
+    words = {"profile": ["balanced"], "act": ["ask"], "forget": ["luca"]}.get(verb, [])
     assert main([verb, "--yes", *words]) == 3  # there is no run, which is all that is wrong
 
 
@@ -61,6 +62,26 @@ def test_each_verb_has_one_file_and_one_section_of_the_help(capsys: pytest.Captu
         assert shown.count(line) == (module.HELP is not None)
         _, _, below = shown.partition(f"\n{SECTIONS[section]}:\n")
         assert module.HELP is None or line in f"\n{below.split(chr(10) * 2)[0]}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("ls --json", "runs --json"),
+        ("list", "runs"),
+        ("ps", "runs"),
+        ("start --dry-run", "run --dry-run"),
+        ("launch", "run"),
+        ("tail luca", "logs --follow luca"),
+        ("version", "--version"),
+        ("help", "--help"),
+        ("help resume", "resume --help"),
+        ("stop ls", "stop ls"),
+        ("", ""),
+    ],
+)
+def test_words_of_other_tools_are_understood(words: str, meant: str) -> None:
+    assert spelled_out(words.split()) == meant.split()
 
 
 def test_a_run_may_be_called_like_a_verb() -> None:

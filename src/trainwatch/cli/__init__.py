@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from trainwatch.core.app.errors import CliError, ExitCode
 
-from .parser import build_parser, refuse_unknown
+from .parser import build_parser, refuse_unknown, spelled_out
 from .streams import discard_stdout, make_writable, without_secrets
 
 
@@ -25,6 +25,7 @@ def _run(argv: Sequence[str] | None) -> int:
         at = words.index("--")
         words, command = words[:at], words[at + 1 :]
     try:
+        words = spelled_out(words)
         parser = build_parser(words)
         args, unknown = parser.parse_known_args(words)
         refuse_unknown(unknown, parser, args.verb)

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from trainwatch import __version__
-from trainwatch.core.app.errors import CliError, ExitCode, did_you_mean
+from trainwatch.core.app.errors import CliError, ExitCode, did_you_mean, nearest
 
 SECTIONS = {
     "start": "start a training",
@@ -33,6 +33,18 @@ EXAMPLES = """examples:
   trainwatch --headless                                    supervise it without a screen (tmux, SSH, systemd)
   trainwatch status --json                                 show what is going on, for scripts
 """
+ALIASES = {
+    "ls": ("runs",),
+    "list": ("runs",),
+    "ps": ("runs",),
+    "start": ("run",),
+    "launch": ("run",),
+    "tail": ("logs", "--follow"),
+    "version": ("--version",),
+}
+"""Words that people type out of habit → the words that they mean."""
+STARTING = frozenset({"run", "adopt", "restart", "resume", "trial", "rehearse", "demo", "drill"})
+"""Verbs that start processes: none of them is offered for a mistyped word."""
 _CHOICE = re.compile(
     r"argument (?P<what>[^:]+): invalid choice: '(?P<word>.*?)' \(choose from (?P<known>.*)\)", re.DOTALL
 )
@@ -49,7 +61,7 @@ class OneLineParser(argparse.ArgumentParser):
         if found is not None:
             known = listed_verbs() if self.top else [word.strip(" '\"") for word in found["known"].split(",")]
             what = f"{found['what']} takes no" if found["what"].startswith("-") else "there is no verb"
-            message = f'{what} "{found["word"]}"{did_you_mean(found["word"], known)}'
+            message = f'{what} "{found["word"]}"{_suggestion(found["word"], known)}'
         raise CliError(ExitCode.USAGE, f"{message}; see `{self.prog} --help`")
 
 
@@ -61,6 +73,14 @@ def verbs() -> dict[str, str]:
         for folder in import_module(f".{section}", __package__).__path__:
             found |= {file.stem.removeprefix(PREFIX): section for file in Path(folder).glob(f"{PREFIX}*.py")}
     return dict(sorted(found.items()))
+
+
+def spelled_out(words: Sequence[str]) -> list[str]:
+    """The words with an alias of a verb replaced; ``help VERB`` is ``VERB --help``."""
+    first, rest = (words[0] if words else ""), list(words[1:])
+    if first == "help":
+        return [*rest[:1], "--help"]
+    return [*ALIASES.get(first, (first,)), *rest] if words else []
 
 
 def listed_verbs() -> list[str]:
@@ -102,6 +122,12 @@ def build_parser(words: Sequence[str]) -> OneLineParser:
         module.add_arguments(inner)
         inner.set_defaults(act=module.act)
     return parser
+
+
+def _suggestion(word: str, known: Sequence[str]) -> str:
+    """The nearest known word, unless it starts processes: then all of them."""
+    near = nearest(word, known)
+    return did_you_mean("", known) if near in STARTING else did_you_mean(word, known)
 
 
 def _overview() -> str:

@@ -1,0 +1,64 @@
+"""``trainwatch forget``: only what trainwatch has written goes, and never while something runs."""
+
+import os
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.fakes.e2e_world import World, world
+from trainwatch.cli import main
+from trainwatch.core.model.run import RunSpec
+from trainwatch.core.store.run_directory import RunDirectory
+
+__all__ = ["world"]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
+    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    out = tmp_path / "out"
+    spec = RunSpec(id="luca-1", name="luca", command=("x",), cwd="/w", created_wall=1.0, output_dir=str(out))
+    out.mkdir()
+    (out / "checkpoint.pt").write_bytes(b"precious")
+    return RunDirectory.create(tmp_path / "home", spec)
+
+
+def test_run_is_forgotten_and_its_outputs_stay(
+    run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (run.path / "linked").symlink_to(tmp_path / "out")
+    assert main(["forget", "luca", "--yes"]) == 0
+    assert "luca-1" in capsys.readouterr().out
+    assert list(run.path.parent.iterdir()) == []
+    assert (tmp_path / "out" / "checkpoint.pt").read_bytes() == b"precious"
+    assert main(["forget", "luca", "--yes"]) == 3
+
+
+def test_nothing_is_removed_without_a_yes(run: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:
+    with Path(os.devnull).open() as nothing, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdin", nothing)
+        assert main(["forget", "luca"]) == 2
+    assert "add --yes" in capsys.readouterr().err
+    assert run.path.exists()
+
+
+def test_run_whose_outputs_would_go_with_it_is_refused(run: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:
+    inside = run.path / "outputs"
+    run.save_spec(msgspec.structs.replace(run.load_spec(), output_dir=str(inside)))
+    assert main(["forget", "luca", "--yes"]) == 1
+    assert "would go with it" in capsys.readouterr().err
+    assert run.path.exists()
+
+
+def test_run_that_is_watched_is_refused(world: World) -> None:
+    world.write("--steps", "3000")
+    world.headless()
+    world.at_step(5)
+    (run,) = world.runs()
+    done = world.do("forget", run.id, "--yes")
+    assert done.code == 4, done
+    assert "end it first" in done.err
+    assert run.journal.exists()
