@@ -21,8 +21,9 @@ from .project_modules import Project
 ENOUGH = 4
 """Points from which an option is taken: a name that says so, or a flow into a load that restores a training."""
 
-Wants = Literal["path", "inside", "folder", "flag", "word"]
-"""What the option takes: the checkpoint; a folder with files in it; the folder of the checkpoints; nothing; a word."""
+Wants = Literal["path", "inside", "folder", "flag", "word", "step"]
+"""What the option takes: the checkpoint; a folder with files in it; the folder of the checkpoints; nothing; a word; the
+number in the name of the checkpoint."""
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,10 +70,12 @@ def _candidate(number: int, flow: ValueFlow) -> Candidate | None:
     option = flow.options[number]
     says = f"{option.name} {option.dest} {option.help}"
     name = f"{option.name} {option.dest}"
-    if words.TRACKERS.search(name) or option.takes == "number":
+    if words.TRACKERS.search(name):
         return None
     events = list(flow.events.values())
     fed = [e for e in events if e.kind in {"load", "whole"} and _feeds(e, number)]
+    if option.takes == "number" and not (fed and (words.RESUME.search(says) or words.STEPS.search(name))):
+        return None
     guarded = [e for e in events if e.kind in {"load", "whole"} and not _feeds(e, number) and _on(e, number)]
     restores = _restores(events, {number}) if fed else 0
     if guarded and restores < 2 and not any(e.kind == "whole" for e in fed):
@@ -134,6 +137,8 @@ def _with_form(  # noqa: PLR0917
     why: tuple[str, ...],
 ) -> Candidate | None:
     """What the option takes."""
+    if option.takes == "number":
+        return Candidate(option=option, wants="step", points=points, why=why)
     flags: list[Option] = []
     if option.takes in {"flag", "truth"}:
         partner = _partner(number, flow, guarded)

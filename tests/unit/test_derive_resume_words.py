@@ -77,3 +77,19 @@ def test_a_variable_of_the_environment_names_a_checkpoint(tmp_path: Path) -> Non
 
     assert made.env["RESUME_FROM"] == f"{tmp_path}/out/step 5.pt"
     assert [change.key for change in made.changes if change.where == "env"] == ["RESUME_FROM"]
+
+
+def test_a_trainer_that_is_told_a_step_gets_the_number_in_the_name_of_the_checkpoint(tmp_path: Path) -> None:
+    style = ResumeStyle(args=("--resume_step", "{step}"), found="train.py:3")
+    made = launched(tmp_path, ("python", "train.py"), style)
+    assert made.argv[-2:] == ("--resume_step", "5")
+    joined = launched(tmp_path, ("python", "train.py"), ResumeStyle(args=("--from={step}",), found="train.py:3"))
+    assert joined.argv[-1] == "--from=5"
+
+
+def test_a_checkpoint_without_a_number_cannot_be_told_by_its_step(tmp_path: Path) -> None:
+    (tmp_path / "last.pt").touch()
+    spec = RunSpec(id="a", name="a", command=("python", "train.py"), cwd=str(tmp_path), created_wall=0.0)
+    preset = Preset(name="generic", resume_file=ResumeStyle(args=("--resume_step", "{step}"), found="train.py:3"))
+    with pytest.raises(DeriveError, match="its name holds no step"):
+        preview(spec, preset, None, tmp_path / "last.pt", (), tmp_path / "attempt", base_env={})

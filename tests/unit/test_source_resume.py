@@ -49,6 +49,13 @@ SCRIPTS = {
         argparse_script('parser.add_argument("--resume")', "if args.resume:" + RESTORE.format("args.resume")),
         ("--resume", "{path}"),
     ),
+    "a step": (
+        argparse_script(
+            'parser.add_argument("--load-iter", type=int)',
+            "if args.load_iter:" + RESTORE.format('os.path.join(args.out, f"net_{args.load_iter:06d}.pt")'),
+        ),
+        ("--load-iter", "{step}"),
+    ),
     "a name in another language": (
         argparse_script('parser.add_argument("--stand", help="letzter Stand")', "if args.stand:" + RESTORE.format("args.stand")),
         ("--stand", "{path}"),

@@ -22,10 +22,29 @@ LONGEST_TEXT = 100_000
 
 
 def filled(words: Sequence[str], checkpoint: Path | None) -> list[str]:
-    """The words with ``{path}`` and ``{folder}``."""
+    """The words with ``{path}``, ``{folder}`` and ``{step}``. Raises DeriveError if the name holds no number."""
     if checkpoint is None:
         return list(words)
-    return [word.replace("{path}", str(checkpoint)).replace("{folder}", str(checkpoint.parent)) for word in words]
+    known = {"{path}": str(checkpoint), "{folder}": str(checkpoint.parent)}
+    if any("{step}" in word for word in words):
+        known["{step}"] = _number_of(checkpoint)
+    return [_with_values(word, known) for word in words]
+
+
+def _with_values(word: str, known: dict[str, str]) -> str:
+    for name, value in known.items():
+        word = word.replace(name, value)
+    return word
+
+
+def _number_of(checkpoint: Path) -> str:
+    """The last number in its name, without leading zeros."""
+    numbers = re.findall(r"\d+", PurePath(checkpoint.name).stem or checkpoint.name)
+    if not numbers:
+        raise DeriveError(
+            f"{checkpoint.name}: its name holds no step, which is what the trainer is told to resume from"
+        )
+    return str(int(numbers[-1]))
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):

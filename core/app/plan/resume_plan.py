@@ -78,7 +78,7 @@ def _shown(style: ResumeStyle) -> str:
     if style.key is not None:
         return f"{style.key} = …"
     words = [f"{name}={value}" for name, value in style.env.items()] + list(style.args)
-    return re.sub(r"\{(path|folder)\}", "…", " ".join(words))
+    return re.sub(r"\{(path|folder|step)\}", "…", " ".join(words))
 
 
 def _placeholder(command: Sequence[str]) -> str | None:
@@ -154,6 +154,8 @@ def _by_option(found: Candidate, target: Target) -> ResumeWay | None:
     option = found.option
     place = f"{option.file}:{option.line}"
     styles = {form: _style(found, form, place) for form in ("file", "directory")}
+    if found.wants == "step" and option.library == "config":
+        return None
     if target.place == "nowhere" and option.kind != "environment" and option.library != "config":
         return None
     if target.place in {"line", "script"} and option.kind != "environment" and option.library != "config":
@@ -178,6 +180,8 @@ def _style(found: Candidate, form: str, place: str) -> ResumeStyle:
     value = "{path}"
     if found.wants == "word":
         value = found.word
+    elif found.wants == "step":
+        value = "{step}"
     elif found.wants == "folder" or (found.wants == "inside" and form == "file"):
         value = "{folder}"
     words: list[str] = []
@@ -188,7 +192,7 @@ def _style(found: Candidate, form: str, place: str) -> ResumeStyle:
     if option.library == "config":
         return ResumeStyle(key=option.name, args=tuple(words), found=place)
     if option.kind == "override":
-        quoted = f"'{value}'" if value.startswith("{") and not option.library else value
+        quoted = f"'{value}'" if value in {"{path}", "{folder}"} and not option.library else value
         words.append(f"{option.name}={'true' if found.wants == 'flag' else quoted}")
     elif option.kind == "positional":
         words.append(value)

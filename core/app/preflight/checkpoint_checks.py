@@ -44,7 +44,8 @@ def named_checkpoints(plan: LaunchPlan) -> list[tuple[str, str, Path | None]]:
 
 def _given(plan: LaunchPlan) -> Iterator[tuple[str, str]]:
     way = plan.spec.resume_way
-    own = "" if way is None or way.file is None or not way.file.args else way.file.args[0]
+    takes_path = way is not None and way.file is not None and bool(way.file.args) and "{step}" not in way.file.args[-1]
+    own = way.file.args[0] if takes_path and way is not None and way.file is not None else ""
     option = own.lstrip("-").partition("=")[0].rpartition(".")[2].replace("-", "_") if own.startswith("-") else ""
     for key, value in plan.settings.items():
         if not isinstance(value, str) or (key != option and not _NAMES.fullmatch(key.lower())):
