@@ -19,6 +19,7 @@ FAULTS = (
     Fault(name="kill", title="kill -9 of the trainer", kind="kill"),
     Fault(name="launcher", title="kill -9 of the launcher", kind="kill_launcher"),
     Fault(name="rank", title="kill -9 of one rank", kind="kill", rank=1),
+    Fault(name="exit", title="exit 3 of one rank", kind="exit", rank=1),
     Fault(name="worker", title="kill -9 of a loader worker", kind="kill_worker"),
     Fault(name="deadlock", title="a lock taken twice in a signal handler", kind="deadlock", hangs=True),
     Fault(name="stop", title="SIGSTOP of one rank", kind="stop", rank=1, hangs=True),

@@ -71,6 +71,10 @@ def judge(place: Place, done: Supervised, undisturbed: Path | None, version: str
         right["hang seen"] = hang is not None
         if hang is None:
             why.append("the hang was not seen")
+    if fault.rank:
+        right["rank named"] = _names_rank(done.records, fault.rank)
+        if not right["rank named"]:
+            why.append(f"no incident names rank {fault.rank}")
     weights = _weights(place, undisturbed)
     if undisturbed is not None and fault.name != "none" and not held:
         right["final"] = (weights == "equal" or not row.exact) and weights != "missing"
@@ -259,6 +263,13 @@ def _hang(place: Place, records: list[dict[str, Any]]) -> tuple[float, str] | No
         if incident["kind"] == "hang" and fault is not None:
             return incident["wall"] - fault, incident["class"]
     return None
+
+
+def _names_rank(records: list[dict[str, Any]], rank: int) -> bool:
+    """Whether the hang or the crash is said to come from this rank, in its reason or its explanation."""
+    incidents = [fact["incident"] for fact in _facts(records, "incident_opened")]
+    told = [f"{each['reason']} {each['explanation']}" for each in incidents if each["kind"] in {"hang", "crash"}]
+    return any(re.search(rf"(?i)\brank {rank}\b", text) for text in told)
 
 
 def _remedy(records: list[dict[str, Any]]) -> str:

@@ -152,6 +152,35 @@ def test_rank_with_an_error_of_its_own_is_the_cause(victim: str) -> None:
         assert found.explanation.startswith("Rank 1 ended first, by an error of its own.")
 
 
+@pytest.mark.parametrize("victim", [LOST, ""])
+def test_rank_that_exited_by_itself_is_the_cause_and_not_the_ones_that_lost_it(victim: str) -> None:
+    found = diagnosis_of([victim + CLOSED + FAILED.format(3, 1, 311)], CATALOGUE, exit_code=1)
+    assert found.failure == "unknown"
+    assert found.explanation.startswith("Rank 1 (pid 311) ended first, with exit code 3.")
+    assert found.cause is not None
+    assert "failed (exitcode: 3) local_rank: 1" in found.cause.text
+    assert ("lost contact" in found.explanation) is bool(victim)
+
+
+def test_rank_that_exited_and_that_the_launcher_noticed_second_is_the_cause() -> None:
+    second = "  rank      : 1 (local_rank: 1)\n  exitcode  : 3 (pid: 311)\n"
+    found = diagnosis_of([LOST + FAILED.format(1, 0, 303) + second], CATALOGUE, exit_code=1)
+    assert found.explanation.startswith("The rank with pid 311 ended first, with exit code 3.")
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        LOST.removeprefix("[rank0]: ") + CLOSED + FAILED.format(3, 1, 311),  # which rank lost it is not told
+        LOST + "  exitcode  : 3 (pid: 311)\n",  # this may be the end of the one that lost it
+        LOST + FAILED.format(3, 1, 311) + FAILED.format(4, 2, 312),
+        FAILED.format(3, 1, 311),  # one rank only: nothing to tell apart
+    ],
+)
+def test_no_rank_is_named_if_the_lines_do_not_tell_which_exited_by_itself(log: str) -> None:
+    assert "ended first" not in diagnosis_of([log], CATALOGUE, exit_code=1).explanation
+
+
 def test_ranks_that_lost_each_other_have_no_other_cause() -> None:
     both = WATCHDOG + WATCHDOG.replace("rank0", "rank1").replace("Rank 0", "Rank 1")
     log = both + CLOSED + FAILED.format(-6, 1, 311) + SUMMARY.format(-6, 6)

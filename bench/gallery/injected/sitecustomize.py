@@ -106,6 +106,10 @@ def stop():
     os.kill(os.getpid(), signal.SIGSTOP)
 
 
+def exit_three():
+    os._exit(3)
+
+
 def oom():
     import torch
 
@@ -128,7 +132,7 @@ def torn():
 
 FAULTS = {
     "kill": kill, "kill_launcher": kill_launcher, "kill_worker": kill_worker, "deadlock": deadlock, "stop": stop,
-    "oom": oom, "torn": torn,
+    "exit": exit_three, "oom": oom, "torn": torn,
 }  # fmt: skip
 
 

@@ -6,9 +6,9 @@ from pkgutil import iter_modules
 from ..row import Row
 
 ORDER = (
-    "hf", "hf-yaml", "hf-json", "hf-notqdm", "trl", "lightning", "lightning-rich", "accelerate", "diffusers",
-    "diffusers-lora", "kohya", "nanogpt", "dit", "timm", "ultralytics", "keras", "torchrun", "llamafactory",
-    "torchtune", "plain", "train-sh",
+    "hf", "hf-yaml", "hf-json", "hf-notqdm", "trl", "lightning", "lightning-rich", "accelerate", "accelerate-ranks",
+    "diffusers", "diffusers-lora", "kohya", "nanogpt", "dit", "timm", "ultralytics", "keras", "torchrun",
+    "llamafactory", "torchtune", "plain", "train-sh",
 )  # fmt: skip
 
 

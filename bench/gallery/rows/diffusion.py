@@ -13,6 +13,11 @@ LAUNCH = (
     "accelerate", "launch", "--num_processes", "1", "--num_machines", "1", "--mixed_precision", "no",
     "--dynamo_backend", "no", "--cpu",
 )  # fmt: skip
+RANKS = (
+    "accelerate", "launch", "--multi_gpu", "--num_processes", "2", "--num_machines", "1", "--mixed_precision", "no",
+    "--dynamo_backend", "no",
+)  # fmt: skip
+"""``--multi_gpu`` is what starts two ranks; the script's ``Accelerator(cpu=True)`` makes them gloo."""
 
 
 def whole_bar(folder: Path, export: str) -> Truth:
@@ -45,6 +50,27 @@ ROWS = (
         save_every=10,
         launcher=True,
         exact=False,  # the order of the data after a resume in an epoch is drawn anew
+        truth=lambda folder: whole_bar(folder, "results/final.pt"),
+    ),
+    Row(
+        name="accelerate-ranks",
+        title="accelerate launch, 2 × gloo",
+        environment="hf",
+        packages=PACKAGES,
+        version_of="accelerate",
+        preset="accelerate",
+        files={"train.py": "@accelerate_loop.py"},
+        command=(*RANKS, "train.py", "--output_dir", "results"),
+        env={"ACCELERATE_USE_CPU": "true"},
+        output_dir="results",
+        checkpoints="results/step_*",
+        torn="results/step_*/model.safetensors",
+        final="results/final.pt",
+        steps=STEPS,
+        save_every=10,
+        ranks=2,
+        launcher=True,
+        exact=False,
         truth=lambda folder: whole_bar(folder, "results/final.pt"),
     ),
     Row(

@@ -17,6 +17,8 @@ from .catalogue import CompiledCatalogue, Proof
 from .evidence_state import CASCADE_KEPT, GENERIC, TEXT_KEPT, DiagnosisState, Finding
 from .exit_status import signal_of
 from .log_evidence import START_EVIDENCE, read_evidence, with_last_line
+from .rank_ends import RankEnd
+from .rank_ends import exited as exited_rank
 from .rank_ends import killed as killed_rank
 from .root_cause import PEERS, root_of, strength
 
@@ -79,40 +81,57 @@ def diagnose(
     state = with_last_line(state, catalogue)
     if stopped_by_operator:
         return _answer(catalogue, state, "killed_by_user", 0.97, None)
-    state, who = _without_victims(state, catalogue)
-    if who:
-        found = _weigh(state, catalogue, exit_code, signal, oom_kills=oom_kills, finished_hint=finished_hint)
-        return msgspec.structs.replace(found, explanation=f"{who} {found.explanation}")
-    return _weigh(state, catalogue, exit_code, signal, oom_kills=oom_kills, finished_hint=finished_hint)
+    state, who, end = _without_victims(state, catalogue)
+    found = _weigh(state, catalogue, exit_code, signal, oom_kills=oom_kills, finished_hint=finished_hint)
+    if end is not None and found.failure == "unknown":
+        found = _with_cause(found, EvidenceLine(end.line, end.text))
+    return msgspec.structs.replace(found, explanation=f"{who} {found.explanation}") if who else found
 
 
-def _without_victims(state: DiagnosisState, catalogue: CompiledCatalogue) -> tuple[DiagnosisState, str]:
-    """The evidence without the errors of ranks that lost another one, and a sentence about that one; "" = none."""
+def _with_cause(found: Diagnosis, cause: EvidenceLine) -> Diagnosis:
+    """``found`` with this line as its cause; the line that was it so far is shown among the others."""
+    others = {each.line: each for each in (*found.cascade, *([] if found.cause is None else [found.cause]))}
+    others.pop(cause.line, None)
+    cascade = tuple(sorted(others.values(), key=_line_of))[:CASCADE_KEPT]
+    return msgspec.structs.replace(found, cause=cause, cascade=cascade)
+
+
+def _without_victims(state: DiagnosisState, catalogue: CompiledCatalogue) -> tuple[DiagnosisState, str, RankEnd | None]:
+    """The evidence without the errors of ranks that lost another one, a sentence about it ("" = none), its end."""
     lost = [each for each in state.findings if each.role == "root" and catalogue.class_of(each.failure).of_other_ranks]
-    first = killed_rank(state.ranks)
-    if not lost and (first is None or first.rank is None):
-        return state, ""
     victims = {each.source for each in lost}
-    if first is not None and (first.rank is None or victims != {str(first.rank)}):
-        name = f"Rank {first.rank} (pid {first.pid})" if first.rank is not None else f"The rank with pid {first.pid}"
-        who = f"{name} ended first, by signal {-first.code}."
+    first = killed_rank(state.ranks)
+    if first is not None and (lost or first.rank is not None) and (first.rank is None or victims != {str(first.rank)}):
+        who, end = f"{_name(first)} ended first, by signal {-first.code}.", first
+    elif rank := _with_own_error(state, lost, victims):
+        who, end = f"Rank {rank} ended first, by an error of its own.", None
+    elif (end := exited_rank(state.ranks, victims)) is not None:
+        who = f"{_name(end)} ended first, with exit code {end.code}."
     else:
-        own = [
-            each
-            for each in state.findings
-            if each.role == "root"
-            and each not in lost
-            and each.weight >= OF_ITS_OWN
-            and each.failure not in NO_FAILURES
-        ]
-        own = [each for each in own if each.source and each.source not in victims]
-        if not own:
-            return state, ""
-        who = f"Rank {min(own, key=lambda each: each.line).source} ended first, by an error of its own."
+        return state, "", None
     kept = tuple(each for each in state.findings if each not in lost)
     lines = [*state.cascade, *(EvidenceLine(each.line, each.text) for each in lost)]
     after = " The others lost contact with it." if lost else ""
-    return msgspec.structs.replace(state, findings=kept, cascade=tuple(lines)), f"{who}{after}"
+    return msgspec.structs.replace(state, findings=kept, cascade=tuple(lines)), f"{who}{after}", end
+
+
+def _name(end: RankEnd) -> str:
+    return f"Rank {end.rank} (pid {end.pid})" if end.rank is not None else f"The rank with pid {end.pid}"
+
+
+def _with_own_error(state: DiagnosisState, lost: list[Finding], victims: set[str]) -> str:
+    """The rank that raised an error of its own while others lost contact; "" = none."""
+    own = [
+        each
+        for each in state.findings
+        if lost
+        and each.role == "root"
+        and each not in lost
+        and each.weight >= OF_ITS_OWN
+        and each.failure not in NO_FAILURES
+    ]
+    own = [each for each in own if each.source and each.source not in victims]
+    return min(own, key=lambda each: each.line).source if own else ""
 
 
 OF_ITS_OWN = 0.3

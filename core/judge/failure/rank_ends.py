@@ -2,7 +2,8 @@
 
 When one rank ends, the others lose contact, and their errors are often printed first and are the most specific ones.
 torchrun's summary names the failure that it noticed first, which may be one of them. A rank that was ended by a signal
-which the launcher did not send, or that raised an error of its own, ended by itself; the lost contact is what follows.
+which the launcher did not send, that raised an error of its own, or that exited without a word about lost contact,
+ended by itself; the lost contact is what follows.
 
 Source: torch.distributed.elastic prints the exit code and pid of each failed rank, and the pid of each rank it ends.
 """
@@ -57,3 +58,18 @@ def killed(found: RankEnds) -> RankEnd | None:
         if each.code < 0 and -each.code not in OTHERS and each.pid not in found.closed:
             return each
     return None
+
+
+def exited(found: RankEnds, victims: set[str]) -> RankEnd | None:
+    """The only rank that exited with a code of its own. ``victims``: the ranks that say they lost contact.
+
+    None if the lines do not tell it apart from a victim: one of them without a rank, or ends without a rank among
+    which a victim's may be.
+    """
+    if "" in victims or not (victims or found.closed):
+        return None
+    own = [each for each in found.ends if each.pid not in found.closed and str(each.rank) not in victims]
+    if len(own) != 1 or own[0].code <= 0:
+        return None
+    named = {str(each.rank) for each in found.ends}
+    return own[0] if own[0].rank is not None or victims <= named else None
