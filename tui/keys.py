@@ -6,6 +6,7 @@ import msgspec
 
 from ..core.model.run import HALTED_STATES, LIVE_STATES
 from ..core.model.situation import Situation
+from ..core.views.last_step import last_step
 
 
 class KeyContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,8 +32,11 @@ class KeyContext(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def silent(self) -> bool:
-        """A hang is suspected, or one was declared."""
-        return self.state == "hung" or any(i.kind == "quiet" for i in self.now.story.open_incidents)
+        """A step is late, a hang is suspected, or one was declared."""
+        if self.state == "hung" or any(i.kind == "quiet" for i in self.now.story.open_incidents):
+            return True
+        step = last_step(self.now)
+        return step is not None and step.level != "safe"
 
     @property
     def started(self) -> bool:

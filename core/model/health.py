@@ -5,6 +5,8 @@ from typing import Literal
 import msgspec
 
 Level = Literal["safe", "warning", "danger", "underused", "unknown"]
+SLOWED_BY_FAULT = frozenset({"hardware slowdown", "thermal (driver)", "thermal (hardware)", "power brake"})
+"""Reasons of throttling that come from cooling or power supply, not from a setting."""
 VRAM_STABLE_PCT = 95.0
 """VRAM warns from here with the profile ``stable``."""
 

@@ -7,6 +7,10 @@ import msgspec
 IncidentKind = Literal[
     "hang", "quiet", "stall", "crash", "health", "loss", "checkpoint", "disk", "resume", "supervisor"
 ]
+ENDED_WITH_ATTEMPT = "the attempt ended"
+"""Ending of an incident that the end of its attempt closed: what was wrong was not put right."""
+AVERAGE_IS_NAN = "the average loss is not a number"
+"""Beginning of the reason of an incident that one skipped step may have caused."""
 Severity = Literal["info", "warning", "danger"]
 HangKind = Literal["idle", "spin", "starved", "exiting"]
 

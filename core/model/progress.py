@@ -8,6 +8,19 @@ Phase = Literal["load", "preprocess", "compile", "train", "eval", "sample", "sav
 """What the trainer is doing. Only ``train`` moves the step clock."""
 
 
+class Outlook(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the judge expects of the next step. Times in run seconds, None = not known or not planned.
+
+    ``usual_s``: the usual distance of lines that show a step; ``pause_s``: the longest harmless silence so far.
+    ``hang_t``: when a silence is declared a hang if nothing moves; ``patient_t``: until then none is declared.
+    """
+
+    usual_s: float | None = None
+    pause_s: float = 0.0
+    hang_t: float | None = None
+    patient_t: float | None = None
+
+
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """The state after the newest line. Field names are the contract of ``trainwatch progress --json``.
 

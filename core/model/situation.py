@@ -3,9 +3,10 @@
 import msgspec
 
 from .observation import GpuSample, HostSample, ProcessSample
-from .progress import Progress
+from .progress import Outlook, Progress
 from .settings import Health
 from .story import RunStory
+from .supervisor_life import Trouble
 
 
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
@@ -13,7 +14,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
 
     ``progress`` (taken at ``progress_t``) is the newest reading; the story's is written about every 30 s.
     ``supervisor_alive`` None: not checked yet. ``frozen``: a sentence about a supervisor that lives but does not
-    respond, else empty. ``health``: the run's own bounds.
+    respond, else empty. ``troubles``: what trainwatch itself cannot do. ``health``: the run's own bounds.
+    ``step_t``: when the newest step was seen, in run seconds; None = not known. ``outlook``: what is expected.
     """
 
     story: RunStory = RunStory()
@@ -22,8 +24,11 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     process: ProcessSample | None = None
     progress: Progress | None = None
     progress_t: float = 0.0
+    step_t: float | None = None
+    outlook: Outlook = Outlook()
     now_t: float = 0.0
     now_wall: float = 0.0
     supervisor_alive: bool | None = None
     frozen: str = ""
+    troubles: tuple[Trouble, ...] = ()
     health: Health = Health()

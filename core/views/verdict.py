@@ -10,14 +10,23 @@ from ..model.run import NOT_SAID, TERMINAL_STATES
 from ..model.situation import Situation
 from . import quantity
 from .checkpoint_list import resume_point
+from .concerns import concerns, worst_clause
+from .last_step import last_step
 from .length_words import time_words
-from .readings import reason_now
+from .level import SEVERITY
 from .run_progress import live_progress, run_progress
 from .withheld_words import question_clause
 from .words import PHASE_WORDS, STATE_WORDS, title_of
 
 SOON_S = 600.0
 """Seconds to the end below which a countdown is shown instead of a time of day."""
+
+
+ABOUT: dict[str, frozenset[str]] = {
+    "hung": frozenset({"hang", "quiet"}),
+    **dict.fromkeys(("stopping", "cleaning", "backing_off", "given_up", "stopped"), frozenset({"crash", "hang"})),
+}
+"""Kinds of incidents that the sentence of a state is about."""
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,10 +48,25 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 def verdict(now: Situation) -> Verdict:
     """The sentence for a situation."""
     if unwatched(now):
-        return _unwatched(now)
-    if now.frozen and now.story.state not in TERMINAL_STATES:
-        return _frozen(now)
-    return SENTENCES[now.story.state](now)
+        said = _unwatched(now)
+    elif now.frozen and now.story.state not in TERMINAL_STATES:
+        said = _frozen(now)
+    else:
+        said = SENTENCES[now.story.state](now)
+    return _with_concerns(said, now)
+
+
+def _with_concerns(said: Verdict, now: Situation) -> Verdict:
+    """The sentence with the worst that is wrong beside what it is about: first if it is worse, else second."""
+    told = {i.id for i in now.story.open_incidents if i.kind in ABOUT.get(now.story.state, ())}
+    found = tuple(concern for concern in concerns(now) if concern.incident not in told)
+    if not found:
+        return said
+    level = found[0].level if SEVERITY[found[0].level] > SEVERITY[said.level] or said.level == "safe" else said.level
+    clause = worst_clause(found)
+    first = now.story.state == "running" and said.level == "safe"
+    clauses = (clause, *said.clauses) if first else (said.clauses[0], clause, *said.clauses[1:])
+    return Verdict(level=level, clauses=clauses, aside=said.aside)
 
 
 def unwatched(now: Situation) -> bool:
@@ -53,7 +77,7 @@ def unwatched(now: Situation) -> bool:
 
 def where(now: Situation) -> tuple[str, ...]:
     """step 6,120 of 10,260 · 2.50 s/step · done about 04:12, without unknown parts."""
-    progress = run_progress(now)
+    progress, late = run_progress(now), last_step(now)
     clauses: list[str] = []
     if progress.step is not None:
         total = f" of {quantity.count(progress.total_steps)}" if progress.total_steps else ""
@@ -61,9 +85,11 @@ def where(now: Situation) -> tuple[str, ...]:
     elif progress.epoch is not None:
         total = f" of {progress.total_epochs}" if progress.total_epochs else ""
         clauses.append(f"epoch {progress.epoch:g}{total}")
-    if progress.sec_per_step is not None:
+    if progress.sec_per_step is not None and (late is None or late.level == "safe"):
         clauses.append(quantity.pace(progress.sec_per_step))
-    if progress.eta_s is not None and progress.phase != "finish":
+    if late is not None and late.told and late.level == "safe":
+        clauses.append(f"last step {quantity.duration(late.age_s)} ago")
+    if progress.eta_s is not None and progress.phase != "finish" and (late is None or late.level == "safe"):
         if progress.eta_s < SOON_S:
             clauses.append(f"done in {quantity.duration(progress.eta_s)}")
         else:
@@ -84,7 +110,7 @@ def expected(now: Situation) -> tuple[str, ...]:
 def _unwatched(now: Situation) -> Verdict:
     story = now.story
     seen = f"last seen {STATE_WORDS[story.state]} {quantity.age(now.now_t - story.t)}"
-    return Verdict(level="warning", clauses=("No supervisor is running: [S] start one", seen, *where(now)[:1]))
+    return Verdict(level="danger", clauses=("No supervisor is running: [S] start one", seen, *where(now)[:1]))
 
 
 def _frozen(now: Situation) -> Verdict:
@@ -109,19 +135,13 @@ def _starting(now: Situation) -> Verdict:
 
 
 def _running(now: Situation) -> Verdict:
-    story = now.story
     progress = live_progress(now)
     clauses = [PHASE_WORDS[progress.phase], *where(now)]
     if len(clauses) == 1:
         clauses += ["no step seen yet", *expected(now)]
     question = question_clause(now)
     if question is not None:
-        return Verdict(level="danger", clauses=(*clauses, question))
-    troubles = [i for i in story.open_incidents if i.severity != "info" and not i.acknowledged]
-    if troubles:
-        worst = max(troubles, key=lambda i: (i.severity == "danger", i.t))
-        level: Level = "danger" if worst.severity == "danger" else "warning"
-        return Verdict(level=level, clauses=(*clauses, reason_now(worst, now)))
+        return Verdict(level="danger", clauses=(question, *clauses))
     return Verdict(level="safe", clauses=tuple(clauses), aside=_recoveries(now))
 
 
@@ -160,9 +180,19 @@ def _hung(now: Situation) -> Verdict:
     if signs:
         clauses.append(signs)
     if story.until_t is not None:
-        clauses.append(f"acting in {quantity.countdown(story.until_t - now.now_t)}")
+        clauses.append(f"{_act_on_hang(now)} in {quantity.countdown(story.until_t - now.now_t)}")
     clauses.append("[w] wait")
     return Verdict(level="danger", clauses=tuple(clauses))
+
+
+def _act_on_hang(now: Situation) -> str:
+    """What is done about a hang: ended and restarted from step 5,880."""
+    if now.story.act in {"ask", "notify"}:
+        return "asks you" if now.story.act == "ask" else "tells you"
+    resume = resume_point(now)
+    if resume is None or resume.step is None:
+        return "is ended and restarted"
+    return f"is ended and restarted from step {quantity.count(resume.step)}"
 
 
 def _signs(now: Situation) -> str:
@@ -238,8 +268,10 @@ def _finished(now: Situation) -> Verdict:
     step = run_progress(now).step
     clauses.append(f"{quantity.plural(step, 'step')} in {took}" if step is not None else f"took {took}")
     complete = sum(c.verdict == "complete" for c in story.checkpoints)
-    if complete:
-        clauses.append(f"{quantity.plural(complete, 'checkpoint')} complete")
+    if story.checkpoints:
+        known = len(story.checkpoints)
+        of_all = "" if complete == known else f" of {quantity.count(known)}"
+        clauses.append(f"{quantity.count(complete)}{of_all} checkpoint{'s' * (known != 1)} complete")
     restarts = max(0, len(story.attempts) - 1)
     if restarts:
         clauses.append(quantity.plural(restarts, "restart"))

@@ -51,6 +51,11 @@ def title_of(incident: Incident) -> str:
     return incident.title or TITLES.get(incident.class_, incident.class_.replace("_", " "))
 
 
+def sentence(text: str) -> str:
+    """With a capital letter at its beginning."""
+    return text[:1].upper() + text[1:]
+
+
 def shown(value: object) -> str:
     """The value of a setting as text; a path by its name."""
     if value is None:

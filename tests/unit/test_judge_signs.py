@@ -1,5 +1,8 @@
 """Signs of life, step clock, active time, loss and pace, each by itself; hangs that no scenario covers."""
 
+from typing import get_args
+
+import msgspec
 import pytest
 
 from tests.builders import Story, World, busy, judge, spin
@@ -7,12 +10,14 @@ from tests.unit.test_judge_recovery import crash, running
 from trainwatch.core.judge.attempt_progress import AttemptProgress, lost_steps, with_beat, with_saved
 from trainwatch.core.judge.findings import eta, loss, slow
 from trainwatch.core.judge.findings.health_levels import Band
-from trainwatch.core.judge.hang import active_time, gpu_activity, liveness, step_clock
+from trainwatch.core.judge.hang import active_time, cost, gpu_activity, liveness, step_clock
 from trainwatch.core.judge.hang.active_time import ActiveTime
 from trainwatch.core.judge.hang.gpu_activity import GpuNormal
 from trainwatch.core.judge.hang.liveness import Liveness
 from trainwatch.core.judge.hang.step_clock import StepClock
+from trainwatch.core.judge.outlook import outlook_of
 from trainwatch.core.judge.recovery import budget
+from trainwatch.core.judge.recovery.operator.commands import WAIT_S
 from trainwatch.core.judge.resume import checkpoint_index
 from trainwatch.core.model.observation import (
     CheckpointEvent,
@@ -515,3 +520,43 @@ def test_power_near_100_percent_is_smoothed_until_it_jumps_or_the_gpu_rests() ->
     assert watched(second, util_pct=100.0, power_w=290.0).steady_w == 290.0
     assert watched(second, util_pct=60.0, power_w=200.0).steady_w is None
     assert watched(second, util_pct=0.0, power_w=50.0).steady_w is None
+
+
+def test_a_trainer_without_measurable_cpu_is_not_alive_by_using_none() -> None:
+    """A step of a GPU or of a remote service may cost less than a clock tick."""
+    sleeper = Story(meta=False, gpus=0).load(20).train(200, cpu=0.0).dead(900, cpu=0.0)
+    assert World().begin().watch(sleeper).hangs[0].class_ == "idle"
+
+
+def test_the_silence_from_which_ending_is_worth_it_is_the_one_at_which_it_is_decided() -> None:
+    for weight in get_args(cost.Weight):
+        for loss_s in (0.0, 30.0, 6000.0):
+            due_s = cost.worth_ending_from(weight, deadline_s=140.0, loss_s=loss_s)
+            assert due_s >= 140.0
+            assert cost.is_worth_ending(weight, silent_s=due_s + 0.01, deadline_s=140.0, loss_s=loss_s)
+            if due_s > 140.0:
+                assert not cost.is_worth_ending(weight, silent_s=due_s - 0.01, deadline_s=140.0, loss_s=loss_s)
+
+
+def test_a_silence_says_when_it_becomes_a_hang() -> None:
+    world = World().begin().watch(Story(meta=False).load(60).train(200))
+    assert outlook_of(world.state).hang_t is None
+    assert outlook_of(world.state).usual_s == pytest.approx(2.5, rel=0.2)
+    told: list[float] = []
+    shift = world.t
+    for sample in Story(meta=False).dead(400).observations:
+        world.see(msgspec.structs.replace(sample, t=sample.t + shift))
+        due_t = outlook_of(world.state).hang_t
+        if due_t is not None and not world.hangs:
+            told.append(due_t)
+    assert told
+    assert told[-1] == pytest.approx(world.hangs[0].t, abs=5.0)
+    assert max(told) - min(told) < 10.0
+
+
+def test_a_person_who_waits_puts_the_hang_off_and_is_told_until_when() -> None:
+    world = World().begin().watch(Story(meta=False).load(60).train(200)).command("wait")
+    until_t = outlook_of(world.state).patient_t
+    assert until_t == pytest.approx(world.t + WAIT_S)
+    world.watch(Story(meta=False).dead(200))
+    assert outlook_of(world.state).hang_t == pytest.approx(until_t, abs=5.0)

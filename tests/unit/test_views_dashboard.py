@@ -178,7 +178,7 @@ def test_host_values_that_cannot_be_read_are_shown_as_unknown() -> None:
 
 @pytest.mark.parametrize("now", [unwatched(), given_up(), crashed(), finished()])
 def test_level_of_the_verdict_depends_on_the_state(now: Situation) -> None:
-    levels = {"running": "warning", "given_up": "danger", "backing_off": "warning", "finished": "safe"}
+    levels = {"running": "danger", "given_up": "danger", "backing_off": "warning", "finished": "safe"}
     assert verdict(now).level == levels[now.story.state]
 
 

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from ...model.control_messages import Reply, Request
 from ...model.observation import Command
 from ...model.ports.screen import Point
+from ...model.progress import Outlook
 from ...model.settings import Health
 from ...model.situation import Situation
 from ...model.story import RunStory
 from ...model.story_fold import apply
+from ...model.supervisor_life import SupervisorLife, Trouble
 from ...model.text.edge import EDGE
 from ...store.journal import JournalFollower, JournalTooNew
 from ...store.run_directory import RunDirectory
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from ...store.metrics.history_reader import HistoryReader
 
 SEND_TIMEOUT_S = 10.0
+ASK_S = 5.0
+"""Period of asking the supervisor for its own troubles; the first picture does not wait for the answer."""
 
 
 class StoreFeed:
@@ -45,6 +49,8 @@ class StoreFeed:
         stored = read_stored(directory.journal)
         self._journal = JournalFollower(directory.journal, stored)
         self._story: RunStory = EDGE.value(stored.story)
+        self._asked_at: float | None = None
+        self._troubles: tuple[Trouble, ...] = ()
 
     @cached_property
     def _history(self) -> "HistoryReader":
@@ -60,7 +66,7 @@ class StoreFeed:
         latest = self._history.latest()
         wall = time.time()
         zero = story.wall0 if story.run is not None else self._zero
-        life = supervisor_life(self._directory)
+        life = self._look_at_supervisor(wall)
         if not life.alive:
             story = self._as_found(self._directory, story)
         return Situation(
@@ -73,9 +79,22 @@ class StoreFeed:
             now_t=max(wall - zero, story.t),
             now_wall=wall,
             supervisor_alive=life.alive,
+            step_t=latest.progress.step_t if latest.progress else None,
+            outlook=latest.progress.outlook if latest.progress and life.alive else Outlook(),
             frozen=frozen_text(life) if life.frozen else "",
+            troubles=self._troubles,
             health=self._health,
         )
+
+    def _look_at_supervisor(self, wall: float) -> SupervisorLife:
+        first = self._asked_at is None
+        asks = self._asked_at is not None and abs(wall - self._asked_at) >= ASK_S
+        life = supervisor_life(self._directory, ask=asks)
+        if first or asks:
+            self._asked_at = wall - (ASK_S if first else 0.0)
+        if asks or not life.alive:
+            self._troubles = life.troubles
+        return life
 
     def series(self, metric: str, since_t: float, until_t: float, points: int) -> Sequence[Point]:
         """From the metric history; empty for a metric that it does not have."""

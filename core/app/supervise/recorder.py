@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ...judge.findings.eta import with_own_pace
 from ...judge.handlers.learned_habits import habits_of
+from ...judge.outlook import outlook_of
 from ...judge.progress.metric_reader import MetricReader
 from ...judge.state import JudgeState
 from ...judge.text.shape_table import ShapeTable
@@ -104,7 +105,7 @@ class RunRecorder:
         self._heard = self._heard or progress != UNHEARD
         if self._heard:  # a new supervisor has not read the log yet; the last known progress stays
             shown = with_own_pace(progress, state.pace, state.clock.step_s)
-            self.newest = ProgressPoint(t=t, progress=shown, step_t=state.attempt.beat_t)
+            self.newest = ProgressPoint(t=t, progress=shown, step_t=state.attempt.beat_t, outlook=outlook_of(state))
             self._history.add(self.newest)
         if t >= self._next_metrics_t:
             self._keep_metrics(t)

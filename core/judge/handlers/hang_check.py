@@ -136,6 +136,15 @@ def _check_silence(builder: StepBuilder, run: deadlines.HangInput) -> None:
         open_quiet(builder, sign, capture=not ends)
     if verdict is not None and ends:
         declare(builder, verdict)
+    elif builder.state.quiet is not None:
+        builder.set(quiet=replace(builder.state.quiet, due_t=_due_t(builder, run, sign)))
+
+
+def _due_t(builder: StepBuilder, run: deadlines.HangInput, sign: detector.Verdict) -> float:
+    """When the silence becomes a hang if all stays as it is, in run seconds."""
+    due_s = cost.worth_ending_from(sign.weight, deadline_s=sign.deadline_s, loss_s=loss_s(builder.state))
+    patient_s = builder.state.attempt.patient_until - run.now
+    return builder.t + max(due_s - sign.silent_s, patient_s, 0.0)
 
 
 def _look_for_loop(builder: StepBuilder, run: deadlines.HangInput) -> None:

@@ -3,6 +3,7 @@
 import msgspec
 
 from ...model.fact import PhaseChanged, ProgressMade, SaveMeasured
+from ...model.incident import AVERAGE_IS_NAN
 from ...model.observation import LogChunk
 from ...model.progress import Progress
 from ...model.record import Entry
@@ -231,7 +232,7 @@ def _nan(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...], re
         at = f" at step {state.attempt.step}" if state.attempt.step is not None else ""
         what = "the loss is not a number"
         if read.losses.is_average:
-            what = "the average loss is not a number (one skipped step is enough for that)"
+            what = f"{AVERAGE_IS_NAN} (one skipped step is enough for that)"
         builder.warn("loss", "nan", f"{what}{at}")
     nan_rollback.on_nan_steps(builder, read.losses)
     return builder.state, (*entries, *builder.entries)

@@ -37,5 +37,15 @@ def is_worth_ending(weight: Weight, *, silent_s: float, deadline_s: float, loss_
     """
     if weight == "certain":
         return True
-    first = STRONG if weight == "strong" else EVEN if weight == "even" else WEAK
-    return first * math.pow(silent_s / max(deadline_s, 1.0), GROWTH) * silent_s > loss_s
+    return _odds(weight) * math.pow(silent_s / max(deadline_s, 1.0), GROWTH) * silent_s > loss_s
+
+
+def worth_ending_from(weight: Weight, *, deadline_s: float, loss_s: float) -> float:
+    """Return the silence from which ending the run costs less than waiting, in seconds; at least the deadline."""
+    if weight == "certain":
+        return deadline_s
+    return max(deadline_s, math.pow(loss_s * max(deadline_s, 1.0) ** GROWTH / _odds(weight), 1.0 / (GROWTH + 1.0)))
+
+
+def _odds(weight: Weight) -> float:
+    return STRONG if weight == "strong" else EVEN if weight == "even" else WEAK

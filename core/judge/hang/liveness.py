@@ -190,7 +190,7 @@ def with_process(seen: Liveness, sample: ProcessSample, now: float, hang: Hang, 
     run_from = seen.run_from if run_n > 1 else now
     # On a machine that is busy with other work a process may always want a core and get little of it.
     wants_core = run_n >= WINDOW_MIN and 2.0 * (now - run_from) >= min(WINDOW_S, hang.min_s)
-    if cpu is not None and cpu >= alive_cores(seen, hang.idle_cpu_cores):
+    if cpu and cpu >= alive_cores(seen, hang.idle_cpu_cores):  # no CPU at all is no sign, however little is usual
         cpu_bits |= 1
         # Ranks that wait for a spinning GPU keep a core busy each: that is no work.
         waits = seen.gpu_at in {None, seen.spin_at, seen.pinned_at, seen.dim_at}

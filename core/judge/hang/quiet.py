@@ -9,12 +9,14 @@ class Quiet(msgspec.Struct, frozen=True, kw_only=True):
     """An open incident *quiet*. ``capture``: id of the decision that collects its evidence.
 
     ``kind``: of the hang that it may become, and ``signs``: why, as the stacks show them; None = they show nothing.
+    ``due_t``: when it becomes a hang if nothing moves, in run seconds.
     """
 
     incident: int
     capture: int
     kind: HangKind | None = None
     signs: tuple[str, ...] = ()
+    due_t: float | None = None
 
 
 class GpuFault(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,6 +4,7 @@ import msgspec
 
 from ...model.decision import EndWatch, GiveUp, StartAttempt
 from ...model.fact import AttemptEnded, CheckpointsSetAside, ProfileChanged, ProgressMade
+from ...model.incident import ENDED_WITH_ATTEMPT
 from ...model.observation import Exit, Outcome
 from ...model.profile import NO_PROFILE
 from ..resume import checkpoint_index, doubt, unclear_state
@@ -165,10 +166,10 @@ def remember_end(builder: StepBuilder) -> None:
                 stride=last.stride,
             )
         )
-    close_quiet(builder, "the attempt ended")
+    close_quiet(builder, ENDED_WITH_ATTEMPT)
     for incident in builder.state.incidents:
         if incident.kind in {"stall", "loss"} or incident.class_ in {MISSING, "termination"}:
-            builder.close_incident(incident.id, "the attempt ended")
+            builder.close_incident(incident.id, ENDED_WITH_ATTEMPT)
     if last.position is not None:
         builder.set(failed_position=last.position)
 

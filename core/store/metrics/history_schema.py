@@ -11,7 +11,7 @@ from itertools import pairwise
 import msgspec
 
 from ...model.observation import GpuReading, HostSample, ProcessSample
-from ...model.progress import Progress
+from ...model.progress import Outlook, Progress
 
 SCHEMA_VERSION = 2
 """Raise it with every change of COLUMNS or TIERS, and add a file to tests/fixtures/history."""
@@ -73,6 +73,7 @@ class ProgressPoint(msgspec.Struct, frozen=True, kw_only=True):
     t: float
     progress: Progress
     step_t: float | None = None
+    outlook: Outlook = Outlook()
 
 
 Reading = GpuReading | HostSample | ProcessSample | Progress

@@ -46,7 +46,8 @@ def _facts(now: Situation) -> tuple[str, ...]:
         if attempt.ended_t is None and story.state in LIVE_STATES and not unwatched(now):
             facts.append(f"up {quantity.duration(now.now_t - attempt.t)}")
     if story.budget_max and attempt is not None:
-        facts.append(f"{story.budget_used} of {quantity.plural(story.budget_max, 'restart')}")
+        left = max(0, story.budget_max - story.budget_used)
+        facts.append(f"{quantity.plural(left, 'restart')} left")
     if story.act in {"ask", "notify"}:
         facts.append("asks first" if story.act == "ask" else "only notifies")
     if story.run is not None and story.run.resume is not None:

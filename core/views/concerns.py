@@ -1,0 +1,129 @@
+"""All that is not as it should be with a run now, as clauses for people: the worst first.
+
+An acknowledged incident is still one. What was wrong when the last attempt ended is still wrong after it.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from ..model.health import SLOWED_BY_FAULT, Level
+from ..model.incident import AVERAGE_IS_NAN, ENDED_WITH_ATTEMPT, Incident
+from ..model.run import LIVE_STATES
+from ..model.situation import Situation
+from ..model.story import RunStory
+from . import quantity
+from .last_step import last_step
+from .level import SEVERITY
+from .readings import reason_now
+from .words import sentence, title_of
+
+NAN = frozenset({"nan", "nan_loss"})
+"""Classes of incidents of a loss that is not a number."""
+FRESH_S = 30.0
+"""A GPU sample that is older says nothing about now."""
+SILENT = frozenset({"quiet", "hang"})
+
+
+class Concern(msgspec.Struct, frozen=True, kw_only=True):
+    """``incident``: the number of the incident that it is about."""
+
+    level: Level
+    text: str
+    incident: int | None = None
+
+
+def concerns(now: Situation) -> tuple[Concern, ...]:
+    """The worst first; of one level trainwatch's own troubles, then the training's, then the machine's."""
+    found = [Concern(level=t.level if t.level != "info" else "unknown", text=sentence(t.text)) for t in now.troubles]
+    found += _of_incidents(now)
+    if now.story.state in LIVE_STATES:
+        found += _of_silence(now)
+        found += _of_gpus(now)
+    return tuple(sorted(found, key=lambda concern: -SEVERITY[concern.level]))
+
+
+def worst_clause(found: tuple[Concern, ...]) -> str:
+    """The worst of them, with the number of the others: ``Loss is NaN since step 100 (+2)``."""
+    more = len(found) - 1
+    return found[0].text + (f" (+{more})" if more else "")
+
+
+def nan_since(story: RunStory) -> Incident | None:
+    """The first incident of a loss that is NaN now, or was when the run ended; None if it is finite."""
+    found = [i for i in story.incidents if _is_nan(i) and unresolved(i, story)]
+    return min(found, key=lambda i: i.t, default=None)
+
+
+def _is_nan(incident: Incident) -> bool:
+    return incident.class_ in NAN and not incident.reason.startswith(AVERAGE_IS_NAN)
+
+
+def unresolved(incident: Incident, story: RunStory) -> bool:
+    """Whether it is open, or only the end of the newest attempt closed it."""
+    attempt = story.attempt
+    if incident.open or attempt is None:
+        return incident.open
+    return (
+        incident.ending == ENDED_WITH_ATTEMPT and incident.attempt == attempt.number and story.state not in LIVE_STATES
+    )
+
+
+def _of_incidents(now: Situation) -> Iterator[Concern]:
+    story = now.story
+    nan = nan_since(story)
+    if nan is not None:
+        asked = any(i.acknowledged for i in story.incidents if _is_nan(i) and unresolved(i, story))
+        at = "" if nan.step is None else f" since step {quantity.count(nan.step)}"
+        yield Concern(level="danger", text=f"Loss is NaN{at}{', acknowledged' if asked else ''}", incident=nan.id)
+    for incident in sorted(story.incidents, key=lambda i: -i.t):
+        serious = incident.severity == "danger" or incident.open
+        if incident.severity == "info" or not serious or _is_nan(incident) or not unresolved(incident, story):
+            continue
+        text, level = _text(incident, now), incident.severity
+        if incident.acknowledged:
+            yield Concern(level="warning", text=f"{text}, acknowledged", incident=incident.id)
+        else:
+            yield Concern(level=level, text=text, incident=incident.id)
+
+
+def _text(incident: Incident, now: Situation) -> str:
+    if incident.kind in SILENT and incident.open and (step := last_step(now)) is not None:
+        return sentence(f"{incident.reason.partition(' (')[0]} for {quantity.duration(step.age_s)}{_then(now)}")
+    if incident.kind == "crash":
+        return sentence(f"{title_of(incident)}: {incident.reason}" if incident.open else title_of(incident))
+    return sentence(reason_now(incident, now))
+
+
+def _then(now: Situation) -> str:
+    """What follows if nothing moves, and when: ``, is ended and restarted in 0:47 ([w] wait)``."""
+    due_t = now.outlook.hang_t
+    if due_t is None:
+        return ""
+    what = {"ask": "you are asked", "notify": "you are told"}.get(now.story.act or "", "is ended and restarted")
+    when = f"in {quantity.countdown(due_t - now.now_t)}" if due_t > now.now_t else "now"
+    return f", {what} {when} ([w] wait)"
+
+
+def _of_silence(now: Situation) -> Iterator[Concern]:
+    until_t = now.outlook.patient_t
+    if until_t is not None and until_t > now.now_t:
+        at = quantity.clock(now.now_wall + until_t - now.now_t, now.now_wall)
+        yield Concern(level="warning", text=f"Waiting until {at}: hang detection is off until then")
+    step = last_step(now)
+    said = any(i.open and i.kind in SILENT for i in now.story.incidents)
+    if step is not None and not said and step.level != "safe":
+        yield Concern(level=step.level, text=sentence(step.words))
+
+
+def _of_gpus(now: Situation) -> Iterator[Concern]:
+    sample = now.gpu
+    if sample is None or now.now_t - sample.t > FRESH_S:
+        return
+    for gpu in sample.gpus:
+        if gpu.trouble and gpu.own is not False:
+            level: Level = "danger" if gpu.own and "lost" in gpu.trouble else "warning"
+            yield Concern(level=level, text=f"GPU {gpu.index} {gpu.trouble}")
+        slowed = [reason for reason in gpu.throttle or () if reason in SLOWED_BY_FAULT]
+        if slowed:
+            yield Concern(level="warning", text=f"GPU {gpu.index} is slowed down by {' and '.join(slowed)}")

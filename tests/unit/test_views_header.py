@@ -1,0 +1,228 @@
+"""The sentence of the head: it says all that is wrong, and of values it says those of now."""
+
+import time
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from tests.fakes.feed import WALL0, StoryTeller, finished, healthy, hung, in_state, readings, situation
+from trainwatch.core.model.fact import Fact, IncidentOpened, IncidentUpdated
+from trainwatch.core.model.incident import AVERAGE_IS_NAN, ENDED_WITH_ATTEMPT, Incident
+from trainwatch.core.model.progress import Outlook
+from trainwatch.core.model.situation import Situation
+from trainwatch.core.model.supervisor_life import Trouble
+from trainwatch.core.views.concerns import concerns
+from trainwatch.core.views.panes.header import header_view
+from trainwatch.core.views.verdict import Verdict, verdict
+
+replace = msgspec.structs.replace
+
+
+@pytest.fixture(autouse=True)
+def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def stepped(age_s: float, *, usual_s: float = 2.5, pause_s: float = 0.0, phase: str = "train") -> Situation:
+    """A training whose newest step is this old."""
+    now = healthy()
+    story = replace(now.story, progress=replace(now.story.progress, phase=phase))
+    return replace(now, story=story, step_t=now.now_t - age_s, outlook=Outlook(usual_s=usual_s, pause_s=pause_s))
+
+
+def incident(number: int, kind: str, class_: str, reason: str, **more: object) -> Incident:
+    t = healthy().now_t - 600
+    fields = {"id": number, "t": t, "wall": WALL0 + t, "attempt": 2, "kind": kind, "class": class_, "reason": reason}
+    return msgspec.convert(fields | more, Incident)
+
+
+NAN = incident(7, "loss", "nan", "the loss is not a number at step 100", severity="warning", step=100)
+NAN_CRASH = incident(8, "crash", "nan_loss", "checkpoint-110 holds NaN", title="loss is NaN", step=110)
+HOT = incident(9, "health", "gpu0.temp", "GPU 0 temperature 86 °C (danger)", severity="danger")
+
+
+def told(now: Situation, *facts: Fact) -> Situation:
+    teller = StoryTeller()
+    teller.story, teller._seq = now.story, 30_000
+    return replace(now, story=teller.tell(now.story.t, *facts).story)
+
+
+def with_incidents(now: Situation, *incidents: Incident) -> Situation:
+    return told(now, *(IncidentOpened(incident=i) for i in incidents))
+
+
+def said(now: Situation) -> Verdict:
+    return verdict(now)
+
+
+@pytest.mark.parametrize(
+    ("age_s", "level", "part"),
+    [
+        (4.0, "safe", "done"),
+        (8.0, "safe", "last step 8 s ago"),
+        (24.0, "safe", "last step 24 s ago"),
+        (26.0, "warning", "Last step 26 s ago, usually every 2.50 s"),
+        (356.0, "warning", "Last step 5 min ago"),
+    ],
+)
+def test_the_age_of_the_last_step_is_told_and_then_warned_of(age_s: float, level: str, part: str) -> None:
+    found = said(stepped(age_s))
+    assert found.level == level
+    assert part in found.sentence
+
+
+def test_a_time_of_the_end_is_not_promised_while_no_step_comes() -> None:
+    assert "done about" in said(stepped(8.0)).sentence
+    assert "done about" not in said(stepped(60.0)).sentence
+    assert "s/step" not in said(stepped(60.0)).sentence
+
+
+def test_a_pause_of_the_length_of_earlier_ones_is_no_warning() -> None:
+    assert said(stepped(200.0, pause_s=180.0)).level == "safe"
+    assert said(stepped(240.0, pause_s=180.0)).level == "warning"
+
+
+def test_a_phase_without_steps_whose_length_is_not_known_is_unknown() -> None:
+    found = said(stepped(200.0, phase="eval"))
+    assert (found.level, found.clauses[0]) == ("unknown", "Last step 3 min ago, usually every 2.50 s")
+    assert said(stepped(200.0, phase="eval", pause_s=190.0)).level == "safe"
+
+
+def test_a_step_of_an_earlier_attempt_is_none_of_this_one() -> None:
+    now = stepped(0.0)
+    assert now.story.attempt is not None
+    assert "last step" not in said(replace(now, step_t=now.story.attempt.t - 5)).sentence.lower()
+
+
+def test_nan_is_danger_and_stays_so_when_acknowledged() -> None:
+    now = with_incidents(healthy(), NAN)
+    assert (said(now).level, said(now).clauses[0]) == ("danger", "Loss is NaN since step 100")
+    asked = told(now, IncidentUpdated(incident=replace(NAN, acknowledged=True)))
+    assert (said(asked).level, said(asked).clauses[0]) == ("danger", "Loss is NaN since step 100, acknowledged")
+
+
+def test_an_acknowledged_incident_is_a_warning_and_not_green() -> None:
+    now = with_incidents(healthy(), replace(HOT, acknowledged=True))
+    assert said(now).level == "warning"
+    assert said(now).clauses[0].endswith(", acknowledged")
+
+
+def test_two_incidents_about_the_same_nan_are_one_concern() -> None:
+    assert [c.text for c in concerns(with_incidents(healthy(), NAN, NAN_CRASH))] == ["Loss is NaN since step 100"]
+
+
+def test_an_average_that_one_step_spoils_is_a_warning() -> None:
+    average = replace(NAN, reason=f"{AVERAGE_IS_NAN} (one skipped step is enough for that) at step 100")
+    found = said(with_incidents(healthy(), average))
+    assert found.level == "warning"
+    assert found.clauses[0].startswith("The average loss is not a number")
+
+
+def test_the_worst_trouble_is_first_and_the_others_are_counted() -> None:
+    slow = incident(10, "stall", "slow", "steps take 9.1 s (usually 2.5 s)", severity="warning")
+    disk = incident(11, "disk", "disk_forecast", "the disk will be full in 2 h", severity="warning")
+    found = said(with_incidents(healthy(), slow, NAN, disk))
+    assert (found.level, found.clauses[0]) == ("danger", "Loss is NaN since step 100 (+2)")
+
+
+def test_a_finished_run_carries_what_was_wrong_at_its_end() -> None:
+    closed = replace(NAN, open=False, closed_t=7.4 * 3600, ending=ENDED_WITH_ATTEMPT)
+    found = said(with_incidents(finished(), closed))
+    assert found.level == "danger"
+    assert found.clauses[:2] == ("Finished 06:44", "Loss is NaN since step 100")
+    well = replace(closed, ending="the loss is a number again")
+    assert said(with_incidents(finished(), well)).level == "safe"
+    assert said(with_incidents(finished(), HOT)).level == "danger"
+
+
+def test_what_a_restart_cured_is_not_carried() -> None:
+    earlier = replace(NAN, attempt=1, open=False, closed_t=100.0, ending=ENDED_WITH_ATTEMPT)
+    assert said(with_incidents(finished(), earlier)).level == "safe"
+
+
+def test_checkpoints_of_a_finished_run_are_counted_with_the_damaged_ones() -> None:
+    now = finished()
+    bad = replace(now.story.checkpoints[-1], verdict="nonfinite")
+    story = replace(now.story, checkpoints=(*now.story.checkpoints[:-1], bad))
+    count = len(story.checkpoints)
+    assert f"{count - 1} of {count} checkpoints complete" in said(replace(now, story=story)).sentence
+
+
+def test_a_silence_counts_up_and_the_action_counts_down() -> None:
+    quiet = incident(12, "quiet", "idle", "no step and no sign of life (92 s)", severity="warning")
+    now = with_incidents(stepped(130.0), quiet)
+    now = replace(now, outlook=Outlook(usual_s=2.5, hang_t=now.now_t + 47))
+    assert said(now).clauses[0] == "No step and no sign of life for 2 min, is ended and restarted in 0:47 ([w] wait)"
+    asks = replace(now, story=replace(now.story, act="ask"))
+    assert "you are asked in 0:47" in said(asks).sentence
+    late = replace(now, outlook=Outlook(usual_s=2.5, hang_t=now.now_t - 1))
+    assert "is ended and restarted now" in said(late).sentence
+
+
+def test_a_hang_names_what_follows_and_when() -> None:
+    assert "is ended and restarted from step 6,148 in 0:54" in said(hung()).sentence
+    assert "tells you in 0:54" in said(replace(hung(), story=replace(hung().story, act="notify"))).sentence
+
+
+def test_a_wait_says_until_when_no_hang_is_declared() -> None:
+    now = stepped(8.0)
+    now = replace(now, outlook=replace(now.outlook, patient_t=now.now_t + 1800))
+    assert said(now).clauses[0] == "Waiting until 05:02: hang detection is off until then"
+    assert said(now).level == "warning"
+
+
+def test_what_trainwatch_itself_cannot_do_comes_first() -> None:
+    trouble = Trouble(kind="journal", level="danger", text="the journal cannot be written: the disk is full")
+    now = replace(with_incidents(healthy(), NAN), troubles=(trouble,))
+    assert said(now).clauses[0] == "The journal cannot be written: the disk is full (+1)"
+
+
+def test_a_run_without_a_supervisor_is_danger() -> None:
+    found = said(replace(healthy(), supervisor_alive=False))
+    assert (found.level, found.clauses[0]) == ("danger", "No supervisor is running: [S] start one")
+
+
+@pytest.mark.parametrize(
+    ("change", "level", "part"),
+    [
+        ({"trouble": "lost: it no longer answers on the bus", "own": True}, "danger", "GPU 0 lost"),
+        ({"trouble": "no permission to read this GPU", "own": None}, "warning", "GPU 0 no permission"),
+        ({"trouble": "lost: it no longer answers on the bus", "own": False}, "safe", "done"),
+        ({"throttle": ("thermal (hardware)",)}, "warning", "GPU 0 is slowed down by thermal (hardware)"),
+        ({"throttle": ("power brake",), "own": False}, "warning", "slowed down by power brake"),
+        ({"throttle": ("power cap", "clock setting")}, "safe", "done"),
+    ],
+)
+def test_gpus_that_are_lost_or_slowed_by_a_fault_are_told(change: dict[str, object], level: str, part: str) -> None:
+    now = healthy()
+    sample = readings(now.now_t)
+    gpu = replace(sample.gpus[0], **change)
+    seen = replace(now, gpu=replace(sample, gpus=(gpu,)))
+    assert said(seen).level == level
+    assert part in said(seen).sentence
+    old = replace(seen, gpu=replace(sample, gpus=(gpu,), t=now.now_t - 120))
+    assert said(old).level == "safe"
+
+
+def test_the_restarts_that_are_left_do_not_contradict_those_that_were_made() -> None:
+    view = header_view(healthy())
+    assert "2 restarts left" in view.facts
+    assert view.verdict.aside.startswith("1 restart")
+
+
+def test_a_paused_run_with_an_open_trouble_names_both() -> None:
+    found = said(with_incidents(in_state("paused"), HOT))
+    assert found.clauses[0].startswith("Paused")
+    assert found.level == "danger"
+
+
+def test_a_sentence_about_a_crash_does_not_repeat_it() -> None:
+    base = situation(healthy().story, healthy().now_t)
+    crash = incident(13, "crash", "cuda_oom", "exit code 1", title="CUDA out of memory")
+    now = with_incidents(replace(base, story=replace(base.story, state="backing_off", until_t=base.now_t + 9)), crash)
+    assert said(now).sentence.count("CUDA out of memory") == 1
