@@ -81,8 +81,7 @@ def judge(run: HangInput, hang: Hang, share: float = 1.0) -> Verdict | None:
     deadline_s = deadlines.for_dead(run, hang, partly_seen=not (look.sees_gpu and look.sees_process))
     late_s = min(hang.max_s, deadlines.overdue(run, hang))
     if run.stopped_s is not None and min(run.stopped_s, silence_s) >= max(share * deadline_s, late_s):
-        reason = f"no step while {stopped_in(run, 'is', 'are')} stopped (state T)"
-        return _dead(run, hang, "starved", reason, silent_s=min(run.stopped_s, silence_s), deadline_s=deadline_s)
+        return _dead(run, hang, "starved", _stopped(run), silent_s=min(run.stopped_s, silence_s), deadline_s=deadline_s)
     oldest_s, age_s = hang.checkpoint_age_s, run.checkpoint_age_s
     if oldest_s is not None and age_s is not None and age_s > oldest_s and silence_s >= late_s:
         return _too_old(run, look)
@@ -101,7 +100,9 @@ def judge(run: HangInput, hang: Hang, share: float = 1.0) -> Verdict | None:
         deadline_s = max(deadline_s, deadlines.BLOCKED_S)
     is_late = silence_s >= late_s or (clock.beats and look.dead_s >= CONCLUSIVE * deadline_s)
     if look.dead_s >= share * _without_sign_s(hang, deadline_s) and silence_s >= share * deadline_s and is_late:
-        return _dead(run, hang, _kind(run), "no step and no sign of life", silent_s=look.dead_s, deadline_s=deadline_s)
+        at_once = run.stopped_s is not None and silence_s - run.stopped_s <= longest_gap(run.period_s)
+        reason = _stopped(run) if at_once else "no step and no sign of life"
+        return _dead(run, hang, _kind(run), reason, silent_s=look.dead_s, deadline_s=deadline_s)
     return _polling(run, hang, since, look.still_s, share)
 
 
@@ -193,6 +194,10 @@ def _look(run: HangInput, since: float) -> _Look:
 def _without_work_s(run: HangInput, since: float) -> float:
     """Return for how long no GPU worked, no byte moved and no file grew."""
     return run.now - max(liveness.last_work(run.liveness), since)
+
+
+def _stopped(run: HangInput) -> str:
+    return f"no step while {stopped_in(run, 'is', 'are')} stopped (state T)"
 
 
 def _dead(run: HangInput, hang: Hang, kind: HangKind, reason: str, *, silent_s: float, deadline_s: float) -> Verdict:
