@@ -44,7 +44,10 @@ class TrainerSettings:
         return hides_trainer(self._spec.command) or is_unread(self._spec)
 
     def _own_value(self, profile: Profile | None, key: str) -> Any:
-        """The value by profile, command line and config."""
+        """The value by the run's own changes, profile, command line and config."""
+        changed = next((c for c in reversed(self._spec.changes) if c.where != "env" and c.key == key), None)
+        if changed is not None:
+            return changed.after
         if profile is not None:
             settings = dict(leaves(profile.settings))
             if key in settings and key not in profile.yields:

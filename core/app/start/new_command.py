@@ -18,6 +18,7 @@ from ...store.journal import load_story
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory
 from ..errors import CliError, ExitCode, config_errors
+from ..plan.asked_settings import asked_changes, with_asked, words_of
 from ..plan.definitions import definitions_of
 from ..plan.launch_plan import plan_launch
 from ..plan.trainer_folders import output_folder
@@ -51,6 +52,30 @@ def give_command(run: RunDirectory, words: Sequence[str], *, forced: bool = Fals
     if known.project is not None:
         said += f"; {known.project} has the former one, which the next `trainwatch --headless` takes again: change it"
     return said
+
+
+def give_settings(run: RunDirectory, given: Sequence[str], rate: float | None) -> str:
+    """Store changed settings of the trainer in the run. Returns them in words.
+
+    Raises CliError; then nothing was changed. A supervisor that waits beside a run without a trainer is ended: it has
+    the former ones.
+    """
+    known = run.load_spec()
+    plan = plan_launch(known, definitions_of(known), run.path.parents[1])
+    changes = asked_changes(plan, given, rate)
+    spec = msgspec.structs.replace(known, changes=with_asked(changes, known.changes))
+    again = plan_launch(spec, definitions_of(spec), run.path.parents[1])
+    if again.derived is None:
+        raise CliError(ExitCode.USAGE, f"{again.problem}; nothing was changed")
+    if (pid := trainer_pid(run)) is not None:
+        raise CliError(
+            ExitCode.OWNED,
+            f"run {run.id} is training (pid {pid}) with its former settings; end it first: `trainwatch stop {run.id}`",
+        )
+    if is_held(run.lock):
+        _end_supervisor(run)
+    run.save_spec(spec)
+    return words_of(changes)
 
 
 def checkpoint_after(run: RunDirectory) -> str | None:

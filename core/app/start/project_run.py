@@ -14,6 +14,7 @@ from ...store.home import runs_folder
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory, run_id_for
 from ..errors import CliError, ExitCode
+from ..plan.asked_settings import with_asked
 from ..plan.launch_plan import LaunchPlan, plan_launch
 from ..plan.project_plan import NO_OPTIONS, spec_and_definitions
 from ..runs.known_runs import find_run, here, home
@@ -92,6 +93,7 @@ def _spec_as_given(known: RunSpec, spec: RunSpec) -> RunSpec:
         project=known.project,
         begin_from=known.begin_from,
         labels=known.labels,
+        changes=with_asked(spec.changes, known.changes),
     )
 
 
@@ -123,7 +125,11 @@ def project_run(
         return create_run(plan_launch(spec, definitions), forced=forced)
     known = run.load_spec()
     current = msgspec.structs.replace(
-        spec, created_wall=known.created_wall, begin_from=known.begin_from, labels=known.labels
+        spec,
+        created_wall=known.created_wall,
+        begin_from=known.begin_from,
+        labels=known.labels,
+        changes=with_asked(spec.changes, known.changes),
     )
     if to_start and not run.attempt_folders() and not is_held(run.lock) and current.begin_from is None:
         return create_run(plan_launch(current, definitions), forced=forced)

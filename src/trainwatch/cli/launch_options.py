@@ -48,6 +48,20 @@ def add_launch_options(parser: argparse.ArgumentParser, *, adopted: bool) -> Non
     parser.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND", help=command)
 
 
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """Options that change settings of the trainer for every launch of the run from now on."""
+    parser.add_argument(
+        "--set", dest="settings", action="append", default=[], metavar="KEY=VALUE",
+        help="change a setting of the trainer, over profile, command and config (in a copy); several are possible",
+    )  # fmt: skip
+    parser.add_argument(
+        "--lr",
+        type=float,
+        metavar="X",
+        help="the learning rate from now on (a restored scheduler may bring its own back)",
+    )
+
+
 def overrides_of(args: argparse.Namespace) -> "Overrides":
     """The run's overrides from the options."""
     from trainwatch.core.app.plan.specs import Overrides

@@ -2,6 +2,7 @@
 
 import argparse
 
+from ..launch_options import add_settings
 from ..operation import add_force, add_operation, add_remedies, operate
 from ..output import warn
 from ..run_argument import run_of
@@ -27,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--incident", type=int, metavar="N", help="only if incident N still waits for an answer ([restart] act)"
     )
+    add_settings(parser)
     add_remedies(parser)
     add_force(parser)
     add_operation(parser, asks=False)
@@ -44,6 +46,17 @@ def act(args: argparse.Namespace) -> int:
         if not args.fresh and args.checkpoint is None:
             args.checkpoint = checkpoint_after(run)
         by = "command line, with a new command"
+    if args.settings or args.lr is not None:
+        from trainwatch.core.app.operate import checkpoint_argument
+        from trainwatch.core.app.start.new_command import checkpoint_after, give_settings
+
+        run = run_of(args)
+        checkpoint_argument(run, args.checkpoint)  # a wrong one changes nothing
+        changed = give_settings(run, args.settings, args.lr)
+        warn(f"run {run.id} has from now on: {changed}")
+        if not args.fresh and args.checkpoint is None:
+            args.checkpoint = checkpoint_after(run)
+        by = f"{by}, with {changed}"
     return operate(
         args,
         starts_supervisor=True,

@@ -12,7 +12,7 @@ import msgspec
 from trainwatch.core.app.errors import CliError, ExitCode
 
 from ..launch_checks import check_line
-from ..launch_options import add_launch_options, overrides_of, supervise_run
+from ..launch_options import add_launch_options, add_settings, overrides_of, supervise_run
 from ..operation import confirm
 from ..output import print_json, printable, warn
 
@@ -50,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--yes", "-y", action="store_true", help="do not ask (--fresh, a way to resume that was found)")
     parser.add_argument("--force", action="store_true", help="start although a check fails (see `trainwatch check`)")
     parser.add_argument("--dry-run", action="store_true", help="show what would be started, and start nothing")
+    add_settings(parser)
     add_launch_options(parser, adopted=False)
 
 
@@ -110,7 +111,13 @@ def _plan(args: argparse.Namespace) -> "LaunchPlan":
 
     words = tuple(args.command_after_dashes or args.words)
     found = None if words else plan_project(args.name, msgspec.structs.replace(overrides_of(args), name=None))
-    return plan_command(words, overrides_of(args)) if found is None else found
+    plan = plan_command(words, overrides_of(args)) if found is None else found
+    if not args.settings and args.lr is None:
+        return plan
+    from trainwatch.core.app.plan.asked_settings import asked_changes
+    from trainwatch.core.app.plan.launch_plan import plan_launch
+
+    return plan_launch(msgspec.structs.replace(plan.spec, changes=asked_changes(plan, args.settings, args.lr)))
 
 
 def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> int:

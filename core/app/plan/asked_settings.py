@@ -1,0 +1,104 @@
+"""Settings of the trainer that a person changes for a run: ``--set KEY=VALUE`` and ``--lr X`` of run and resume.
+
+They are stored in the run, so that each later launch has them, over profile, command and config. The user's own files
+stay as they are.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+from ...act.config.derive import DeriveError
+from ...act.config.trainer_settings import TrainerSettings
+from ...judge.recovery.remedies.remedies import number
+from ...model.launch.change import Change
+from ...model.shipped.remedy import UNKNOWN
+from ...source.trainer_source import read_source
+from ..errors import CliError, ExitCode
+from .launch_plan import LaunchPlan
+
+RATE = re.compile(r"(base_|max_|peak_|init_)?(learning_rate|lr)")
+"""Bare names of the learning rate."""
+PARTS = ("unet_lr", "text_encoder_lr", "prior_learning_rate")
+"""Rates of parts of the network, which win over it: they are changed by the same factor."""
+USUAL = "learning_rate"
+_SETTING = re.compile(r"[$\w][\w.-]*")
+
+
+def asked_changes(plan: LaunchPlan, given: Sequence[str], rate: float | None) -> tuple[Change, ...]:
+    """The changes that a person asks for. ``rate``: the learning rate. Raises CliError (exit code 2)."""
+    found = [_change(plan, *_pair(text)) for text in given]
+    if rate is not None:
+        if not (rate > 0 and math.isfinite(rate)):
+            raise CliError(ExitCode.USAGE, f"--lr: must be more than 0, got {rate:g}")
+        found += _rates(plan, rate)
+    return tuple(found)
+
+
+def with_asked(changes: Sequence[Change], before: Sequence[Change]) -> tuple[Change, ...]:
+    """The changes of a run after these: a setting that was changed before gets the new value."""
+    new = {(change.where, change.key) for change in changes}
+    return (*(change for change in before if (change.where, change.key) not in new), *changes)
+
+
+def words_of(changes: Sequence[Change]) -> str:
+    """``learning_rate 0.0001 -> 5e-05``."""
+    return ", ".join(f"{c.key} {'(not set)' if c.before is None else c.before} -> {c.after}" for c in changes)
+
+
+def _pair(text: str) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    if not equals or not _SETTING.fullmatch(key.lstrip("-")):
+        raise CliError(ExitCode.USAGE, f"--set {text}: must be KEY=VALUE, as in --set learning_rate=5e-5")
+    try:
+        return key.lstrip("-"), json.loads(value)
+    except ValueError:
+        return key.lstrip("-"), value
+
+
+def _change(plan: LaunchPlan, key: str, value: Any, option: str = "--set") -> Change:
+    where: Literal["config", "env"] = "env" if key.startswith("$") else "config"
+    why = f"asked for by {option}"
+    return Change(where=where, key=key.lstrip("$"), before=_before(plan, key), after=value, why=why)
+
+
+def _before(plan: LaunchPlan, key: str) -> Any:
+    if key.startswith("$"):
+        return plan.spec.env.get(key[1:])
+    try:
+        found = TrainerSettings(plan.spec, plan.preset).value(plan.profile, key)
+    except DeriveError:  # the launch says what is wrong with the config
+        return None
+    return None if found == UNKNOWN else number(found)
+
+
+def _rates(plan: LaunchPlan, rate: float) -> Iterator[Change]:
+    key = _rate_key(plan)
+    main = _change(plan, key, rate, "--lr")
+    yield main
+    for part in PARTS:
+        before = _before(plan, part)
+        if isinstance(before, int | float) and not isinstance(before, bool):
+            same = isinstance(main.before, int | float) and main.before > 0
+            yield _change(plan, part, before * rate / main.before if same else rate, "--lr")
+
+
+def _rate_key(plan: LaunchPlan) -> str:
+    """The setting that is the learning rate: what is set, else what the script declares, else the usual name."""
+    named = [key for key in plan.settings if RATE.fullmatch(key)]
+    if named:
+        return min(named, key=lambda key: (key != USUAL, key != "lr", key))
+    source = read_source(plan.spec.command, plan.spec.cwd, plan.spec.env)
+    options = () if isinstance(source, str) else source.options
+    declared = [name for o in options if RATE.fullmatch(name := o.name.lstrip("-").replace("-", "_"))]
+    if declared:
+        return min(declared, key=lambda key: (key != USUAL, key != "lr", key))
+    if plan.preset.name == "generic":
+        raise CliError(
+            ExitCode.USAGE,
+            "--lr: which setting is the learning rate cannot be told: command and config have none, and the script "
+            "declares none; name it: --set KEY=VALUE",
+        )
+    return USUAL
