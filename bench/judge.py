@@ -1,8 +1,8 @@
 """Scores the judge on labelled logs, and its speed: ``python bench/judge.py --corpus DIR [--verbose] [--speed]``.
 
 DIR has progress*.jsonl, failures*.jsonl and hard*.jsonl. A field of a progress sample counts if the label or the
-answer has a value; numbers are correct within 1 %. A phase sample (label other than train) is correct if no step was
-read and the phase is not train. Prints ratios.
+answer has a value; numbers are correct within 1 %, ``also`` names further right answers. A phase sample (label other
+than train) is correct if no step was read and the phase is not train. Prints ratios.
 """
 
 import argparse
@@ -47,6 +47,12 @@ def same(label: float | None, answer: float | None) -> bool:
     return abs(label - answer) <= 0.01 * abs(label) + 1e-12
 
 
+def also_right(row: dict, field: str) -> list:
+    """Further answers that an honest reader accepts."""
+    also = row.get("also", {}).get(field, ())
+    return list(also) if isinstance(also, list | tuple) else [also]
+
+
 def score_progress(path: Path, *, verbose: bool) -> tuple[float, float]:
     right = counted = negatives = negatives_right = phases_right = total = 0
     for row in rows(path):
@@ -69,7 +75,7 @@ def score_progress(path: Path, *, verbose: bool) -> tuple[float, float]:
             if label is None and got is None:
                 continue
             counted += 1
-            good = same(label, got)
+            good = any(same(each, got) for each in (label, *also_right(row, field)))
             right += good
             if verbose and not good:
                 print(f"  {row['id']} {row['framework']}: {field} is {label}, answered {got}")

@@ -8,7 +8,7 @@ from the lines that carry a rank. If neither tells the ranks apart, nothing is s
 import msgspec
 
 from ...model.observation import Rank
-from ..text.line_fields import find_step
+from ..text.counters import find_step
 from ..text.lines import split_rank
 from ..text.patterns import LazyPattern
 

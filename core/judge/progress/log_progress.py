@@ -12,7 +12,7 @@ import msgspec
 
 from ...model.progress import Phase, Progress
 from ..text import opening
-from ..text.lines import LineFold, fold, is_dense, lines_with, plain
+from ..text.lines import Finished, LineFold, fold, is_dense, lines_with, plain
 from ..text.loss_run import LossRun
 from ..text.reading import Reading
 from ..text.run_count import next_attempt
@@ -110,12 +110,11 @@ def read_progress(state: ProgressState, text: str, shapes: ShapeTable, *, skim: 
         if skim and not shapes.own_gates and is_dense(done.text, shapes.gates):
             settled = read_dense(settled, done, shapes)
         elif len(done.text) > 1:
-            for number, _, line in lines_with(done, shapes.gates):
-                settled = read_segment(settled, line, number, shapes)
+            settled = _read_finished(settled, done, shapes)
     now = settled
     if after.rest:
         rest = plain(after.rest)
-        if shapes.gates.any.search(rest):
+        if settled.columns is not None or shapes.gates.any.search(rest):
             now = read_segment(settled, rest, after.lines + 1, shapes)
             if after.rest[-1] in _GROWING:  # "loss=0.0" may become "loss=0.0912"
                 progress = msgspec.structs.replace(now.progress, loss=settled.progress.loss)
@@ -123,6 +122,20 @@ def read_progress(state: ProgressState, text: str, shapes: ShapeTable, *, skim: 
                     now, progress=progress, loss_is_nan=settled.loss_is_nan, losses=settled.losses
                 )
     return ProgressState(after, settled, now)
+
+
+def _read_finished(reading: Reading, done: Finished, shapes: ShapeTable) -> Reading:
+    """The reading after the segments with a gate; below the head of a table, after all: its rows have none."""
+    below, read_to = reading.columns is not None, -1
+    for number, end, line in () if below else lines_with(done, shapes.gates):
+        reading = read_segment(reading, line, number, shapes)
+        if reading.columns is not None:
+            below, read_to = True, end
+            break
+    for number, end, line in done.segments() if below else ():
+        if end > read_to and (reading.columns is not None or shapes.gates.any.search(line) is not None):
+            reading = read_segment(reading, line, number, shapes)
+    return reading
 
 
 def progress_of(chunks: Iterable[str], shapes: ShapeTable) -> Progress:

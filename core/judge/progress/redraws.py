@@ -57,7 +57,7 @@ class _Row:
         gates = self._shapes.gates
         for place in places:
             line = plain(self._parts[place])
-            if gates.common in line or gates.any.search(line) is not None:
+            if gates.common in line or reading.columns is not None or gates.any.search(line) is not None:
                 reading = read_segment(reading, line, self._line_of(place), self._shapes)
         return reading
 

@@ -12,7 +12,9 @@ from typing import NamedTuple
 import msgspec
 
 from ...model.progress import Phase
-from .line_fields import Loss, find_epoch, find_loss, find_lr, find_seconds_per_step
+from .counters import find_epoch
+from .durations import find_seconds_per_step
+from .line_fields import Loss, find_loss, find_lr
 from .numbers import parse_clock, parse_count, parse_number, parse_rate
 from .patterns import LazyPattern
 from .reading import Bar, Reading, TrainingFields, advance, enter

@@ -1,17 +1,20 @@
-"""Fields that any trainer may print by name, anywhere in the line: step, epoch, loss, learning rate, time.
+"""Loss and learning rate by name, anywhere in a lower-cased line, and whether they belong to an evaluation.
 
-All patterns run on the lower-cased line. The first value named loss is the training loss, unless its name says
+The first value named loss is the training loss, unless its name says
 validation, test or one side of a GAN.
 """
 
 import re
 from typing import NamedTuple
 
-from .numbers import NUMBER, parse_count, parse_number, seconds_of
+from .numbers import NUMBER, parse_number
 from .patterns import LazyPattern
 
-GATES = ("tep", "iter", "Iter", "poch", "oss", "atch ", "earning rate", "_lr", "pisode")
-"""Fixed texts: lines that name a step, an epoch or a loss have at least one."""
+GATES = (
+    *("tep", "iter", "Iter", "poch", "oss", "atch ", "atch=", "atch:", "STEP", "ITER", "EPOCH", "LOSS", "pisode"),
+    *("earning rate", "earning_rate", "_lr", " lr", "_per_sec", "\\u"),
+)
+"""Fixed texts: lines that name a step, an epoch or a loss have one. In JSON, other letters may be written ``\\u``."""
 _VALUE = rf"(?>{NUMBER})|[-+]?nan|[-+]?inf(?:inity)?"
 _GLUE = r"['\"]?\s*(?:[:=]|is\b)?\s*['\"\[({<]*\s*"
 
@@ -21,37 +24,10 @@ def words(*lines: str) -> frozenset[str]:
     return frozenset(" ".join(lines).split())
 
 
-_STEP = LazyPattern(
-    r"(?<![a-z0-9_])(?:(?:global|train(?:ing)?|current|cur|optim(?:izer)?|completed|local|num|micro)[ _\-]?)*"
-    r"(?P<key>(?:time)?steps?|iters?|iterations?|it|updates?|batch(?:_?(?:id|idx|no|num))?|minibatch|step_i"
-    r"|episodes?)\b(?:\.\.\.)?"
-    r"['\"]?\s*[:=#|]{0,2}\s*['\"\[(<]*\s*(?P<step>\d{1,3}(?:,\d{3})+|\d+)(?:st|nd|rd|th)?"
-    r"(?![\w%]|\.\d)(?:\s*(?:/|of|out of)\s*"
-    r"(?P<total>\d{1,3}(?:,\d{3})+|\d+)(?![\w.]))?"
-)
-_STEP_RANK = {
-    "step": 0,
-    "step_i": 0,
-    "steps": 1,
-    "iteration": 2,
-    "iter": 2,
-    "iters": 3,
-    "iterations": 3,
-    "it": 2,
-    "update": 4,
-    "updates": 4,
-}
-_EPOCH = LazyPattern(
-    r"(?<![a-z0-9_])(?:(?:train(?:ing)?|current|cur)[ _\-]?)*(?:epochs?|ep|eph)(?![a-z])\.?(?:_(?:num|idx"
-    r"|id))?['\"]?\s*[:=#\-|_]{0,2}\s*['\"\[(<]*\s*"
-    r"(?P<epoch>(?>\d+(?:\.\d+)?(?:e[-+]?\d+)?))"
-    r"(?![\w]|\.[a-z])(?:\s*(?:/|of|out of)\s*(?P<epochs>\d+))?"
-)
-_NOT_EPOCH = LazyPattern(r"(?<![a-z])(?:num|max|total|n|save|every|each|per|warmup|after|best|last)[ _]?$")
 _LOSS = LazyPattern(
-    r"(?<![a-z0-9])(?P<before>(?:[a-z0-9]+[_/ .\-]){0,3})(?P<key>(?:crossentropy)?loss)"
+    r"(?<![a-z0-9])(?P<before>(?:[a-z0-9]+[_/ .\-]){0,3})(?P<key>(?:crossentropy|m?log)?loss)"
     r"(?:[/_](?:train|total|all|avg|mean|sum"
-    r"|batch|step|epoch|ce))*"
+    r"|batch|step|epoch|ce|model))*"
     rf"(?:\s*\((?!nan|inf)[a-z ]+\))?(?: so far)?{_GLUE}"
     rf"(?:(?:total|train|avg|mean|cur)\s*[:=]?\s+)?(?P<loss>{_VALUE})(?![a-z]|/(?!\d+\.\d))"
 )
@@ -74,43 +50,16 @@ _AVERAGE = LazyPattern(
 """Words in the name of a loss that is an average over several steps."""
 _LOSS_LIKE = LazyPattern(rf"(?<![a-z0-9_])l_[a-z][a-z0-9_]*{_GLUE}(?P<loss>{_VALUE})")
 _LR = LazyPattern(
-    r"(?<![a-z])(?:[a-z]+_)?(?:lr|learning[ _\-]?rate)(?:[_\-]?\d+|\([^)\d]*\)|[_\-][a-z]+)?"
+    r"(?<![a-z])(?:[a-z]+_)?(?:lr|learning[ _\-]?rate)(?:[_\-]?\d+|\([^)\d]*\)|(?:[_\-/][a-z]+\d*)+)?"
     rf"{_GLUE}(?P<lr>(?>{NUMBER}))(?![a-z/])"
 )
-_PER_UNIT = LazyPattern(
-    r"(?P<value>\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s?(?P<unit>ms|us|µs|μs|s|secs?|seconds?)\s?/\s?(?:it|iters?"
-    r"|iterations?|steps?|batch|sample|update)\b(?!\s*[=:])"
-)
-_RATE = LazyPattern(
-    r"(?P<value>\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s?(?:it|iters?|iterations?|steps?|batch(?:es)?|updates?)\s?/\s?(?:s"
-    r"|secs?|seconds?)\b(?!\s*[=:](?!:))"
-)
-_RATE_KEY = LazyPattern(
-    rf"(?:\((?:iter|steps?|it)/s\)|\b(?:it|iter|steps?)/s(?:ec)?)['\"]?(?:\s*[:=]\s*|\s+)['\"]?(?P<value>{NUMBER})"
-)
-_TIMED = LazyPattern(
-    r"(?:\b(?:iter(?:ation)?|step|batch|train_step)[ _](?:time|timing|cost|duration)|\bbatch_cost"
-    r"|\bavg_batch_cost|per[- _](?:iteration|step)(?: time)?|\bsec(?:onds)?/(?:step|it|iter)"
-    r"|\btime ?(?:/|per) ?(?:step|iter(?:ation)?|itr|it|batch)|\btiming_s/step"
-    r"|\bms/(?P<per_ms>batch|step|iter)|\bstep_avg|\bbatch(?= \(t\))|\bdt)"
-    r"(?:\s*(?:\(t\)|\((?P<in>ms|s|sec|seconds)\)|in (?P<in2>ms|s)|_(?P<in3>ms|s)))?['\"]?\s*[:=]?\s*['\"]?"
-    r"(?P<value>\d[\d,]*\.?\d*(?:e[-+]?\d+)?)\s?(?P<unit>ms|us|µs|s|secs?|seconds?)?(?![a-z])"
-)
-_BARE_TIME = LazyPattern(
-    r"(?<![a-z_])(?<!total )(?<!used )(?<!elapsed )time(?: \(data\))?\s*[:=]?\s*(?P<value>(?>\d+\.?\d*))"
-    r"\s?(?P<unit>\(?(?:ms|s|secs?)\b\)?)?(?P<mean>\s*\(\s*\d+\.\d+\s*\))?(?![a-z\d:])"
-)
-_SECONDS_KEY = LazyPattern(r"\bseconds: (?P<value>\d+\.?\d*)")
-_FIELD_MS = LazyPattern(r"\|\s*(?P<value>\d+\.?\d*)\s?ms\s*(?:\||$)")
-_TRAILING = LazyPattern(r"\((?P<value>\d+\.?\d*)(?: (?P<ms>ms)(?:\)\s*$| \|)|s\)\s*$)")
 _EVAL_WORD = LazyPattern(
     r"(?<![a-z])(?:val|valid|validation|validate|validating|eval|evaluation|evaluating|evaluate|test|testing|dev"
-    r"|inference)(?![a-z])"
+    r"|predict(?:ing|ion)?)(?![a-z])|^\W*inference(?![a-z])"
 )
 _SCORE = LazyPattern(r"(?<![a-z])(?:\w+_)?map(?:_?50)?:\s")
 """Detection scores, which mmcv prints in the form of a training line."""
 _TRAIN_WORD = LazyPattern(r"(?<![a-z])(?:train|training)(?![a-z])")
-_ETA = LazyPattern(r"(?<![a-z])eta['\"]?\s*[:=]?\s*['\"]?(?P<left>(?:\d+ days?, )?\d+:\d\d(?::\d\d)?)")
 
 
 class Loss(NamedTuple):
@@ -124,60 +73,6 @@ class Loss(NamedTuple):
     at: int
     own: bool = True
     average: bool = False
-
-
-class Epoch(NamedTuple):
-    """A printed epoch. ``at``: the position of its name in the line; ``broken``: it has a point ("0.52", "1.0")."""
-
-    value: float
-    total: int | None
-    at: int
-    broken: bool = False
-
-
-class Step(NamedTuple):
-    """A printed step counter. ``at``: the position of its name in the line."""
-
-    value: int
-    total: int | None
-    at: int
-
-
-def find_step(low: str) -> Step | None:
-    """The counter that most likely is the optimizer step: ``step`` rather than ``batch``."""
-    best: tuple[int, re.Match[str]] | None = None
-    for found in _STEP.finditer(low):
-        rank = 2 * _STEP_RANK.get(found["key"], 5) - (5 if found["total"] and found["key"] in _STEP_RANK else 0)
-        if found["key"] in ("steps", "iters", "iterations", "updates") and found["total"] is None and "loss" not in low:
-            continue  # "save_steps 500", "warmup steps: 100": settings
-        if best is None or rank < best[0]:
-            best = (rank, found)
-    if best is None:
-        return None
-    step, total = parse_count(best[1]["step"]), parse_count(best[1]["total"] or "?")
-    total = total if total is not None else _total_elsewhere(low, best[1]["step"])
-    return None if step is None else Step(step, total, best[1].start())
-
-
-def _total_elsewhere(low: str, step: str) -> int | None:
-    """The total, if the same count stands in the line once more: "progress: 2100/22000 … updates: 2100"."""
-    found = _SLASHED.search(low) if f"{step}/" in low else None
-    return parse_count(found["total"]) if found is not None and found["step"] == step else None
-
-
-_SLASHED = LazyPattern(r"(?<![\d/.])(?P<step>\d+)/(?P<total>\d+)(?![\d/.])")
-
-
-def find_epoch(low: str) -> Epoch | None:
-    """Epoch as printed, and the number of epochs if it follows."""
-    for found in _EPOCH.finditer(low):
-        plural = found[0].lstrip().startswith("epochs")
-        if (plural and found["epochs"] is None) or _NOT_EPOCH.search(low, max(0, found.start() - 8), found.start()):
-            continue
-        epoch = parse_number(found["epoch"])
-        broken = "." in found["epoch"]
-        return None if epoch is None else Epoch(epoch, parse_count(found["epochs"] or "?"), found.start(), broken)
-    return None
 
 
 def find_loss(low: str) -> Loss | None:
@@ -203,18 +98,10 @@ def find_loss(low: str) -> Loss | None:
 
 
 _LIKELY = words(
-    "ce nll mse bce diffusion recon main pix model cross entropy celoss contrastive text lm mlm task actor pg"
+    "binary multi ce nll mse bce diffusion recon main pix model cross entropy celoss contrastive",
+    "text lm mlm task actor pg",
 )
 """Words joined to "loss" that count if the line has no better one."""
-
-
-def find_global_step(low: str) -> int | None:
-    """The step that the line itself calls global; None if it names none."""
-    found = _GLOBAL.search(low) if "global" in low or "num_updates" in low else None
-    return None if found is None else parse_count(found["step"])
-
-
-_GLOBAL = LazyPattern(r"(?<![a-z_])(?:global[_ ]?steps?|num_updates)['\"]?\s*[=:]\s*(?P<step>\d+)(?![\d./])")
 
 
 def find_lr(low: str) -> float | None:
@@ -227,44 +114,6 @@ def is_only_lr(low: str) -> bool:
     """True if the line ends with the learning rate: "Current learning rate: 0.01"."""
     found = _LR.search(low)
     return found is not None and not low[found.end() :].strip(" |)]}\"'")
-
-
-def find_seconds_per_step(low: str, *, of_step: bool = True) -> float | None:
-    """Seconds for one step, None if the line names no duration of a single step.
-
-    ``of_step`` False: the line is about an epoch, so a bare time at its end is that of the epoch.
-    """
-    found = _PER_UNIT.search(low)
-    if found is not None:
-        return seconds_of(found["value"], found["unit"])
-    found = _RATE.search(low) or _RATE_KEY.search(low)
-    if found is not None:
-        rate = parse_number(found["value"])
-        return None if not rate else 1.0 / rate
-    found = _TIMED.search(low)
-    if found is not None:
-        unit = found["unit"] or found["in"] or found["in2"] or found["in3"] or ("ms" if found["per_ms"] else "s")
-        return seconds_of(found["value"], unit)
-    found = _BARE_TIME.search(low)
-    if found is not None:
-        unit = (found["unit"] or "").strip("()")
-        paired = found["mean"] is not None  # value and average of the steps, as MetricLogger prints them
-        if unit == "ms" or paired or (found["unit"] or "").startswith("(") or "data" in low or "eta" in low:
-            return seconds_of(found["value"], unit or "s")
-    found = _SECONDS_KEY.search(low) if "step" in low else None
-    if found is not None:
-        return seconds_of(found["value"], "s")
-    found = _FIELD_MS.search(low)
-    if found is not None:
-        return seconds_of(found["value"], "ms")
-    found = _TRAILING.search(low) if of_step else None
-    return None if found is None else seconds_of(found["value"], found["ms"] or "s")
-
-
-def find_eta(low: str) -> str | None:
-    """Remaining time as the trainer prints it."""
-    found = _ETA.search(low)
-    return None if found is None else found["left"]
 
 
 def is_evaluation(low: str, loss: Loss | None) -> bool:

@@ -93,7 +93,7 @@ class Gates(msgspec.Struct, frozen=True):
 
     ``any``: the same as one pattern; ``common``: the literal to try first. ``keys``: for each literal the longest part
     of it that cannot be split over two words ("" = none). ``quiet``: texts without news so far, with digits set to
-    zero; None if digits matter.
+    zero; None if digits matter. ``pairs``: a line with two numbers as a position and its end passes, too.
     """
 
     literals: tuple[str, ...]
@@ -102,6 +102,7 @@ class Gates(msgspec.Struct, frozen=True):
     any: LazyPattern
     common: str = ""
     quiet: set[bytes] | None = None
+    pairs: bool = False
 
 
 def gate_of(pattern: str) -> str:
@@ -113,7 +114,11 @@ _NAMED_GROUP = LazyPattern(r"\(\?P<\w+>")
 _REFERENCE = LazyPattern(r"\(\?P=|\\[1-9]|\(\?\(")
 
 
-def gates_of(literals: Iterable[str], patterns: Iterable[str] = ()) -> Gates:
+PAIR_FORM = r"(?<![\w./:\-+])\d+(?:\s?/\s{0,8}|\s(?:of|->|→)\s{1,8})\d+(?![\w./:\-]|\s\d\d?:\d\d)"
+"""What may be a position and its end, without a name: "12/90", "12 / 90", "12 of 90"; no date, no path."""
+
+
+def gates_of(literals: Iterable[str], patterns: Iterable[str] = (), *, pairs: bool = False) -> Gates:
     """Compile gates. A literal that contains another one is dropped: the shorter one finds its lines, too."""
     kept: list[str] = []
     for literal in sorted(set(literals), key=lambda text: (len(text), text)):
@@ -121,12 +126,14 @@ def gates_of(literals: Iterable[str], patterns: Iterable[str] = ()) -> Gates:
             kept.append(literal)
     rows = tuple(patterns)
     common = "<" if "<" in kept else kept[0]
-    every = "|".join([*(re.escape(literal) for literal in kept), *(f"(?:{row})" for row in rows)])
+    every = "|".join(
+        [*(re.escape(literal) for literal in kept), *(f"(?:{row})" for row in rows), *([PAIR_FORM] if pairs else [])]
+    )
     compiled = tuple(LazyPattern(row, re.MULTILINE) for row in rows)
     keys = tuple(max(literal.encode().translate(_SPACED, _DIGITS).split(), key=len, default=b"") for literal in kept)
     # A project's pattern may tell one number from another.
     quiet: set[bytes] | None = None if rows or any(char.isdigit() for char in "".join(kept)) else set()
-    return Gates(tuple(kept), keys, compiled, LazyPattern(every or r"(?!)", re.MULTILINE), common, quiet)
+    return Gates(tuple(kept), keys, compiled, LazyPattern(every or r"(?!)", re.MULTILINE), common, quiet, pairs)
 
 
 _HEAD = 1 << 15
@@ -196,6 +203,8 @@ def lines_with(done: Finished, gates: Gates) -> Iterator[tuple[int, int, str]]:
             starts.add(flat.rfind("\n", 0, at) + 1)
             end = flat.find("\n", at)
             at = flat.find(literal, end) if end >= 0 else -1
+    if gates.pairs:
+        starts.update(_pair_lines(flat))
     for pattern in gates.patterns:
         starts.update(flat.rfind("\n", 0, found.start()) + 1 for found in pattern.finditer(flat))
     number, counted = done.first_line, 0
@@ -207,6 +216,24 @@ def lines_with(done: Finished, gates: Gates) -> Iterator[tuple[int, int, str]]:
         line = plain(flat[start:end])
         if passes(line):  # the gate may stand beyond the cap
             yield number, end, line
+
+
+_PAIR = LazyPattern(PAIR_FORM)
+_SIGNS = (b"0/", b"0 /", b"0 of 0", b"0 -> 0")
+_AS_ZERO = bytes.maketrans(b"123456789", b"0" * 9)
+
+
+def _pair_lines(flat: str) -> Iterator[int]:
+    """Starts of lines with a pair. Digits are made alike first: ``bytes.find`` then replaces a regular expression."""
+    alike = flat.encode("latin-1", "replace").translate(_AS_ZERO)
+    for sign in _SIGNS:
+        at = alike.find(sign)
+        while at >= 0:
+            start, end = alike.rfind(b"\n", 0, at) + 1, alike.find(b"\n", at)
+            end = len(alike) if end < 0 else end
+            if _PAIR.search(flat, start, end) is not None:
+                yield start
+            at = alike.find(sign, end)
 
 
 def is_dense(text: str, gates: Gates) -> bool:

@@ -4,10 +4,12 @@ import msgspec
 
 from ...model.progress import Phase, Progress
 from ...model.shipped.log_shapes import EndWords
+from .columns import Columns
 from .line_fields import Loss
 from .loss_run import START_RUN, LossRun, with_printed
 from .opening import LINES, TURNS, Mark, Opening, with_mark
 from .run_count import NO_RULE, START_COUNT, Count, Rule, RunCount, with_count, with_epoch
+from .skeletons import Skeleton
 
 COUNTERS_KEPT = 4
 """Counters kept apart (bar, step line …), so that two that disagree do not count as movement."""
@@ -40,7 +42,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     ``interval``: steps between the last two printed ones. ``first_epoch``: the first epoch that was printed.
     ``losses``: how long the printed loss has been NaN. ``beside``: losses are printed in the lines of the counters;
     ``alone``: in lines of their own. ``rank``: the rank that the newest line names. ``opening``: the first lines with a
-    counter.
+    counter. ``skeletons``: the newest lines with a pair of numbers that no known form names. ``columns``: the table
+    whose rows may follow.
     """
 
     progress: Progress = Progress()
@@ -65,6 +68,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     alone: bool = False
     rank: str = ""
     opening: Opening = Opening()
+    skeletons: tuple[Skeleton, ...] = ()
+    columns: Columns | None = None
 
     @property
     def per_epoch(self) -> bool:

@@ -3,20 +3,33 @@
 import msgspec
 
 from .bars import read_bar
+from .lines import plain
 from .patterns import LazyPattern
 from .reading import Reading, enter
 from .shape_table import ShapeTable
-from .step_lines import read_end, read_step, read_words
+from .step_lines import read_end, read_row, read_step
+from .transport import own_text
+from .worded_lines import read_words
 
 
 def read_segment(reading: Reading, line: str, number: int, shapes: ShapeTable) -> Reading:
     """The reading after this plain segment, which stands on line ``number`` (from 1).
 
-    A segment without news returns the same object. If a line holds several bars, the last one counts.
+    A segment without news returns the same object. If a line holds several bars, the last one counts. What transports
+    the line (a container's log, a journal, a launcher) is taken off first.
     """
     rank = _RANK.match(line) if "rank" in (head := line[:10].lower()) or "[default" in head else None
     if (name := "" if rank is None else rank["rank"]) != reading.rank:
         reading = msgspec.structs.replace(reading, rank=name)
+    own = plain(own_text(line))
+    for part in own.split("\r") if "\r" in own else (own,):
+        reading = _read_own(reading, part, number, shapes)
+    return reading
+
+
+def _read_own(reading: Reading, line: str, number: int, shapes: ShapeTable) -> Reading:
+    if reading.columns is not None and (row := read_row(reading, line, number)) is not None:
+        return row
     for shape in shapes.rows:
         if shape.gates and not _has(line, shape.gates):
             continue

@@ -92,7 +92,7 @@ class ShapeTable:
 
     def in_english(self, line: str) -> str:
         """The lower-cased line with its field names in English; a line in Latin letters is returned unchanged."""
-        if line.isascii() or _FOREIGN_LETTERS.search(line) is None:
+        if _FOREIGN_LETTERS.search(line) is None:
             return line
         for pattern, english in self._translations:
             line = pattern.sub(english, line)
@@ -133,7 +133,7 @@ def _own_row(written: str, pattern: str) -> CompiledShape:
 def _gates(shapes: LogShapes, own: tuple[str, ...]) -> Gates:
     words = [gate for shape in shapes.shapes for gate in shape.gates]
     words += [gate for row in shapes.line_words for gate in row.gates]
-    return gates_of((*words, *line_fields.GATES, *shapes.translation_gates), own)
+    return gates_of((*words, *line_fields.GATES, *shapes.translation_gates), own, pairs=True)
 
 
 def _any_of(patterns: Iterable[str], abbreviations: Mapping[str, str]) -> LazyPattern:
@@ -148,4 +148,6 @@ _LEARNING = LazyPattern(
 )
 """Words in -ing at the start of a label that do not name another task than training."""
 _SPACES = LazyPattern(r" {2,}")
-_FOREIGN_LETTERS = LazyPattern(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af\u0430-\u044f]|époc|pérdida")
+_FOREIGN_LETTERS = LazyPattern(
+    r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af\u0430-\u044f]|[eé]poca|pérdida|schritt|verlust|perte|étape|passo|perda"
+)

@@ -1,0 +1,169 @@
+"""Counters by name or by their form, anywhere in a lower-cased line: step, epoch, their totals."""
+
+import re
+from typing import NamedTuple
+
+from .numbers import parse_count, parse_number
+from .patterns import LazyPattern
+
+_STEP = LazyPattern(
+    r"(?<![a-z0-9_])(?:(?:global|train(?:ing)?|current|cur|optim(?:izer)?|completed|local|num|micro)[ _\-]?)*"
+    r"(?P<key>(?:time)?steps?|iters?|iterations?|it|updates?|batch(?:_?(?:id|idx|no|num))?|minibatch|step_i"
+    r"|episodes?)\b(?:\.\.\.)?"
+    r"['\"]?\s*[:=#|]{0,2}\s*['\"\[(<]*\s*(?P<step>\d{1,3}(?:,\d{3})+|\d+)(?:st|nd|rd|th)?"
+    r"(?![\w%]|\.\d)(?:\s*(?:/|of|out of)\s*"
+    r"(?P<total>\d{1,3}(?:,\d{3})+|\d+)(?![\w.]))?"
+)
+_STEP_RANK = {
+    "step": 0,
+    "step_i": 0,
+    "steps": 1,
+    "iteration": 2,
+    "iter": 2,
+    "iters": 3,
+    "iterations": 3,
+    "it": 2,
+    "update": 4,
+    "updates": 4,
+}
+_STEP_AFTER = LazyPattern(
+    r"(?P<head>^\W*|[|,;\])(:][\s\[(]*|\s-\s|\s{2}|\b\d+-)(?P<step>\d{1,3}(?:,\d{3})+|\d+)"
+    r"(?:\s*(?:/|of|out of)\s*(?P<total>\d{1,3}(?:,\d{3})+|\d+))?"
+    r"\s?-?(?:steps?|iters?|iterations?|its?|updates?|(?:mini)?batch(?:es)?)\b(?!\s?/|[_\-]|\s?[:=]?\s*\[?\d)"
+)
+"""A count with its name behind it, at the beginning of a field: "91300 iter", "683-1364batch", "12/90 steps"."""
+_MAX_STEPS = LazyPattern(
+    r"(?<![a-z])(?:max|num|total|n|target)_(?:train_)?(?P<unit>step|iter|iteration|update)s?['\"]?\s?[:=]\s?['\"]?(?P<total>\d+)"
+    r"(?![\w.])|(?<![a-z_])(?:total|of|max)['\"]?[=:]\s?(?P<bare>\d+)(?![\w./])"
+)
+"""The total in a field of its own."""
+PAIR = LazyPattern(
+    r"(?<![\w./:\-+])(?<![/:] )(?P<step>\d{1,3}(?:,\d{3})+|\d+)"
+    r"(?:\s?/\s{0,8}|\s(?:of|out of|von|sur|de|из|->|→)\s{1,8})"
+    r"(?P<total>\d{1,3}(?:,\d{3})+|\d+)(?![\w./:\-+]|,\d|\s\d\d?:\d\d|\s?[:=]\s?\d|\s?/\s?\d)"
+)
+"""Two whole numbers as a position and its end: "12/90", "12 / 90", "12 of 90". No date, clock time or path."""
+_NOT_STEPS = LazyPattern(
+    r"(?:epochs?|ep|eph|rank|worker|node|gpu|device|process|fold|seed|run|trial|attempt|try|retry|part|stage|phase|shard|file"
+    r"|layer|task|level|fps|workers|nodes|gpus|ranks|mem|memory|vram|ram|image|images|img|worlds?|dp|tp|pp)['\"]?\s?[:=#]?\s?[\[(]?\s*$"
+)
+"""Words before a pair of numbers that are no steps."""
+_EPOCH_AFTER = LazyPattern(
+    r"(?<![\w./:\-])(?P<epoch>\d+)"
+    r"(?:\s?/\s?(?P<epochs>\d+)\s?epochs?|\s?epoch(?:s?\s?/\s?(?P<later>\d+) epochs?|(?=:|,|\s*$)))(?![\w])"
+)
+"""An epoch with its name behind it: "2/200epoch", "7 epoch / 20 epochs", "1epoch:train"."""
+_STEP_NAME = LazyPattern(r"(?:steps?|iters?|iterations?|its?|updates?|batch(?:es)?)['\"]?\s*[:=]?\s*[\[(]?\s*$")
+_EPOCH = LazyPattern(
+    r"(?<![a-z0-9_])(?:(?:train(?:ing)?|current|cur)[ _\-]?)*(?:epochs?|ep|eph)(?![a-z])\.?(?:_(?:num|idx"
+    r"|id))?['\"]?\s*[:=#\-|_]{0,2}\s*['\"\[(<]*\s*"
+    r"(?P<epoch>(?>\d+(?:\.\d+)?(?:e[-+]?\d+)?))"
+    r"(?![\w]|\.[a-z])(?:\s*(?:/|of|out of)\s*(?P<epochs>\d+))?"
+)
+_NOT_EPOCH = LazyPattern(r"(?<![a-z])(?:num|max|total|n|save|every|each|per|warmup|after|best|last)[ _]?$")
+
+
+class Epoch(NamedTuple):
+    """A printed epoch. ``at``: the position of its name in the line; ``broken``: it has a point ("0.52", "1.0")."""
+
+    value: float
+    total: int | None
+    at: int
+    broken: bool = False
+
+
+class Step(NamedTuple):
+    """A printed step counter. ``at``: the position of its name in the line."""
+
+    value: int
+    total: int | None
+    at: int
+
+
+def find_step(low: str) -> Step | None:
+    """The counter that most likely is the optimizer step: ``step`` rather than ``batch``."""
+    best: tuple[int, re.Match[str]] | None = None
+    for found in _STEP.finditer(low):
+        rank = 2 * _STEP_RANK.get(found["key"], 5) - (5 if found["total"] and found["key"] in _STEP_RANK else 0)
+        if found["key"] in ("steps", "iters", "iterations", "updates") and found["total"] is None and "loss" not in low:
+            continue  # "save_steps 500", "warmup steps: 100": settings
+        if _RATE_BEFORE.search(low, max(0, found.start() - 5), found.start()) is not None:
+            continue  # "fps step: 81211"
+        if best is None or rank < best[0]:
+            best = (rank, found)
+    if best is None:
+        return _step_before_its_name(low)
+    step, total = parse_count(best[1]["step"]), parse_count(best[1]["total"] or "?")
+    total = total if total is not None else _total_elsewhere(low, best[1]["step"])
+    return None if step is None else Step(step, total, best[1].start())
+
+
+def _total_elsewhere(low: str, step: str) -> int | None:
+    """The total, if the same count stands in the line once more: "progress: 2100/22000 … updates: 2100"."""
+    found = _SLASHED.search(low) if f"{step}/" in low else None
+    if found is not None and found["step"] == step:
+        return parse_count(found["total"])
+    named = _MAX_STEPS.search(low)
+    total = None if named is None else parse_count(named["total"] or named["bare"])
+    return total if total is not None and total >= (parse_count(step) or 0) else None
+
+
+_SLASHED = LazyPattern(r"(?<![\d/.])(?P<step>\d+)/(?P<total>\d+)(?![\d/.])")
+
+
+_RATE_BEFORE = LazyPattern(r"(?:fps|per)[ _]$")
+
+
+def _step_before_its_name(low: str) -> Step | None:
+    for found in _STEP_AFTER.finditer(low):
+        step, total = parse_count(found["step"]), parse_count(found["total"] or "?")
+        if step is not None and (total is None or step <= total):
+            return Step(step, total, found.end("head") if found["head"][-1:] != "-" else found.start())
+    return None
+
+
+def find_pair(low: str) -> Step | None:
+    """The position that the line shows as "12/90", without a name: the first pair that counts no epochs or ranks."""
+    for found in PAIR.finditer(low):
+        step, total = parse_count(found["step"]), parse_count(found["total"])
+        if step is None or total is None or not 0 <= step <= total or total < LEAST_TOTAL:
+            continue
+        if _NOT_STEPS.search(low, 0, found.start()) is None and low[found.end() :].lstrip(" ")[:5] != "epoch":
+            return Step(step, total, found.start())
+    return None
+
+
+LEAST_TOTAL = 2
+
+
+def find_leading(low: str) -> Step | None:
+    """The count in brackets in front of the fields: "[12000] learning_rate=0.001, loss=2.2"."""
+    found = _LEADING.search(low)
+    return None if found is None else Step(int(found["step"]), None, found.start())
+
+
+_LEADING = LazyPattern(r"(?:^|[\]\-:|>]\s*)\[\s*(?P<step>\d{3,12})\s*\]\s*(?=[a-z][\w/]*\s?[=:]\s?[\d.\-])")
+
+
+def find_epoch(low: str) -> Epoch | None:
+    """Epoch as printed, and the number of epochs if it follows."""
+    for found in _EPOCH.finditer(low):
+        plural = found[0].lstrip().startswith("epochs")
+        if (plural and found["epochs"] is None) or _NOT_EPOCH.search(low, max(0, found.start() - 8), found.start()):
+            continue
+        epoch = parse_number(found["epoch"])
+        broken = "." in found["epoch"]
+        return None if epoch is None else Epoch(epoch, parse_count(found["epochs"] or "?"), found.start(), broken)
+    after = _EPOCH_AFTER.search(low)
+    if after is None or _STEP_NAME.search(low, 0, after.start()) is not None:
+        return None
+    return Epoch(float(after["epoch"]), parse_count(after["epochs"] or after["later"] or "?"), after.start())
+
+
+def find_global_step(low: str) -> int | None:
+    """The step that the line itself calls global; None if it names none."""
+    found = _GLOBAL.search(low) if "global" in low or "num_updates" in low else None
+    return None if found is None else parse_count(found["step"])
+
+
+_GLOBAL = LazyPattern(r"(?<![a-z_])(?:global[_ ]?steps?|num_updates)['\"]?\s*[=:]\s*(?P<step>\d+)(?![\d./])")

@@ -1,0 +1,135 @@
+"""Counters in lines of a form that nobody described: the same words, a number that rises and one that stays.
+
+A line's *skeleton* is its text with the numbers taken out. A pair such as "120 / 5000" whose first number rises from
+line to line of one skeleton, while the second stays, is a position and its end. One line is enough if it holds the
+training loss and no other word names the pair; two if words of training stand in it; three, and a number with a point
+that changes, in any other case. Words of another task, or the heading of another phase above, exclude it.
+
+A counter of a known form is trusted more: after one was read, nothing is taken from a skeleton.
+"""
+
+import msgspec
+
+from ...model.progress import Phase
+from .counters import Step, find_leading, find_pair
+from .patterns import LazyPattern
+
+KEPT = 4
+"""Skeletons that are kept: trainers print up to three kinds of lines in turn, or several ranks do."""
+KEY_CHARS = 120
+LINES_WITH_WORDS = 2
+LINES_WITHOUT_WORDS = 3
+LONGEST_LINE = 400
+_TIMES = LazyPattern(r"\d{2,4}[-/.]\d\d?[-/.]\d\d?[ t]?|\d?\d:\d\d(?::\d\d)?(?:[.,]\d+)?z?|(?<![\w.])\d{9,}(?:\.\d+)?")
+_NUMBERS = LazyPattern(r"\d+(?:[.,]\d+)*(?:e[-+]?\d+)?")
+_BROKEN = LazyPattern(r"(?<![\w.])\d+\.\d+(?:e[-+]?\d+)?(?![\w.])")
+_WORD = LazyPattern(r"[^\W\d_]{2,}")
+_LEVEL = LazyPattern(r"(?<![a-z])(?:info|debug|notice|root|main|__main__|rank|stdout|stderr)(?![a-z])")
+_TRAINING = LazyPattern(
+    r"(?<![a-z])(?:loss|train(?:ing)?|lr|grad|gnorm|grad_norm|objective|reward|return|steps?|iters?|iterations?|its?|epochs?|ep|updates?"
+    r"|batch(?:es)?|acc|accuracy|learning|progress|finetuning|pretraining)(?![a-z])"
+)
+_OTHER_TASK = LazyPattern(
+    r"(?<![a-z])(?:worker|node|shard|chunk|image|sample|prompt|token|document|doc|file|frame|video|audio|clip|row|line|record|package|object"
+    r"|question|request|example|record|test|val|eval\w*|valid\w*|memory|mem|ram|vram|gib|mib|mb|gb|attempt|retry|trial|fold|seed|layer|block"
+    r"|module|tensor|param|parameter|weight|checkpoint|ckpt|cached?|caching|latent|bucket|vocab|merge|port|rank|device|gpu|job|task"
+    r"|index|indices|split|dataset|data|ready|connected|waiting|sleeping|failed|skipped|ppl|perplexity)s?(?![a-z])"
+)
+_UNITS = LazyPattern(r"(?:it|s|sec|ms|step|iter)/(?:s|sec|it|step|iter)\b|(?<=\d)\s?(?:ms|s|sec|min|h|k|m|gb?|gib|%)\b")
+_NAME_BEFORE = LazyPattern(r"(?P<name>[^\W\d_]+)\s?[:=]?\s{0,3}[\[(]?\s*$")
+_LEADING_COUNT = LazyPattern(r"^\W*(?P<step>\d{1,9})(?![\w./%]|:\d|\s?/)")
+
+
+class Skeleton(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The newest line of one skeleton. ``lines``: lines in a row whose count rose, with this one.
+
+    ``value``: its first number with a point. ``phase``: what its heading said that it counts.
+    """
+
+    key: str
+    step: int
+    total: int | None
+    lines: int = 1
+    value: str = ""
+    phase: Phase | None = None
+
+
+class Found(msgspec.Struct, frozen=True):
+    """``step``: the counter of the line, None if it is not one, or not yet; ``phase``: it belongs to another phase.
+
+    ``known``: the skeletons with this line.
+    """
+
+    step: Step | None
+    known: tuple[Skeleton, ...]
+    phase: Phase | None = None
+
+
+def counter_of(low: str, known: tuple[Skeleton, ...], *, loss: bool, heading: Phase | None) -> Found:
+    """The counter in a lower-cased line without a named one. ``loss``: the training loss stands in it.
+
+    ``heading``: the phase other than training that a line just above announced.
+    """
+    if len(low) > LONGEST_LINE:
+        return Found(None, known)
+    pair, text = find_pair(low), _TIMES.sub(" ", low)
+    place = pair or (_leading(text) if loss else None)
+    needed = _lines_beside_a_loss(low, pair) if loss else _lines_needed(text)
+    if place is None or needed is None:
+        return Found(find_leading(low) if loss else None, known)
+    value = _BROKEN.search(text)
+    mine = Skeleton(_key(text), place.value, place.total, value="" if value is None else value[0], phase=heading)
+    before = next((each for each in known if each.key == mine.key), None)
+    if before is not None:
+        mine = msgspec.structs.replace(mine, lines=_lines(before, mine), phase=before.phase)
+    known = (*(each for each in known if each.key != mine.key), mine)[-KEPT:]
+    if mine.phase is not None:
+        return Found(None, known, mine.phase)
+    moved = needed < LINES_WITHOUT_WORDS or (before is not None and mine.value != before.value)
+    return Found(place if mine.lines >= needed and moved else find_leading(low) if loss else None, known)
+
+
+def _lines(before: Skeleton, now: Skeleton) -> int:
+    """Lines in a row whose count rose, the same line printed again not counted."""
+    if before.total != now.total or now.step < before.step:
+        return 1
+    return before.lines + (now.step > before.step)
+
+
+def has_count(low: str) -> bool:
+    """The line has a form that may show a count."""
+    return find_pair(low) is not None or find_leading(low) is not None or _leading(_TIMES.sub(" ", low)) is not None
+
+
+def _leading(text: str) -> Step | None:
+    found = _LEADING_COUNT.match(text)
+    return None if found is None else Step(int(found["step"]), None, found.start("step"))
+
+
+def _lines_beside_a_loss(low: str, pair: Step | None) -> int:
+    """One line is enough if the pair has no name, or a word of training: "correct 12/64" is no position."""
+    if pair is None:
+        return LINES_WITH_WORDS
+    name = _NAME_BEFORE.search(low[: pair.at])
+    return 1 if name is None or _is_of_training(name["name"]) else LINES_WITHOUT_WORDS
+
+
+def _is_of_training(word: str) -> bool:
+    found = _TRAINING.match(word)
+    return found is not None and found.end() == len(word)
+
+
+def _lines_needed(text: str) -> int | None:
+    """How many lines show that the pair of a line without a loss is the step; None if none can."""
+    rest = _UNITS.sub(" ", text)
+    if _OTHER_TASK.search(rest) is not None:
+        return None
+    if _TRAINING.search(text) is not None:
+        return LINES_WITH_WORDS
+    if _WORD.search(_LEVEL.sub(" ", rest)) is not None or _BROKEN.search(text) is None:
+        return None
+    return LINES_WITHOUT_WORDS
+
+
+def _key(text: str) -> str:
+    return " ".join(_NUMBERS.sub("#", text).split())[:KEY_CHARS]

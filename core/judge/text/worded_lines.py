@@ -1,0 +1,225 @@
+"""Lines of no known shape: fields by their name, counters by their form, else words that announce a phase."""
+
+from typing import NamedTuple
+
+import msgspec
+
+from .columns import columns_of
+from .counters import Epoch, Step, find_epoch, find_step
+from .durations import find_eta, find_seconds_per_step
+from .line_fields import Loss, find_loss, find_lr, is_evaluation, is_only_lr
+from .numbers import parse_clock
+from .patterns import LazyPattern
+from .reading import Bar, Reading, TrainingFields, advance, announce, enter, finish, with_later_epoch
+from .shape_table import ShapeTable
+from .skeletons import Found, counter_of, has_count
+from .step_lines import with_declared_epochs
+
+
+class Fields(NamedTuple):
+    """What a lower-cased line names."""
+
+    low: str
+    loss: Loss | None
+    step: Step | None
+    epoch: Epoch | None
+    lr: float | None
+
+    @property
+    def bare(self) -> bool:
+        """It names neither a step nor an epoch."""
+        return self.step is None and self.epoch is None
+
+
+def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> Reading:
+    """The reading after a line of no known shape: fields by name or form, else words that announce a phase."""
+    low = shapes.in_english(line.lower())
+    if low.startswith(_SUMMARIES):
+        return _read_summary(reading, low, line, shapes)
+    if low[:1] == "|" and (figure := _FIGURE.match(low)) is not None:
+        low = f"{figure['name']}: {figure['value']}"
+    if low.count("=") + low.count(":") >= SETTINGS and sum(1 for _ in _FLAG.finditer(low)) >= FLAGS:
+        return reading  # all settings on one line
+    loss = find_loss(low) if "loss" in low or " l_" in low else None
+    epoch = find_epoch(low) if "ep" in low else None
+    lr = find_lr(low) if "lr" in low or "learning" in low else None
+    fields = Fields(low, loss, find_step(low), epoch, lr)
+    if loss is None:
+        return _read_without_loss(reading, fields, line, number, shapes)
+    if any(word in low for word in _BESIDE_A_LOSS):
+        end = shapes.end_of_line(low)
+        if end in ("early_stop", "framework"):
+            return finish(_with_epoch_of(reading, fields), end, line)
+    if fields.bare:
+        if _is_under_evaluation(reading, number):
+            return _with_skeletons(reading, counter_of(low, reading.skeletons, loss=True, heading="eval"))
+        if _is_of_no_step(reading, loss) and not (_may_be_counter(reading) and has_count(low)):
+            return reading
+    if is_evaluation(low, loss):
+        return enter(reading if epoch is None else with_later_epoch(reading, epoch.value), "eval")
+    return _read_training(reading, fields, number, shapes)
+
+
+def _is_of_no_step(reading: Reading, loss: Loss) -> bool:
+    """A loss without a counter that is no step's: a mean, where losses stand beside the counters, or a part of one."""
+    mean = loss.value is not None and reading.beside and not reading.alone
+    return mean or (not loss.own and reading.lossy)
+
+
+def _read_without_loss(reading: Reading, fields: Fields, line: str, number: int, shapes: ShapeTable) -> Reading:
+    low, _, step, epoch, lr = fields
+    head = columns_of(low, number) if fields.bare else None
+    if head is not None:
+        return msgspec.structs.replace(reading, columns=head)
+    words = shapes.phase_of_line(low)
+    if words == "finish" and (end := shapes.end_of_line(low)) is not None:
+        return finish(_with_epoch_of(with_declared_epochs(reading, low), fields), end, line)
+    if is_evaluation(low, None) and (not fields.bare or words is None):
+        if epoch is not None:
+            reading = with_later_epoch(reading, epoch.value)
+        return reading if fields.bare and "acc" not in low and words != "eval" else enter(reading, "eval")
+    if step is None and "epochs" in low:
+        reading = with_declared_epochs(reading, low)
+    if words is not None and words != "train" and lr is None:
+        return announce(reading, words, number)
+    if lr is not None and fields.bare and not has_count(low):  # most are settings
+        told = reading.progress.phase == "train" and is_only_lr(low)
+        return advance(reading, TrainingFields(lr=lr), "line") if told else reading
+    if fields.bare and reading.progress.phase == "train" and _PACE.search(low):
+        return advance(reading, TrainingFields(seconds=find_seconds_per_step(low)), "line")
+    after = _read_training(reading, fields, number, shapes)
+    return announce(after, words, number) if words is not None and after is reading else after
+
+
+def _read_training(reading: Reading, fields: Fields, number: int, shapes: ShapeTable) -> Reading:
+    """The reading after a line that holds a training loss, leads with a counter, or has the form of one."""
+    low, loss, step, epoch, lr = fields
+    source = "line" if step is None else "step"
+    if step is None and _may_be_counter(reading):
+        found = _structural(reading, low, number, shapes, loss=loss is not None)
+        reading = _with_skeletons(reading, found)
+        if found.phase is not None:
+            return enter(reading, found.phase)
+        if found.step is not None:
+            step, source = found.step, BY_FORM
+    if loss is None and source != BY_FORM and (fields.bare or (lr is None and not _leads(low, step, epoch))):
+        return reading
+    news = TrainingFields(loss=loss, lr=lr)
+    if step is not None or loss is not None:
+        news.seconds = find_seconds_per_step(low, of_step=step is not None or epoch is None)
+    if step is not None:
+        news.step, news.total = step.value, step.total
+    if epoch is not None:
+        news.epoch, news.epochs, news.broken = epoch.value, epoch.total, epoch.broken
+    left = find_eta(low) if "eta" in low else None
+    if left:
+        news.eta, news.eta_known = parse_clock(left), True
+    if loss is not None and (not reading.proven or reading.side is not None):
+        reading = _prove(reading)
+    return advance(reading, news, source)
+
+
+def _with_skeletons(reading: Reading, found: Found) -> Reading:
+    return reading if found.known == reading.skeletons else msgspec.structs.replace(reading, skeletons=found.known)
+
+
+BY_FORM = "form"
+"""The source of counts that are known by the form of their lines only."""
+
+
+def _may_be_counter(reading: Reading) -> bool:
+    """Nothing is taken from the form of a line once a counter of a known form was read."""
+    unproven = reading.main is not None and not reading.proven
+    return reading.run.source.partition(" of ")[0] in ("", BY_FORM) or unproven
+
+
+def _structural(reading: Reading, low: str, number: int, shapes: ShapeTable, *, loss: bool) -> Found:
+    """The counter that the form of the line and of those before it shows."""
+    now = reading.progress.phase
+    under = now not in ("train", "finish", "unknown") and 0 < reading.announced >= number - HEADING_LINES
+    found = counter_of(low, reading.skeletons, loss=loss, heading=now if under else None)
+    if found.step is None:
+        return found
+    label = low[max(0, found.step.at - LABEL_CHARS) : found.step.at].rstrip(" [(:")
+    if shapes.phase_of_label(label) not in (None, "train"):
+        return Found(None, found.known)
+    return found
+
+
+LABEL_CHARS = 80
+"""Characters before a counter that may name what it counts."""
+_SUMMARIES = ("wandb:",)
+"""What a logger prints about a run that it has watched: no lines of the training."""
+
+
+def _read_summary(reading: Reading, low: str, line: str, shapes: ShapeTable) -> Reading:
+    end = shapes.end_of_line(low)
+    return reading if end is None else finish(reading, end, line)
+
+
+SETTINGS, FLAGS = 8, 3
+"""A line that names at least so many values, of which so many are true, false or none, is a list of settings."""
+_FLAG = LazyPattern(r"[=:] ?['\"]?(?:true|false|none|null)\b")
+
+
+def _with_epoch_of(reading: Reading, fields: Fields) -> Reading:
+    """The reading with the epoch that a summary names."""
+    return reading if fields.epoch is None else with_later_epoch(reading, fields.epoch.value)
+
+
+_BESIDE_A_LOSS = ("stop", "converge", "train_runtime")
+"""Words of which one stands in a line that names a loss and announces the end of the training."""
+_FIGURE = LazyPattern(r"\|\s*(?P<name>[a-z][a-z_/ ]*?)\s*\|\s*(?P<value>[-+\d.e]+|nan)\s*\|\s*$")
+"""One row of a table of figures: "| loss | 0.0312 |"."""
+
+
+def _is_under_evaluation(reading: Reading, number: int) -> bool:
+    """True if words have just announced an evaluation: a bare loss below "Validation results:" belongs to it."""
+    return reading.progress.phase == "eval" and 0 < reading.announced >= number - HEADING_LINES
+
+
+HEADING_LINES = 3
+"""Lines below a heading that still belong to it."""
+
+
+def _prove(reading: Reading) -> Reading:
+    """The reading after a training loss outside the bar: the bar next to it is the training bar."""
+    progress = reading.progress
+    complete = progress.step is not None and progress.step == progress.total_steps
+    if reading.side is not None and (reading.main is None or complete):
+        return msgspec.structs.replace(
+            reading, main=Bar(reading.side.label, reading.side.total), side=None, proven=True
+        )
+    return msgspec.structs.replace(reading, proven=True) if reading.main is not None else reading
+
+
+def _leads(low: str, step: Step | None, epoch: Epoch | None) -> bool:
+    """True if the line is about its counter, although it has no loss: "epoch 9/40", "[step 4]", "… INFO: Epoch 3"."""
+    at = min(counter.at for counter in (step, epoch) if counter is not None) if step or epoch else -1
+    if at < 0:
+        return False
+    timed = step is not None and epoch is not None and find_seconds_per_step(low) is not None
+    fields = _SETTINGS.search(low) is None and sum(1 for _ in _FIELD.finditer(low)) >= LEAST_FIELDS
+    if fields and any(counter is not None and counter.total is not None for counter in (step, epoch)):
+        return True
+    if len(low) - at > LONGEST_COUNTER_LINE and not timed and not fields:
+        return False
+    return _HEAD_OF_COUNTER.search(low[:at]) is not None
+
+
+_PACE = LazyPattern(
+    r"^\W*(?:iteration|step) time: \d[\d.]* ?m?s\W*$|^\W*speed: \d[\d.]*s/iter\b|\bper step time: \d[\d.]* ?m?s\b"
+    r"|^\W*\d[\d.]* ?(?:it|iter|iteration|step|update)s?/s"
+    r"|^\W*(?!val|eval|test)[\w/]*(?:batches|steps|iterations|iters)_per_sec(?:ond)?[=:]"
+)
+"""A line of its own for the pace: rsl_rl's table, Informer's and MindSpore's second line."""
+LONGEST_COUNTER_LINE = 60
+"""A longer line that begins with a counter is a sentence about something else. In characters."""
+LEAST_FIELDS = 3
+"""A longer line is about its counter if it is made of so many named numbers."""
+_FIELD = LazyPattern(r"[a-z)_\]'\"]\s?[=:]\s?['\"]?[-+]?\d")
+_SETTINGS = LazyPattern(r"namespace\(|config|arguments?\b|args\b|settings?\b|hyper")
+_HEAD_OF_COUNTER = LazyPattern(
+    r"(?:^|[:\]] ?| - |\| |> |\t(?:info\t)?)[\W_]*"
+    r"(?:(?:end of|learning|training|train|finished|starting|start|begin|completed|now at|beginning) )?$"
+)

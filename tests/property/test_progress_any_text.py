@@ -1,0 +1,36 @@
+"""Whatever a program prints, reading its progress and its metrics raises nothing and keeps to its bounds."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.shipped import SHAPES, read_progress
+from tests.tiers import examples
+from trainwatch.core.judge.progress.log_progress import START
+from trainwatch.core.judge.progress.metric_reader import MetricReader
+from trainwatch.core.judge.text.skeletons import KEPT
+from trainwatch.core.model.observation import MOST_METRICS
+
+PARTS = st.sampled_from(
+    [
+        *("step", "Epoch", "loss", "lr", "val_loss", "iter", "batch", "it/s", "of", "train", "Validation", "ups", "第", "步"),
+        *("0", "7", "90", "0.5", "1e-4", "nan", "1,234", "12k", "2026/01/02", "10:11:12", "50%", "99999999999999999999"),
+        *(" ", "  ", "\t", ":", "=", "/", " / ", "|", ",", "[", "]", "(", ")", "{", "}", '"', "'", "-", "->", "\r", "\n", "<"),
+        *('{"log":"', '\\n"}', "0: ", "[rank1]: ", "(W pid=3) ", "\x1b[31m", "\\u6b65", "█", "\ud800"),
+    ]
+)  # fmt: skip
+TEXTS = st.lists(PARTS, max_size=60).map("".join) | st.text(max_size=120)
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(st.lists(TEXTS, max_size=4))
+def test_no_text_makes_the_reading_of_progress_fail(chunks: list[str]) -> None:
+    state = START
+    metrics = MetricReader(SHAPES)
+    for chunk in chunks:
+        state = read_progress(state, chunk)
+        metrics.read(chunk)
+    progress = state.progress
+    assert progress.step is None or progress.step >= 0
+    assert len(state.now.skeletons) <= KEPT
+    assert len(metrics.values) <= MOST_METRICS
+    assert all(value is None or value - value == 0.0 for value in metrics.values.values())

@@ -1,0 +1,188 @@
+"""Counters that are known by the form of their lines only, and tables in columns."""
+
+import json
+
+import pytest
+
+from tests.shipped import SHAPES, read_progress
+from trainwatch.core.judge.progress.log_progress import START, progress_of
+from trainwatch.core.judge.text.counters import find_epoch, find_pair, find_step
+from trainwatch.core.judge.text.durations import find_seconds_per_step
+from trainwatch.core.judge.text.transport import own_text
+from trainwatch.core.model.progress import Progress
+
+
+def after(text: str) -> Progress:
+    return progress_of([text], SHAPES)
+
+
+def lines(form: str, *counts: int) -> str:
+    return "".join(form.format(n, 3 - n / 100) + "\n" for n in counts)
+
+
+@pytest.mark.parametrize(
+    ("form", "needed"),
+    [
+        ("{} / 90 loss {:.2f}", 1),
+        ("Training  [ {}/90]  total_loss: {:.2f} (3.1)", 1),
+        ("{} of 90 :: objective={:.2f}", 2),
+        (" {} / 90   {:.4f}", 3),
+        ("steps done {}/90 loss {:.2f}", 3),
+        ("{} loss {:.2f}", 2),
+    ],
+)
+def test_a_count_is_taken_from_its_form_after_some_lines(form: str, needed: int) -> None:
+    counts = [40, 41, 42, 43][: needed + 1]
+    assert after(lines(form, *counts[: needed - 1])).step is None
+    assert after(lines(form, *counts[:needed])).step == counts[needed - 1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        lines("worker {} / 90 ready {:.2f}", 1, 2, 3, 4),
+        lines("restarts {}/9 after {:.2f} s", 1, 2, 3, 4),
+        lines("{} / 90", 40, 41, 42, 43),
+        lines("{} / 90   0.5000", 40, 41, 42, 43),
+        lines("Unpacking lib (part {} of 90)", 40, 41, 42, 43),
+        lines("Validation loss {1:.2f} {0}/90", 40, 41, 42, 43),
+        "caching latents 40/90 0.5\ncaching latents 41/90 0.6\ncaching latents 42/90 0.7\n",
+        "Validation:\n" + lines("{} / 90 loss {:.2f}", 40, 41, 42, 43, 44, 45),
+        "2026/01/02 12:00 a 1.5\n2026/01/03 12:00 a 1.6\n2026/01/04 12:00 a 1.7\n",
+        "40 / 90  0.5\n39 / 90  0.6\n41 / 90  0.7\n38 / 90  0.9\n",
+    ],
+)
+def test_no_count_is_taken_from_lines_of_another_task(text: str) -> None:
+    assert after(text).step is None
+
+
+def test_nothing_is_taken_from_a_form_once_a_known_counter_was_read() -> None:
+    state = read_progress(START, "step 500/900 loss 0.5\n")
+    state = read_progress(state, lines(" {} / 90   {:.4f}", 40, 41, 42, 43))
+    assert (state.progress.step, state.progress.total_steps) == (500, 900)
+
+
+def test_a_rank_in_front_changes_nothing_about_a_form() -> None:
+    text = "".join(f"[rank{rank}]: {n} of 90 :: objective={3 - n / 100}\n" for n in (40, 41, 42) for rank in (0, 1))
+    assert (after(text).step, after(text).total_steps) == (42, 90)
+
+
+@pytest.mark.parametrize(
+    ("head", "row", "expect"),
+    [
+        ("step,loss,lr", "40,0.5,0.01", (40, None, 0.5, 0.01)),
+        ("Step\tTraining Loss\tValidation Loss", "40\t0.5\t0.6", (40, None, 0.5, None)),
+        ("| Epoch | Train Loss | Val Loss |", "| 4 | 0.5 | 0.6 |", (None, 4, 0.5, None)),
+        ("E    #       LOSS NER  ENTS_F", "  4     40      0.50    0.00", (40, 4, None, None)),
+        ("epoch     train_loss  valid_loss  time", "4         0.500000    0.600000    00:32", (None, 4, 0.5, None)),
+        ("epoch,step,train_loss", "0.5,40,nan", (40, 0.5, None, None)),
+    ],
+)  # fmt: skip
+def test_rows_of_a_table_are_read_by_its_head(
+    head: str, row: str, expect: tuple[int | None, float | None, float | None, float | None]
+) -> None:
+    now = after(f"{head}\n{row}\n")
+    assert (now.step, now.epoch, now.loss, now.lr) == expect
+
+
+def test_far_below_the_head_of_a_table_a_row_may_be_of_anything() -> None:
+    assert after("step,loss\n" + "a line that says nothing about it\n" * 100 + "40,0.5\n").step is None
+
+
+def test_a_table_goes_on_as_long_as_rows_follow() -> None:
+    quiet = "nothing\n" * 50
+    text = "step,loss\n" + "".join(f"{n},0.5\n{quiet}" for n in range(1, 9))
+    assert after(text).step == 8
+
+
+@pytest.mark.parametrize(
+    "text", ["name,size,loss_weight\na,1,2\n", "step one, step two\n1, 2\n", "epoch,name\n1,mine\n"]
+)
+def test_other_lists_are_no_tables_of_a_training(text: str) -> None:
+    assert (after(text).step, after(text).epoch) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "step", "total"),
+    [
+        ("91300 iter, 7 epoch / 20 epochs", 91300, None),
+        ("683-1364batch: loss=1", 1364, None),
+        ("epoch 2 | 40/90 steps | loss 1", 40, 90),
+        ("progress: 1% (40 of 90 updates), loss 1", 40, 90),
+        ('{"iteration": 40, "max_iterations": 90}', 40, 90),
+        ("step=40 total=90 loss=1", 40, 90),
+        ("81212 steps/s", None, None),
+        ("saved every 500 steps", None, None),
+        ("fps step: 81211", None, None),
+    ],
+)
+def test_a_count_may_stand_before_its_name(text: str, step: int | None, total: int | None) -> None:
+    found = find_step(text)
+    assert (None if found is None else found.value, None if found is None else found.total) == (step, total)
+
+
+@pytest.mark.parametrize(
+    ("text", "epoch", "total"),
+    [("2/200epoch, loss 1", 2, 200), ("9 iter, 7 epoch / 20 epochs", 7, 20), ("3 epochs to go", None, None)],
+)
+def test_an_epoch_may_stand_before_its_name(text: str, epoch: int | None, total: int | None) -> None:
+    found = find_epoch(text)
+    assert (None if found is None else found.value, None if found is None else found.total) == (epoch, total)
+
+
+@pytest.mark.parametrize(
+    "text", ["2026/01/02", "01/02 10:11:12", "/data/3/12/x", "epoch 3/12", "rank 3/12", "12/3", "0/1", "http://a/3/12"]
+)
+def test_dates_paths_epochs_and_ranks_are_no_pairs(text: str) -> None:
+    assert find_pair(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("ups=2.50, wpb=12448", 0.4),
+        ("ups 3 | wpb 12448", None),
+        ("loss 0.8 iters/sec 12.5", 0.08),
+        ("steps_per_second=1.25", 0.8),
+        ("interval_steps_per_second: 0.5", 2.0),
+        ("eval_steps_per_second: 0.5", None),
+        ("samples_per_second: 15.0", None),
+        ("training_speed: 4.0", 0.25),
+        ("training_speed=0:00:31", None),
+        ("train_speed(iter/s): 0.5", 2.0),
+        ("iter_time=5e-05, forward_time=0.1, train_time=1.79", 1.79),
+        ("step=3 ms_per_step=250.0", 0.25),
+        ("time_this_iter_s=8.5", 8.5),
+        ("per_step_time: 2809ms", 2.809),
+        ("dt=00:00:12", None),
+    ],
+)
+def test_the_pace_is_read_by_the_words_of_its_name(text: str, seconds: float | None) -> None:
+    assert find_seconds_per_step(text) == (None if seconds is None else pytest.approx(seconds))
+
+
+@pytest.mark.parametrize(
+    ("line", "own"),
+    [
+        ('{"log":"step 4\\n","stream":"stdout","time":"2026-01-02T10:11:12Z"}', "step 4"),
+        ('{"message": "step 4", "level": "info"}', "step 4"),
+        ('{"message": "done", "loss": 0.5}', None),
+        ('{"step": 4, "message": "x"}', None),
+        ('{"log": 5}', None),
+        ("{'log': 'x'}", None),
+        ('["log"]', None),
+        ("2026-01-02T10:11:12.5Z stderr F [rank3]: step 4", "step 4"),
+        ("Nov  2 10:11:12 box python[42]: (Worker pid=4, ip=10.0.0.3) step 4", "step 4"),
+        ("3: step 4", "step 4"),
+        ("120: loss 0.5", None),
+        ("", None),
+    ],
+)
+def test_transports_are_taken_off_a_line(line: str, own: str | None) -> None:
+    assert own_text(line) == (line if own is None else own)
+
+
+def test_a_bar_within_a_record_is_read_redraw_by_redraw() -> None:
+    bar = "\rsteps: 4/9 [00:01<00:02, 2.0it/s]\rsteps: 5/9 [00:02<00:02, 2.0it/s, loss=0.5]"
+    state = read_progress(START, json.dumps({"log": f"{bar}\n"}) + "\n")
+    assert (state.progress.step, state.progress.loss, state.heartbeats) == (5, 0.5, 2)
