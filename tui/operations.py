@@ -174,7 +174,7 @@ class Operations:
             return
         if self._on.now.story.profile is not None and all(p.name != NO_PROFILE for p in profiles):
             profiles = (*profiles, Profile(name=NO_PROFILE, title="your own config as it stands"))
-        dialog = ChooseProfile(profiles, self._on.now.story.profile)
+        dialog = ChooseProfile(profiles, self._on.now.story.profile, self._on.run.launch)
 
         def chosen(name: str | None) -> None:
             if name is not None:

@@ -25,6 +25,7 @@ from tests.fakes.feed import (
     situation,
     unwatched,
 )
+from tests.fakes.screen_jobs import FakeLaunch
 from tests.tui.conftest import app_of, look, showing, until
 from trainwatch.core.model.control_messages import Reply
 from trainwatch.core.model.fact import CheckpointKnown, ProgressMade
@@ -220,6 +221,21 @@ async def test_a_profile_made_of_flags_shows_them() -> None:
         difference = str(app.screen.query_one("#difference").render())
         assert "--disable_triton         your own → true" in difference
         assert "--force_pytorch_sepconv  your own → true" in difference
+
+
+async def test_the_profile_dialog_shows_what_stays_as_you_set_it() -> None:
+    async with showing(healthy()) as (app, pilot):
+        run = board(app).run
+        long = Profile(name="long", settings={"vae_batch_size": 9, "workers": 3}, yields=("vae_batch_size",))
+        board(app).run = msgspec.structs.replace(run, profiles=(*run.profiles, long), launch=FakeLaunch())
+        await pilot.press("p", "down", "down")
+
+        def shown() -> str:
+            return str(app.screen.query_one("#difference").render())
+
+        await until(pilot, lambda: "stays" in shown())
+        assert "vae_batch_size  2, your own, stays (long has 9)" in shown()
+        assert "workers         " in shown()
 
 
 async def test_wait_applies_only_to_a_suspected_hang() -> None:

@@ -28,6 +28,7 @@ from trainwatch.core.views.screens.confirmation import (
 )
 from trainwatch.core.views.screens.incident_detail import incident_detail, incident_markdown
 from trainwatch.core.views.screens.profiles import (
+    kept_of_yours,
     leaves,
     profile_differences,
     profiles_view,
@@ -179,6 +180,26 @@ def test_flags_and_variables_are_compared_like_settings() -> None:
         ("--mode", "separated", "your own"),
     ]
     assert profile_differences(own, own) == ()
+
+
+def test_a_setting_that_a_profile_leaves_to_you_is_no_change() -> None:
+    """The dialog said "max_train_epochs  your own → 12" of a config that says 20, and 20 was launched."""
+    balanced = Profile(
+        name="b", settings={"max_train_epochs": 12, "workers": 2, "lowram": True}, yields=("max_train_epochs",)
+    )
+    told = [
+        (d.key, d.before, d.after) for d in profile_differences(None, balanced, {"max_train_epochs": 20, "workers": 3})
+    ]
+    assert told == [("workers", "your own 3", "2"), ("lowram", "your own", "true")]
+    assert kept_of_yours(balanced, {"max_train_epochs": 20}) == (("max_train_epochs", "20", "12"),)
+    told = [
+        (d.key, d.before, d.after)
+        for d in profile_differences(None, balanced, {"max_train_epochs": None, "workers": 2})
+    ]
+    assert told == [("max_train_epochs", "your own", "12"), ("lowram", "your own", "true")]
+    assert kept_of_yours(balanced, {}) == ()
+    back = [(d.key, d.before, d.after) for d in profile_differences(balanced, Profile(name="none"), {"workers": 2})]
+    assert back == [("max_train_epochs", "12", "your own"), ("lowram", "true", "your own")]
 
 
 def test_the_flag_of_the_profile_in_use_is_the_current_value() -> None:

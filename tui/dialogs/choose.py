@@ -1,6 +1,6 @@
 """Dialogs to choose a checkpoint to resume from, or a profile."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -8,10 +8,12 @@ from textual.binding import Binding, BindingType
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
+from ...core.model.ports.screen import LaunchSettings
 from ...core.model.profile import Profile
 from ...core.views import quantity
 from ...core.views.checkpoint_list import CheckpointView
-from ...core.views.screens.profiles import profile_differences
+from ...core.views.screens.profiles import NOTHING_KNOWN, is_setting, kept_of_yours, leaves, profile_differences
+from ..background import TaskQueue
 from .dialog import Dialog
 
 BEGINNING = "from-the-beginning"
@@ -94,7 +96,7 @@ class ChooseProfile(Choice):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("n", "at_once", show=False)]
 
-    def __init__(self, profiles: Sequence[Profile], current: str | None) -> None:
+    def __init__(self, profiles: Sequence[Profile], current: str | None, launch: LaunchSettings | None = None) -> None:
         names = max((len(p.name) for p in profiles), default=0)
         rows = [
             (p.name, f"{p.name:<{names}}  {p.title or p.description}{'  ← now' if p.name == current else ''}".rstrip())
@@ -107,6 +109,31 @@ class ChooseProfile(Choice):
         self.profiles = {p.name: p for p in profiles}
         self.current = current
         self.at_once = False
+        self.launch = launch
+        self.own: Mapping[str, object] = {}
+        self.tasks = TaskQueue(self, "profiles")
+
+    def on_mount(self) -> None:
+        """Read your own values in a thread; until then they are not known."""
+        launch = self.launch
+        if launch is None:
+            return
+        keys = list(dict.fromkeys(key for p in self.profiles.values() for key in leaves(p) if is_setting(key)))
+
+        def read() -> Callable[[], None]:
+            try:
+                own = launch.values(None, keys)
+            except Exception:  # a config that cannot be read: they stay unknown
+                own = {}
+            return lambda: self._take(own)
+
+        self.tasks.submit(read)
+
+    def _take(self, own: Mapping[str, object]) -> None:
+        self.own = own
+        highlighted = self.query_one(OptionList).highlighted
+        if highlighted is not None:
+            self._show(self.rows[highlighted][0])
 
     def more(self) -> ComposeResult:
         """The list, and the difference to the current profile."""
@@ -115,9 +142,11 @@ class ChooseProfile(Choice):
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         """Show what would change."""
-        name = self.rows[event.option_index][0]
+        self._show(self.rows[event.option_index][0])
+
+    def _show(self, name: str) -> None:
         self.query_one("#difference", Static).update(
-            "\n" + "\n".join(difference(self.profiles.get(self.current or ""), self.profiles[name]))
+            "\n" + "\n".join(difference(self.profiles.get(self.current or ""), self.profiles[name], self.own))
         )
 
     def action_at_once(self) -> None:
@@ -127,10 +156,12 @@ class ChooseProfile(Choice):
             self.dismiss(self.rows[highlighted][0])
 
 
-def difference(before: Profile | None, after: Profile) -> list[str]:
-    """``batch_size  2 → 1`` a line: settings, flags and variables that differ only."""
+def difference(before: Profile | None, after: Profile, own: Mapping[str, object] = NOTHING_KNOWN) -> list[str]:
+    """``batch_size  2 → 1`` a line: settings, flags and variables that differ only, then what stays as you set it."""
     if before is not None and before.name == after.name:
         return ["this is the profile in use"]
-    found = profile_differences(before, after)
-    width = max((len(d.key) for d in found), default=0)
-    return [f"  {d.key:<{width}}  {d.before} → {d.after}" for d in found] or ["  nothing differs"]
+    found = profile_differences(before, after, own)
+    kept = kept_of_yours(after, own)
+    width = max((len(key) for key in (*(d.key for d in found), *(k for k, _, _ in kept))), default=0)
+    lines = [f"  {d.key:<{width}}  {d.before} → {d.after}" for d in found] or ["  nothing differs"]
+    return lines + [f"  {key:<{width}}  {mine}, your own, stays ({after.name} has {its})" for key, mine, its in kept]

@@ -126,22 +126,50 @@ def is_setting(key: str) -> bool:
     return not key.startswith(("-", "$"))
 
 
-def profile_differences(before: Profile | None, after: Profile) -> tuple["Difference", ...]:
+NOTHING_KNOWN: Mapping[str, object] = {}
+
+
+def profile_differences(
+    before: Profile | None, after: Profile, own: Mapping[str, object] = NOTHING_KNOWN
+) -> tuple["Difference", ...]:
     """Differences between two profiles; ``before`` None: your own config, or unknown.
 
-    A setting that one of them does not have is taken from your own config.
+    A setting that one of them does not have is taken from your own config, and so is one that a profile leaves to it.
+    ``own``: your own values by key, as far as they are known; None = not set.
     """
-    old, new = leaves(before) if before is not None else {}, leaves(after)
+    old = _in_use(before, own) if before is not None else {}
+    new = _in_use(after, own)
+    mine = {key: value for key, value in own.items() if value is not None}
+    unknown = object()
     return tuple(
         Difference(
             where="env" if key.startswith("$") else "config" if is_setting(key) else "flag",
             key=key,
-            before=shown(old[key]) if key in old else YOURS,
-            after=shown(new[key]) if key in new else YOURS,
+            before=shown(old[key]) if key in old else _yours(mine, key),
+            after=shown(new[key]) if key in new else _yours(mine, key),
         )
         for key in dict.fromkeys([*old, *new])
-        if key not in old or key not in new or old[key] != new[key]
+        if old.get(key, mine.get(key, unknown)) != new.get(key, mine.get(key, unknown))
     )
+
+
+def _yours(mine: Mapping[str, object], key: str) -> str:
+    return f"{YOURS} {shown(mine[key])}" if key in mine else YOURS
+
+
+def kept_of_yours(profile: Profile, own: Mapping[str, object]) -> tuple[tuple[str, str, str], ...]:
+    """(setting, your own value, the profile's) of those that a profile leaves to you because you set them."""
+    found = leaves(profile)
+    return tuple(
+        (key, shown(own[key]), shown(found[key]))
+        for key in profile.yields
+        if key in found and own.get(key) is not None and own[key] != found[key]
+    )
+
+
+def _in_use(profile: Profile, own: Mapping[str, object]) -> dict[str, object]:
+    """The values of a profile that a launch would take from it."""
+    return {k: v for k, v in leaves(profile).items() if k not in profile.yields or own.get(k) is None}
 
 
 def _flags(flags: Sequence[str]) -> dict[str, object]:
