@@ -30,6 +30,7 @@ from ...views.report.report_building import build_report
 from ..errors import CliError, ExitCode
 from ..gpu_survey import survey
 from .unwatched import as_found
+from .usage import usage_of
 
 LOSS_POINTS = 400
 """The first and last loss are each the mean of a stretch, so that one outlier does not decide them."""
@@ -65,6 +66,7 @@ def gather(run: RunDirectory) -> tuple[Situation, ReportSources]:
         end_t = max(story.t, progress.t if progress is not None else 0.0) + 1.0
         losses = history.series("progress.loss", 0.0, end_t, LOSS_POINTS)
         metrics = tuple(_courses(history, end_t))
+        usage = usage_of(history, story, latest.gpu, latest.host)
     now = Situation(
         story=story,
         gpu=latest.gpu,
@@ -85,6 +87,7 @@ def gather(run: RunDirectory) -> tuple[Situation, ReportSources]:
             lowest=min((p[1] for p in losses), default=None),
         ),
         metrics=metrics,
+        usage=usage,
         machine=machine(),
         log_ends={
             a.number: last_words(a.log) for a in story.attempts if a.log and a.how in {"crashed", "lost", "ended_early"}

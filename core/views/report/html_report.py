@@ -16,6 +16,7 @@ from .report_rows import (
     metric_cells,
     overview,
 )
+from .targets import TARGET_HEAD, target_cells
 
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
@@ -59,6 +60,9 @@ def _body(report: Report, title: str) -> Iterator[str]:
     yield from _table(CHECKPOINT_HEAD, checkpoint_cells(report))
     yield "<h2>Changes made</h2>"
     yield from _items(report.changes, "None.")
+    if report.targets:
+        yield "<h2>Against the targets of a balanced run</h2>"
+        yield from _table(TARGET_HEAD, target_cells(report.targets))
     if report.metrics:
         yield "<h2>Metrics of the trainer</h2>"
         yield from _table(METRIC_HEAD, metric_cells(report))

@@ -16,6 +16,7 @@ from .report_rows import (
     metric_cells,
     overview,
 )
+from .targets import TARGET_HEAD, target_cells
 
 
 def markdown(report: Report) -> str:
@@ -62,6 +63,7 @@ def _lines(report: Report) -> Iterator[str]:
     yield ""
     yield from _items(report.changes, "None.")
     yield ""
+    yield from _targets(report)
     yield from _metrics(report)
     yield "## For support"
     yield ""
@@ -74,6 +76,14 @@ def _lines(report: Report) -> Iterator[str]:
             yield from (f"    {line}" for line in attempt.log_end)
             yield ""
     yield footer(report)
+
+
+def _targets(report: Report) -> Iterator[str]:
+    if report.targets:
+        yield "## Against the targets of a balanced run"
+        yield ""
+        yield from _table(TARGET_HEAD, target_cells(report.targets))
+        yield ""
 
 
 def _metrics(report: Report) -> Iterator[str]:

@@ -15,6 +15,7 @@ from .. import quantity
 from ..cadence import Cadence
 from ..lost_time import LostTime
 from ..words import STATE_WORDS
+from .targets import Target, Usage
 
 DATE = "%Y-%m-%d %H:%M"
 
@@ -49,6 +50,7 @@ class ReportSources(msgspec.Struct, frozen=True, kw_only=True):
     records: Sequence[Record] = ()
     loss: LossCourse = LossCourse()
     metrics: tuple[MetricCourse, ...] = ()
+    usage: Usage = Usage()
     machine: Mapping[str, str] = {}
     log_ends: Mapping[int, tuple[str, ...]] = {}
     log_steps: Mapping[int, int] = {}
@@ -123,6 +125,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     total_steps: int | None
     loss: LossCourse
     metrics: tuple[MetricCourse, ...] = ()
+    targets: tuple[Target, ...] = ()
+    """How well it used its machine."""
     restarts: int
     waiting: tuple[str, ...]
     withheld: tuple[str, ...] = ()

@@ -26,6 +26,7 @@ from ..words import title_of
 from .open_decisions import waiting_for_a_person
 from .report import AttemptRow, CheckpointRow, IncidentRow, Report, ReportSources
 from .summary_sentence import SummaryNumbers, summary_sentence
+from .targets import targets
 
 
 def build_report(now: Situation, sources: ReportSources) -> Report:
@@ -71,6 +72,7 @@ def build_report(now: Situation, sources: ReportSources) -> Report:
         total_steps=progress.total_steps,
         loss=sources.loss,
         metrics=tuple(msgspec.structs.replace(m, name=hide.text(m.name)) for m in sources.metrics),
+        targets=targets(sources.usage),
         restarts=max(0, len(story.attempts) - 1),
         waiting=waiting,
         withheld=hide.texts(_withheld(now)),
