@@ -55,6 +55,8 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     saved_at: tuple[int, int] | None = None
     nan_t: float | None = None
     resume_verdict: str = "none"
+    lines_checked: int = 0
+    """Of the first lines of its log, so many have not shown that the resume was taken."""
     elsewhere: bool = False
     """Its first step does not follow that of the checkpoint it was told: it took another one."""
     beats: int = 0

@@ -39,9 +39,11 @@ def follow(
         reading = read_progress(reading, line + "\n")
     reading = begin_attempt(reading)
     for text in ["\n".join((*lines, ""))] if at_once else [line + "\n" for line in lines]:
-        reading = read_progress(reading, text)
+        beats, reading = reading.certain.heartbeats, read_progress(reading, text)
         now = reading.certain
         read = now.progress
+        if now.heartbeats == beats:
+            continue
         attempt = with_beat(attempt, read.run_step, 1.0, epoch=read.epoch, first_step=now.opening.first_step)
         if verdict == "open":
             attempt, verdict = check_resume(attempt, now)
@@ -106,6 +108,34 @@ def test_bar_without_a_total_where_the_one_before_had_one_proves_nothing() -> No
     assert proof_after(told, 1, 2, 3) == "ignored"
 
 
+def test_the_first_epoch_again_is_a_start_over_once_an_epoch_was_done() -> None:
+    """Keras without its backup began epoch 1 anew: that was told as recovered, with 0 steps lost."""
+    told = AttemptProgress(**fields(resume_step=None, resume_position=120, fresh_epoch=0, losses_before=True))
+    before = (*epochs(0), *epochs(1))
+    assert follow(told, *epochs(0), before=before)[1] == "ignored"
+    assert follow(told, *epochs(1), before=before)[1] == "taken"
+    within = msgspec.structs.replace(told, resume_position=50)  # the first epoch was not over
+    assert follow(within, *epochs(0), before=before)[1] == "unclear"
+    bare = msgspec.structs.replace(told, losses_before=False)  # its batches may be passed over
+    assert follow(bare, *epochs(0), before=before)[1] == "unclear"
+
+
+def test_what_a_trainer_says_of_the_checkpoint_that_it_loads_is_no_step() -> None:
+    said = ("Checkpoint loaded: step=400, loss=0.5", "[INFO] resume: epoch=3 step=400", "successfully loaded, step 400")
+    assert follow(RESUMED, *said)[0].first_step is None
+    assert follow(RESUMED, *said, *map(step, (1, 2, 3)))[1] == "ignored"
+    assert follow(RESUMED, *said, step(401))[0].first_step == 401
+
+
+def test_a_resume_that_cannot_be_seen_is_not_told_as_recovered_from_its_checkpoint() -> None:
+    world = save(running(steps=10), "out/step-8", 8)
+    world.answer("start_attempt", told_resume=True, resume="state")
+    crash(world).watch(story(6))
+    (incident,) = world.incidents
+    assert incident.ending == "recovered: it trains again; whether it resumed from step-8 cannot be seen"
+    assert (incident.lost_steps, incident.resumed_from) == (None, None)
+
+
 def test_epoch_of_the_checkpoint_proves_a_resume_whose_steps_count_anew() -> None:
     told = AttemptProgress(**fields(resume_epoch=2))
     after, proof = follow(told, "epoch 3/4", step(0, 800), step(1, 800))
@@ -140,7 +170,8 @@ def test_lines_before_the_first_step_prove_nothing() -> None:
     assert proof_after(RESUMED, 0, 0, 0, 0) == "open"
     assert follow(RESUMED, "epoch 1/4")[1] == "open"
     assert follow(RESUMED, *[f"epoch {n}/4" for n in (1, 2, 3)])[1] == "unclear"
-    assert follow(RESUMED, "nothing", "of", "this is a step")[1] == "unclear"
+    unread = msgspec.structs.replace(RESUMED, beats=3)  # steps of which no line was kept
+    assert check_resume(unread, START.now)[1] == "unclear"
 
 
 def test_a_bar_that_is_drawn_where_it_begins_is_no_step() -> None:

@@ -7,7 +7,7 @@ A step closes the incident of the failure; if the attempt was told to resume, th
 import msgspec
 
 from ...model.fact import BudgetChanged
-from ..attempt_progress import lost_steps
+from ..attempt_progress import AttemptProgress, lost_steps
 from ..resume import checkpoint_index, resume_check
 from ..resume.checkpoint_index import base_name
 from ..resume.proof_words import name_of, resume_in_words, why_ignored
@@ -64,29 +64,35 @@ def note_name_in_log(state: JudgeState, text: str) -> JudgeState:
 def _recover(builder: StepBuilder) -> None:
     state = builder.state
     attempt = state.attempt
-    resumed_at = _resumed_at(state)
+    lost = lost_steps(state.failed_position, _resumed_at(state), attempt.stride)
+    # If the printed step starts again, the run's own count is the one that continues.
+    own = attempt.weights_only or attempt.elsewhere
+    resumed_step = attempt.resumed_at if own else attempt.resume_step
+    taken = attempt.resume_verdict == "taken"
+    ending = f"recovered: {_how(attempt, resumed_step)}{f', {lost} steps lost' if lost is not None else ''}"
     for incident in state.incidents:
         if incident.kind not in {"crash", "hang", "resume"} or incident.attempt >= attempt.number:
             continue
-        lost = lost_steps(state.failed_position, resumed_at, attempt.stride)
-        not_told = attempt.told_resume is False and attempt.resume_verdict != "taken"
-        resumed = attempt.resume_from is not None and attempt.resume_verdict != "ignored" and not not_told
-        where = f"resumed from {name_of(attempt.resume_from)}" if resumed else "started over"
-        where = "resumed by itself" if attempt.elsewhere else where
-        # If the printed step starts again, the run's own count is the one that continues.
-        own = attempt.weights_only or attempt.elsewhere
-        resumed_step = attempt.resumed_at if own else attempt.resume_step
-        at = f" at step {resumed_step}" if resumed and resumed_step is not None else ""
-        cost = f", {lost} steps lost" if lost is not None else ""
-        ending = f"recovered: {where}{at}{cost}"
         builder.close_incident(
             incident.id,
             ending,
             lost_steps=lost,
-            resumed_from=attempt.resume_from,
-            resumed_step=resumed_step,
+            resumed_from=attempt.resume_from if taken else None,
+            resumed_step=resumed_step if taken else None,
         )
         builder.notify("recovery", "recovered", ending, incident=incident.id)
+
+
+def _how(attempt: AttemptProgress, step: int | None) -> str:
+    """Where the attempt trains on, as far as its output shows it."""
+    if attempt.resume_from is None or attempt.resume_verdict == "ignored":
+        return "started over"
+    name, at = name_of(attempt.resume_from), "" if step is None else f" at step {step}"
+    if attempt.resume_verdict == "taken":
+        return f"{'resumed by itself' if attempt.elsewhere else f'resumed from {name}'}{at}"
+    if attempt.told_resume is False:
+        return "started over"
+    return f"it trains again; whether it resumed from {name} cannot be seen"
 
 
 def _stops(builder: StepBuilder) -> bool:
@@ -123,7 +129,7 @@ def _resumed_at(state: JudgeState) -> int | None:
     attempt = state.attempt
     if attempt.resume_from is None or attempt.resume_verdict == "ignored":
         return 0
-    return attempt.resumed_at
+    return attempt.resumed_at if attempt.resume_verdict == "taken" or attempt.weights_only else None
 
 
 def saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> None:

@@ -55,9 +55,10 @@ def check_resume(
         return attempt, "open" if attempt.beats < SURE_BEATS else "unclear"
     if all(mark.printed is None for mark in marks):
         return _check_epoch(attempt, marks[0].epoch)
-    for end in range(1, len(marks) + 1):
+    for end in range(max(1, attempt.lines_checked), len(marks) + 1):
         if (found := _taken(attempt, marks[:end], gap=gap)) is not None:
             return found, "taken"
+    attempt = replace(attempt, lines_checked=len(marks))
     return _not_taken(attempt, counted(attempt, marks), unproven=unproven)
 
 
@@ -116,9 +117,23 @@ def _not_taken(
         return attempt, "open"
     if at < STARTED_OVER_STEPS and not (unproven and at > PRINTED_TIMES * max(1, attempt.printed_every_before)):
         return attempt, "unclear"
-    if first.per_epoch and (first.epoch is None or attempt.resume_epoch is None or attempt.resume_epoch < 1):
+    if first.per_epoch and not (_begins_again(attempt, first, at) or _holds_an_epoch(attempt, first)):
         return attempt, "unclear"
     return attempt, "unclear" if first.step >= at - 1 else "ignored"
+
+
+def _begins_again(attempt: AttemptProgress, first: Mark, at: int) -> bool:
+    """Whether it trains the first epoch, as a training from the beginning does, although that was done.
+
+    Batches that are passed over would show no loss.
+    """
+    if first.epoch is None or attempt.fresh_epoch is None or not (first.loss and attempt.losses_before):
+        return False
+    return int(first.epoch) == int(attempt.fresh_epoch) and first.total is not None and at >= first.total
+
+
+def _holds_an_epoch(attempt: AttemptProgress, first: Mark) -> bool:
+    return first.epoch is not None and attempt.resume_epoch is not None and attempt.resume_epoch >= 1
 
 
 def _check_epoch(attempt: AttemptProgress, first: float | None) -> tuple[AttemptProgress, ResumeVerdict]:

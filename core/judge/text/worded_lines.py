@@ -44,6 +44,8 @@ def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
     epoch = find_epoch(low) if "ep" in low else None
     lr = find_lr(low) if "lr" in low or "learning" in low else None
     fields = Fields(low, loss, find_step(low), epoch, lr)
+    if (fields.step is not None or epoch is not None) and _RESTORED.search(low) is not None:
+        return announce(reading, "load", number)  # where a checkpoint is, not where the training is
     if loss is None:
         return _read_without_loss(reading, fields, line, number, shapes)
     if any(word in low for word in _BESIDE_A_LOSS):
@@ -159,6 +161,11 @@ def _read_summary(reading: Reading, low: str, line: str, shapes: ShapeTable) -> 
 
 SETTINGS, FLAGS = 8, 3
 """A line that names at least so many values, of which so many are true, false or none, is a list of settings."""
+_RESTORED = LazyPattern(
+    r"\b(?:loaded|restored|restoring|resum(?:e|ed|ing)\b(?! ?[=:] ?(?:none|false|0)\b)"
+    r"|load(?:ing)? (?:the )?(?:checkpoint|state|model|weights))\b"
+)
+"""What a trainer says of the checkpoint that it loads: "Checkpoint loaded: step=400, loss=0.5"."""
 _FLAG = LazyPattern(r"[=:] ?['\"]?(?:true|false|none|null)\b")
 
 
