@@ -42,6 +42,8 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     resume_position: int | None = None
     profile: str | None = None
     adopted: bool = False
+    adopted_t: float | None = None
+    """When this supervisor found it running; its log is read from the beginning then, all at once."""
     weights_only: bool = False
     offset: int | None = None
     step: int | None = None

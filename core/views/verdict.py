@@ -210,8 +210,13 @@ def _stopping(now: Situation) -> Verdict:
     return _with_reason(now, "Stopping", "warning")
 
 
+HELD = "held:"
+"""How the reason begins if a restart waits for something that it cannot do by itself."""
+
+
 def _cleaning(now: Situation) -> Verdict:
-    return _after_trouble(now, ("cleaning up before the restart",))
+    reason = now.story.state_reason
+    return _after_trouble(now, (reason if reason.startswith(HELD) else "cleaning up before the restart",))
 
 
 def _backing_off(now: Situation) -> Verdict:

@@ -8,7 +8,7 @@ from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import CopyAside, ListCheckpoints, NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import OutputKnown
 from trainwatch.core.model.launch.resume_support import resume_support
-from trainwatch.core.model.observation import CheckpointEvent, Exit, LogChunk, OutputSeen
+from trainwatch.core.model.observation import CheckpointEvent, Exit, LogChunk, OutputSeen, Start
 from trainwatch.core.model.preset import Preset, ResumeStyle
 from trainwatch.core.model.settings import Restart, Settings
 
@@ -204,3 +204,10 @@ def test_a_save_before_the_first_line_of_an_epoch_is_one_of_the_training() -> No
     world = World(judge(created_wall=1000.0)).begin()
     world.see(LogChunk(t=60.0, text="epoch 1/10 done, loss 0.51\n"))
     assert known(crashed(seen(world, t=1058.0))) == [FOLDER]
+
+
+def test_a_save_from_before_this_supervisor_is_found_though_the_log_is_read_only_now() -> None:
+    world = World(judge(created_wall=1000.0))
+    world.see(Start(t=500.0, attempt=1, pid=7, adopted=True))
+    world.watch(Story(meta=False, period_s=0.1).train(40))
+    assert known(crashed(seen(world, t=1300.0))) == [FOLDER]

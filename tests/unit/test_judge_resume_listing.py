@@ -11,7 +11,7 @@ from trainwatch.core.judge.resume.checkpoint_index import AT_MOST, IN_SNAPSHOT, 
 from trainwatch.core.judge.run_states import Listing
 from trainwatch.core.judge.state import from_snapshot, to_snapshot
 from trainwatch.core.model.decision import ListCheckpoints, NotifyPeople, StartAttempt, VerifyCheckpoint
-from trainwatch.core.model.fact import Note
+from trainwatch.core.model.fact import Note, StateChanged
 from trainwatch.core.model.observation import CheckpointEvent, Outcome
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.story import RunStory
@@ -100,6 +100,7 @@ def test_a_folder_that_cannot_be_listed_holds_the_launch_and_is_told_once() -> N
     assert len(told) == 1
     assert "out does not answer within 60 s" in told[0].body
     assert isinstance(world.state.machine, Listing)
+    assert "out does not answer within 60 s" in world.of(StateChanged)[-1].reason
     world.silent.clear()
     outcome(world, ListCheckpoints)
     assert resumed(world) == ["out/step-20"]

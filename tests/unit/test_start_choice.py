@@ -14,6 +14,7 @@ from trainwatch.core.act.launch import lock_slots, spool
 from trainwatch.core.act.launch.lock_slots import Owner
 from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.app.plan.project_plan import plan_command, plan_project
+from trainwatch.core.app.runs.unwatched import as_found
 from trainwatch.core.app.start.new_command import give_command
 from trainwatch.core.app.start.project_run import create_run, project_run
 from trainwatch.core.app.start.standing_state import resumes_by_itself
@@ -21,7 +22,7 @@ from trainwatch.core.app.start.start_choice import StartChoice, Wish, choose_sta
 from trainwatch.core.config.spec import Overrides
 from trainwatch.core.model.fact import AttemptEnded, AttemptStarted, RunCreated, StateChanged
 from trainwatch.core.model.run import RunState
-from trainwatch.core.store.journal import JournalWriter
+from trainwatch.core.store.journal import JournalWriter, load_story
 from trainwatch.core.store.lock import SupervisorLock
 from trainwatch.core.store.run_directory import RunDirectory
 
@@ -399,3 +400,26 @@ def test_options_given_again_are_those_of_the_run_that_goes_on() -> None:
     assert ready.run == run
     assert run.load_spec().settings.restart.max_restarts == 9
     assert run.load_spec().created_wall == 1.0
+
+
+def without_journal(command: tuple[str, ...]) -> RunDirectory:
+    """A run that was launched once, whose journal somebody deleted."""
+    run = ran(command)
+    start = {"version": 1, "attempt": 1, "wall": 50.0, "log": "train.log", "runner": None}
+    start["trainer"] = {"boot_id": "another boot", "pid": 1, "start_ticks": 1}
+    spool.write(str(run.attempt(1)), spool.START, start)
+    run.journal.unlink()
+    return run
+
+
+def test_a_run_whose_journal_was_deleted_is_not_one_that_never_started() -> None:
+    run = without_journal(COMMAND)
+    story = as_found(run, load_story(run.journal))
+    assert (story.state, [attempt.number for attempt in story.attempts]) == ("interrupted", [1])
+    assert "its journal is missing" in story.state_reason
+
+
+def test_the_same_command_does_not_begin_anew_beside_a_run_whose_journal_was_deleted() -> None:
+    without_journal(("true", "train"))
+    with pytest.raises(CliError, match="was interrupted"):
+        chosen(("true", "train"))

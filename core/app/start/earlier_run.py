@@ -27,9 +27,10 @@ class EarlierRun(NamedTuple):
 
     @property
     def trained(self) -> bool:
-        """Whether it made a step or a checkpoint."""
+        """Whether it made a step or a checkpoint, as far as that is known."""
         return (
-            bool(self.story.checkpoints)
+            self.story.run is None
+            or bool(self.story.checkpoints)
             or any(a.last_step for a in self.story.attempts)
             or bool(self.story.progress.step)
         )

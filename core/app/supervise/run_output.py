@@ -23,7 +23,7 @@ class RunOutput:
         self._run = run
         self._note = note
         self._told: list[OnKnown] = []
-        self.spec = spec.without_outputs().with_outputs(story.outputs)
+        self.spec = spec if story.run is None else spec.without_outputs().with_outputs(story.outputs)
         if story.outputs and story.outputs != spec.outputs:
             self._keep()  # the last supervisor ended between its journal and this file
 

@@ -13,7 +13,7 @@ from ...checkpoints import copy_aside, folder_for_copies, parts_in, verify
 from ...judge.state import SNAPSHOT_VERSION, to_snapshot
 from ...judge.step import Judge
 from ...model.checkpoints.copied_aside import CopiedAside
-from ...model.fact import ActChanged, BudgetChanged, Fact
+from ...model.fact import ActChanged, BudgetChanged, Fact, OutputKnown
 from ...model.observation import Learned
 from ...model.record import Record
 from ...model.run import RunSpec
@@ -81,7 +81,11 @@ def build_supervisor(
     keeper = vitality.keeper
     journal = keeper.journal
     if story.run is None:
-        on_records(journal.append_all(clock.now(), clock.wall(), (run_created(plan, run.path.parents[1]),)))
+        on_records(
+            journal.append_all(
+                clock.now(), clock.wall(), (run_created(plan, run.path.parents[1]), *_outputs_known(spec))
+            )
+        )
     elif changes := tuple(_changed_settings(story, spec.settings.restart)):
         records = journal.append_all(clock.now(), clock.wall(), changes)
         on_records(records)
@@ -203,6 +207,12 @@ def _both(
         then(records)
 
     return each
+
+
+def _outputs_known(spec: RunSpec) -> Iterator[Fact]:
+    """What a journal that was lost had of the folders that the trainer was seen to save to."""
+    for place in spec.outputs:
+        yield OutputKnown(folder=place.folder, why=place.why)
 
 
 def _changed_settings(story: RunStory, restart: Restart) -> Iterator[Fact]:

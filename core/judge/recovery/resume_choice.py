@@ -13,14 +13,14 @@ import msgspec
 
 from ...model.checkpoints.checkpoint import Verdict
 from ...model.decision import ListCheckpoints, VerifyCheckpoint
-from ...model.fact import CheckpointKnown, CheckpointsSetAside
+from ...model.fact import CheckpointKnown, CheckpointsSetAside, StateChanged
 from ...model.observation import Outcome
 from ..knowledge import Knowledge
 from ..resume import checkpoint_index, unclear_state
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
 from ..resume.doubt import DOUBTED, cannot_be_read
 from ..resume.finite_values import is_meant, values_of, with_values
-from ..run_states import Listing, RestartPlan, Stopped, Verifying
+from ..run_states import WORDS, Listing, RestartPlan, Stopped, Verifying
 from ..state import JudgeState
 from ..step_builder import StepBuilder
 from . import found_way, unclear_output, unclear_states
@@ -84,7 +84,9 @@ def on_listed(builder: StepBuilder, machine: Listing, outcome: Outcome) -> None:
     plan = machine.plan
     if outcome.ok or plan.wanted is not None:
         if machine.held:
-            builder.note("the output folder is listed again")
+            again = "the output folder is listed again"
+            builder.note(again)
+            builder.fact(StateChanged(state=WORDS["listing"], reason=again))
         if outcome.ok and len(builder.state.outputs.known) > machine.folders:
             _list(builder, plan, LISTING_S)  # the search found a folder that was not listed yet
             return
@@ -97,6 +99,7 @@ def on_listed(builder: StepBuilder, machine: Listing, outcome: Outcome) -> None:
         how = "it goes on when they can be; `trainwatch resume --from CHECKPOINT` or `--fresh` does not wait"
         builder.notify("warning", "held: the checkpoints cannot be listed", f"{reason}\n{how}", incident=plan.incident)
         builder.note(reason)
+        builder.fact(StateChanged(state=WORDS["listing"], reason=reason))
     _list(builder, plan, HELD_LISTING_S, held=reason)
 
 

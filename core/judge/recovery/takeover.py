@@ -125,6 +125,7 @@ def started(builder: StepBuilder, start: Start) -> None:
         resume_position=known.position if known is not None else None,
         profile=start.profile,
         adopted=start.adopted,
+        adopted_t=builder.t if start.adopted else None,
         weights_only=_weights_only(builder, start, machine),
         stride=state.attempt.stride,
         resume_verdict="none" if start.resume_from is None else "open",
@@ -144,7 +145,7 @@ def started(builder: StepBuilder, start: Start) -> None:
     )
     if same:
         # A new supervisor: the attempt is known, and its log is read from the beginning again.
-        attempt = read_anew(state.attempt, start.pid)
+        attempt = msgspec.structs.replace(read_anew(state.attempt, start.pid), adopted_t=builder.t)
     close_quiet(builder, "a new supervisor took over")
     fresh_clock = step_clock.begin_attempt(state.clock, now)
     builder.set(

@@ -22,10 +22,13 @@ def training_of(state: JudgeState) -> Training:
 def _first_step_t(state: JudgeState) -> float | None:
     """When the attempt made its first step: before the first line about one, if that shows a later step.
 
-    None if that cannot be told: several steps, or an epoch, were made before the first line, and their pace is unknown.
+    None if that cannot be told: several steps, or an epoch, were made before the first line, and their pace is unknown;
+    or the line stood in the log already when this supervisor began.
     """
     attempt = state.attempt
     if attempt.first_beat_t is None:
+        return None
+    if attempt.adopted_t is not None and attempt.first_beat_t >= attempt.adopted_t:
         return None
     made = 1 if attempt.first_step is None else max(0, attempt.first_step - (attempt.resumed_at or 0))
     pace_s = state.progress.sec_per_step if attempt.first_step is not None else None
