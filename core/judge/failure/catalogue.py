@@ -16,7 +16,7 @@ from ...model.shipped.failure import (
     Noise,
 )
 from ..text.carriers import TRACEBACK
-from ..text.lines import gate_of, gates_of
+from ..text.lines import gate_of, gates_of, shape_of
 from ..text.patterns import LazyPattern
 from ..text.shape_table import ShapeTable
 from . import exit_status
@@ -27,6 +27,8 @@ CHECKPOINT_READS = ("load_state_dict(", "heckpoint[", "ckpt[", "state_dict[", "r
 """Source lines of tracebacks that decide what a KeyError means."""
 POSITIONS = ("<", "it/s", "s/it", "tep", "iter", "Iter", "poch", "oss")
 """Texts of lines that may show a moving step. They are searched for only after the first evidence of a failure."""
+SHAPES_KEPT = 2048
+_DIGIT = LazyPattern(r"\d")
 OWN_WEIGHT = 1.0
 """A pattern of the project counts more than every shipped one."""
 
@@ -42,13 +44,17 @@ class Proof(msgspec.Struct, frozen=True):
 
 
 class CompiledSignature(msgspec.Struct, frozen=True):
-    """A signature with its pattern compiled; ``literal`` lower-cased if ``caseless``. ``role`` "noise" too."""
+    """A signature with its pattern compiled; ``literal`` lower-cased if ``caseless``. ``role`` "noise" too.
+
+    ``numbered``: its literal has digits.
+    """
 
     failure: str
     role: str
     weight: float
     literal: str
     caseless: bool
+    numbered: bool
     pattern: LazyPattern
 
 
@@ -80,6 +86,7 @@ class CompiledCatalogue:
             *(_shipped(each.name, row) for each in classes for row in each.signatures),
         )
         """Noise first, then the project's own, then the shipped ones."""
+        self._kept: dict[bytes, tuple[CompiledSignature, ...]] = {}
         words = [*catalogue.gates, *CONFIG_READS, *CHECKPOINT_READS, TRACEBACK]
         words += [gate for each in classes for gate in each.gates]
         loose = [gate_of(row.pattern.text) for row in mine]
@@ -119,14 +126,10 @@ class CompiledCatalogue:
 
     def matches(self, line: str) -> list[Match] | None:
         """Signatures that the plain line matches, in order; None if a noise row matches."""
-        low: str | None = None
+        low = line.lower()
         found: list[Match] = []
-        for row in self.signatures:
-            if row.caseless:
-                low = line.lower() if low is None else low
-                if row.literal not in low:
-                    continue
-            elif row.literal not in line:
+        for row in self._candidates(line, low):
+            if row.literal not in (low if row.caseless else line):
                 continue
             at = row.pattern.search(line)
             if at is None:
@@ -135,6 +138,18 @@ class CompiledCatalogue:
                 return None
             found.append(Match(row, at.start(), at.end()))
         return found
+
+    def _candidates(self, line: str, low: str) -> tuple[CompiledSignature, ...]:
+        """The signatures whose literal the line may have; the answer for lines that differ in digits only is kept."""
+        key = shape_of(line)
+        rows = self._kept.get(key)
+        if rows is None:
+            if len(self._kept) >= SHAPES_KEPT:
+                self._kept.clear()
+            rows = self._kept[key] = tuple(
+                row for row in self.signatures if row.numbered or row.literal in (low if row.caseless else line)
+            )
+        return rows
 
 
 def _exception_line(names: Iterable[str]) -> LazyPattern:
@@ -180,7 +195,9 @@ def _shipped(failure: str, row: FailureSignature) -> CompiledSignature:
 def _compiled(failure: str, role: str, weight: float, literal: str, pattern: str) -> CompiledSignature:
     caseless = pattern.startswith("(?i")
     literal = literal.lower() if caseless else literal
-    return CompiledSignature(failure, role, weight, literal, caseless, LazyPattern(pattern))
+    return CompiledSignature(
+        failure, role, weight, literal, caseless, _DIGIT.search(literal) is not None, LazyPattern(pattern)
+    )
 
 
 def _order(named: tuple[str, MessageWords | KernelPattern]) -> int:

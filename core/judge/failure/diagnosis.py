@@ -16,11 +16,11 @@ from .blocks import DETAIL_LINES
 from .catalogue import CompiledCatalogue, Proof
 from .evidence_state import CASCADE_KEPT, GENERIC, TEXT_KEPT, DiagnosisState, Finding
 from .exit_status import signal_of
-from .log_evidence import START_EVIDENCE, read_evidence, with_last_line
+from .log_evidence import START_EVIDENCE, read_evidence, with_last_line, with_last_words
 from .rank_ends import RankEnd
 from .rank_ends import exited as exited_rank
 from .rank_ends import killed as killed_rank
-from .root_cause import PEERS, root_of, strength
+from .root_cause import NO_FAILURES, PEERS, root_of, strength
 
 SUREST = 0.97
 """The highest confidence that a log can give."""
@@ -79,6 +79,8 @@ def diagnose(
     memory during the attempt, None = cannot be read. ``finished_hint``: other evidence says training was complete.
     """
     state = with_last_line(state, catalogue)
+    if exit_code != 0 and not state.cascade and not any(each.failure != "success" for each in state.findings):
+        state = with_last_words(state, catalogue)
     if stopped_by_operator:
         return _answer(catalogue, state, "killed_by_user", 0.97, None)
     state, who, end = _without_victims(state, catalogue)
@@ -214,8 +216,6 @@ def hidden_failure(
     return None
 
 
-NO_FAILURES = frozenset({"success", "killed_by_user"})
-"""Classes that are no failure of the training."""
 HIDDEN = 0.6
 """The confidence if the log has a line of a class that other evidence shows."""
 _NONZERO = LazyPattern(

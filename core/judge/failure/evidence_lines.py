@@ -25,12 +25,12 @@ from .evidence_state import (
     without_raised,
 )
 from .exceptions import Raised as Named
-from .exceptions import any_exception, find_exception, proof_of, reads_configuration
+from .exceptions import any_exception, find_exception, proof_of, proof_of_words, reads_configuration
 from .kernel_lines import GATES as KERNEL_GATES
 from .kernel_lines import read_kernel_line
 from .rank_ends import GATES as RANK_GATES
 from .rank_ends import with_line
-from .speech import EVIDENT, act_of, is_label
+from .speech import EVIDENT, act_of, is_label, is_talk
 
 NEAR_LINES = 3
 """A source line at most this far above an exception is the one that raised it."""
@@ -54,7 +54,8 @@ _SOURCE = LazyPattern(
 """Lines of a traceback that quote source code. They are not evidence."""
 _UNRAISED = LazyPattern(r"Exception ignored (?:in|while)\b|Error in (?:atexit\._run_exitfuncs|sys\.\w*hook)\b")
 """Python reports an exception in a finaliser or an exit handler. It does not change what the program did before."""
-_FENCE = "```"
+FENCE = "```"
+"""Around a quotation of several lines."""
 _NO_PROGRESS = Reading()
 
 
@@ -94,7 +95,7 @@ def read_line(state: DiagnosisState, number: int, line: str, catalogue: Compiled
 def _read(state: DiagnosisState, number: int, carried: Carried, catalogue: CompiledCatalogue) -> DiagnosisState:
     text, source = carried.text, carried.source
     block = state.block(source)
-    if _FENCE in text:
+    if FENCE in text:
         return msgspec.structs.replace(state, fenced=0 if state.fenced else number)
     if state.fenced and number - state.fenced <= FENCE_LINES:
         return state
@@ -142,6 +143,8 @@ def _weigh(
     weighed = list(_evidence(carried, matches, raised=raised, catalogue=catalogue))
     best = max((each for each in weighed if each.role == "root"), key=lambda each: each.weight, default=None)
     if named is None:
+        if best is None and not weighed and _ERROR.match(text if not carried.level else f"{carried.level} {text}"):
+            best = _worded(text, carried, catalogue)
         return _with_line(state, Line(number, text, carried.source, best, weighed, _in_report(state, number, carried)))
     if not raised and act_of(text, 0, 0, failure="", level=carried.level) not in EVIDENT:
         return state
@@ -169,6 +172,27 @@ def _untraced(state: DiagnosisState, source: str, number: int) -> Block:
         return Block(source, number)
     told = last.weight >= blocks.CERTAIN
     return Block(source, number, raised=Raised(last.failure, last.weight, last.line, last.text, told), ended=True)
+
+
+def read_last_words(state: DiagnosisState, number: int, line: str, catalogue: CompiledCatalogue) -> DiagnosisState:
+    """The state after a line from the end of a log without a cause: the kinds of words in it count."""
+    carried = peel(unglued(line)[-1])
+    best = _worded(carried.text, carried, catalogue)
+    if best is None or "\n" in carried.text:
+        return state
+    return _with_line(state, Line(number, carried.text, carried.source, best, [], terminal=False))
+
+
+def _worded(text: str, carried: Carried, catalogue: CompiledCatalogue) -> Weighed | None:
+    """What the words of a line prove that names no exception and that no signature knows."""
+    if catalogue.matches(text) is None or is_talk(text, carried.level):
+        return None
+    proof = proof_of_words(text, catalogue)
+    return None if proof is None else Weighed(proof.failure, "root", proof.weight)
+
+
+_ERROR = LazyPattern(r"(?i:(?:[\w./-]+: )?(?:fatal|error|critical|abort(?:ed|ing)?|exception)\b)")
+"""A line that is an error by its level, or by its first word."""
 
 
 def _typed(

@@ -49,7 +49,8 @@ class DiagnosisState(msgspec.Struct, frozen=True):
     line that begins the report of an exception that ended nothing. ``traceback``: the newest line that begins a
     traceback; ``traced``: the newest exception at the end of one. ``blocks``: tracebacks, by rank or process.
     ``hot``: segments that are read whether or not a gate opens for them. ``report``: the newest line with which a
-    program reported its death; ``fenced``: the line on which a quotation of several lines began.
+    program reported its death; ``fenced``: the line on which a quotation of several lines began; ``tail``: the last
+    text.
     """
 
     fold: LineFold = LineFold()
@@ -70,6 +71,7 @@ class DiagnosisState(msgspec.Struct, frozen=True):
     hot: int = 0
     report: int = 0
     fenced: int = 0
+    tail: str = ""
 
     def block(self, source: str) -> Block | None:
         """The newest traceback of a rank or process."""

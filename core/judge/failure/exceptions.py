@@ -72,7 +72,12 @@ def proof_of(
     if configured and kind in _OF_CONFIG:
         return Proof("config_error", CONTEXT_WEIGHT, told=True)
     known = catalogue.exceptions.get(kind)
-    if with_message and (known is None or kind == "KeyError" or kind in catalogue.generic_exceptions):
+    generic = kind in catalogue.generic_exceptions
+    if known is None and not generic:
+        inner = find_exception(raised.message, catalogue)
+        if inner is not None and inner.type != kind:  # Julia's LoadError, a handler of its own
+            return proof_of(inner, catalogue, configured=configured, restored=restored, with_message=with_message)
+    if with_message and (known is None or kind == "KeyError" or generic):
         known = proof_of_message(kind, raised.message, catalogue) or known
     if known is not None:
         return known
@@ -85,6 +90,16 @@ def _fits(kind: str, name: str) -> bool:
     if name.endswith("*"):
         return name[1:-1] in kind if name.startswith("*") else kind.startswith(name[:-1])
     return kind.endswith(name[1:])
+
+
+def proof_of_words(text: str, catalogue: CompiledCatalogue) -> Proof | None:
+    """What the words of an error line prove that names no exception; less than those of an exception."""
+    proof = proof_of_message("Exception", text, catalogue)
+    return None if proof is None else Proof(proof.failure, round(proof.weight * LOGGED, 3), told=True)
+
+
+LOGGED = 0.85
+"""What the words of a logged error prove of what those of an exception prove."""
 
 
 @lru_cache(maxsize=64)

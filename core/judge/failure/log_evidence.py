@@ -8,11 +8,12 @@ import msgspec
 
 from ..text.carriers import peel
 from ..text.lines import Finished, fold, is_quiet, lines_with, plain
+from ..text.patterns import LazyPattern
 from ..text.reading import Reading
 from ..text.segments import read_segment
 from ..text.shape_table import ShapeTable
 from .catalogue import CompiledCatalogue
-from .evidence_lines import read_line
+from .evidence_lines import FENCE, read_last_words, read_line
 from .evidence_state import TEXT_KEPT, DiagnosisState, Finding, with_finding
 from .exceptions import find_exception
 from .kernel_lines import read_kernel_line
@@ -22,6 +23,10 @@ SURVIVED_STEPS = 4
 """A failure line counts as survived once the step has moved this often. Why not once: a bar is redrawn once more after
 an error, and other ranks may finish their current step."""
 KERNEL_KEPT = 5
+TAIL_CHARS = 2000
+LAST_LINES = 6
+"""Lines from the end of a log that are read as errors if nothing else shows a cause."""
+_ENDS = LazyPattern(r"[\r\n]+")
 START_EVIDENCE = DiagnosisState()
 
 
@@ -30,7 +35,18 @@ def read_evidence(state: DiagnosisState, text: str, catalogue: CompiledCatalogue
     after, done = fold(state.fold, text)
     if done.text and (state.hot or not is_quiet(done, catalogue.gates if state.watch is None else catalogue.watching)):
         state = _read_finished(state, done, catalogue)
-    return msgspec.structs.replace(state, fold=after)
+    tail = done.text[-TAIL_CHARS:] if len(done.text) >= TAIL_CHARS else f"{state.tail}{done.text}"[-TAIL_CHARS:]
+    return msgspec.structs.replace(state, fold=after, tail=tail)
+
+
+def with_last_words(state: DiagnosisState, catalogue: CompiledCatalogue) -> DiagnosisState:
+    """The state with the last lines read as errors, although no gate opened for them: for an end without a cause."""
+    lines = [line for line in _ENDS.split(state.tail + state.fold.rest) if line.strip()]
+    if any(FENCE in line for line in lines):  # a quotation
+        return state
+    for back, line in enumerate(reversed(lines[-LAST_LINES:])):
+        state = read_last_words(state, state.fold.lines + bool(state.fold.rest) - back, plain(line), catalogue)
+    return state
 
 
 def with_last_line(state: DiagnosisState, catalogue: CompiledCatalogue) -> DiagnosisState:

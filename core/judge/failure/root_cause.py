@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from .catalogue import OWN_WEIGHT, CompiledCatalogue
 from .evidence_state import DiagnosisState, Finding
 
+NO_FAILURES = frozenset({"success", "killed_by_user"})
+"""Classes that are no failure of the training."""
 PEERS = 0.12
 """Pieces of evidence that differ less in weight are equally strong; the first one is the cause."""
 WARNED = 0.85
@@ -33,10 +35,28 @@ def strength(finding: Finding) -> float:
     return finding.weight * WARNED if finding.warned else finding.weight
 
 
+CERTAIN = 0.8
+"""Weight from which one class explains another one that follows from it."""
+
+
+def _explains(cause: Finding, mine: Finding, catalogue: CompiledCatalogue) -> bool:
+    """Whether ``mine`` is a known consequence: of a kill by the kernel, of a lost GPU, of another rank's own error."""
+    known = catalogue.class_of(mine.failure)
+    if cause.failure == mine.failure or strength(cause) < CERTAIN or mine.weight >= OWN_WEIGHT:
+        return False
+    if known.of_other_ranks:
+        return (
+            cause.terminal and not catalogue.class_of(cause.failure).of_other_ranks and cause.failure not in NO_FAILURES
+        )
+    return cause.failure in known.follows_from
+
+
 def _outranked(mine: Finding, roots: Sequence[Finding], catalogue: CompiledCatalogue) -> bool:
     """Whether a later end of the program leaves this one without effect."""
     if mine.line == 0 or mine.weight >= OWN_WEIGHT or mine.failure == "nan_loss":
         return False
+    if any(_explains(each, mine, catalogue) for each in roots):
+        return True
     for end in roots:
         if not end.terminal or end.last <= mine.last or end.failure == mine.failure:
             continue

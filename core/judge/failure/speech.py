@@ -13,7 +13,7 @@ from ..text.patterns import LazyPattern
 Act = Literal["event", "warning", "handled", "spoken"]
 
 _LABEL = LazyPattern(
-    r"\W*(?:(?:sample|example|case|turn|item|test)[ #]?\d*\W{1,3})?(?:hint|tip|notes?|advice|suggestion|faq"
+    r"\W*(?:\w+ )??(?:(?:sample|example|case|turn|item|test)[ #]?\d*\W{1,3})?(?:hint|tip|notes?|advice|suggestion|faq"
     r"|example|e\.g\.|"
     r"reminder|docs?|documentation|help|todo|question|answer|prompt|completion|response|user|assistant|human"
     r"|model|bot|"
@@ -27,7 +27,7 @@ _LABEL = LazyPattern(
 _CODE = LazyPattern(
     r"\s*(?:raise |print\(|(?:logger?|logging|self|console)\.\w+[.(]|assert |return |echo |def |class |if "
     r"|except |elif |"
-    r"#(?!\d)|//|>>> |> |<\||\* |[-+•] (?!\w+(?:Error|Exception)\b))"
+    r"--?[a-z]|#(?!\d)|//|>>> |> |<\||\* |[-+•] (?!\w+(?:Error|Exception)\b))"
 )
 """Source code, a comment, a quoted mail, a list of advice, a table."""
 _HYPOTHESIS = LazyPattern(
@@ -82,9 +82,8 @@ _GIVEN_UP = LazyPattern(
     re.IGNORECASE,
 )
 _OWN = LazyPattern(
-    r"(?:error|exception|errno|fail(?:ed|ure)|fatal|what\(\)|err|reason|message|msg|caused by|raised|last error"
-    r"|status|"
-    r"stderr|exit|signal|detail|killed|lost)\W*\w*\W*$",
+    r"(?:error|exception|errno|descr\w*|details?|fail(?:ed|ure)|fatal|what\(\)|err|reason|message|msg|caused by|raised|"
+    r"last error|status|stderr|exit|signal|killed|lost)\W*\w*\W*$",
     re.IGNORECASE,
 )
 """Before a quotation mark: what follows are the words of the report itself."""
@@ -113,11 +112,22 @@ def act_of(text: str, start: int, end: int, *, failure: str, level: str = "", ra
         return "spoken"
     if is_label(text) or _quoted(text, start, end):
         return "spoken"
-    if _EARLIER.search(before) is not None or _NOT.search(before) is not None or _NONE.match(text, end) is not None:
+    if (
+        _EARLIER.search(before) is not None
+        or _NOT.search(before) is not None
+        or (end > start and _NONE.match(text, end))
+    ):
         return "spoken"
     if failure != "success" and _HANDLED.search(text) is not None and _GIVEN_UP.search(text) is None:
         return "handled"
     return "warning" if level == "warning" else "event"
+
+
+def is_talk(text: str, level: str) -> bool:
+    """True if the line as a whole reports no event; for lines of which only the kind of words would prove anything."""
+    if _HYPOTHESIS.search(text) is not None or _EARLIER.search(text) is not None:
+        return True
+    return act_of(text, 0, len(text), failure="", level=level) != "event"
 
 
 def is_label(text: str) -> bool:

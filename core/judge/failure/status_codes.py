@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ...model.shipped.failure import FailureClass, StatusCode
+from ..text.lines import shape_of
 from ..text.patterns import LazyPattern
 
 _NUMBERS = {
@@ -35,6 +36,7 @@ _NUMBERS = {
 """How a number is printed, by system."""
 _SAID_OF = r"(?i:\b(?:cuda|hip)\b[\w \[\]()#]{0,24}?(?:error|failure|err)?(?: code)?\W{0,3}\d{0,3}\W{1,3})"
 """Before a text that is too common to stand for itself: ``CUDA error: ``, ``Cuda failure 999 '``."""
+SHAPES_KEPT = 2048
 CLEAR_CHARS = 20
 """A text of this length is a library's own."""
 
@@ -65,8 +67,20 @@ class StatusCodes:
         spelt += [rf"(?:{_SAID_OF}|^\s*Error )(?P<short>{'|'.join(map(re.escape, short))})"] if short else []
         self._text = LazyPattern(rf"(?i:{'|'.join(spelt)})" if spelt else r"(?!)")
 
+        self._kept: dict[bytes, bool] = {}
+
     def find(self, line: str) -> Iterator[Coded]:
         """The codes that a line names."""
+        key = shape_of(line)
+        known = self._kept.get(key)
+        if known is None:
+            if len(self._kept) >= SHAPES_KEPT:
+                self._kept.clear()
+            like = key.decode(errors="surrogatepass")
+            patterns = (self._name, self._text, *_NUMBERS.values())
+            known = self._kept[key] = any(pattern.search(like) is not None for pattern in patterns)
+        if not known:
+            return
         for found in self._name.finditer(line):
             yield self._coded(self._names[found[0]], found)
         for found in self._text.finditer(line):

@@ -40,7 +40,7 @@ _PREFIX = LazyPattern(
     r"[\w/.<>-]+(?::\d+)?\](?:\s\[\w+\])?\s?"
     rf"|\[?{_TIME}\]?[\s:|,-]*(?:\d+\s)?(?=\S|\s{{2}})"
     r"|\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?[\s|-]+(?![\d:<])"
-    rf"|\[?{_LEVEL}\b\s?\]?(?::\s?[\w.]+:|\s*[:|-]|\s*\|\s*\S+:\S+:\d+\s-)?\s"
+    rf"|\[?{_LEVEL}\b\s?\]?(?:\s*[:|-]|\s*\|\s*\S+:\S+:\d+\s-)?\s"
     rf"|\|\s(?={_LEVEL.replace('?P<level>', '?:')}\b)"  # fairseq: | WARNING: …
     rf"|[\w.]+(?:\[\d+\])?:\s(?={_LEVEL.replace('?P<level>', '?:')}\b)"  # wandb: ERROR …
     r"|\[[\w.<>-]+(?::\d+)?(?::[\w<>]+)?\]\s(?=\[|\S+\s)(?<=\d\]\s)|\[[\w.]+:\d+:\w+\]\s"  # [launch.py:10:main]

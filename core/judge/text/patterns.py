@@ -10,11 +10,12 @@ class LazyPattern:
     Its methods are those of ``re.Pattern`` and cost the same from the first use on.
     """
 
-    __slots__ = ("_compiled", "_flags", "finditer", "match", "search", "sub", "text")
+    __slots__ = ("_compiled", "_flags", "finditer", "match", "search", "split", "sub", "text")
 
     search: Callable[..., re.Match[str] | None]
     match: Callable[..., re.Match[str] | None]
     finditer: Callable[..., Iterator[re.Match[str]]]
+    split: Callable[..., list[str]]
     sub: Callable[..., str]
 
     def __init__(self, text: str, flags: int = 0) -> None:
@@ -24,11 +25,13 @@ class LazyPattern:
         self.search = lambda *args: self.compiled().search(*args)
         self.match = lambda *args: self.compiled().match(*args)
         self.finditer = lambda *args: self.compiled().finditer(*args)
+        self.split = lambda *args: self.compiled().split(*args)
         self.sub = lambda *args: self.compiled().sub(*args)
 
     def compiled(self) -> re.Pattern[str]:
         """The compiled pattern. Raises ``re.error`` if ``text`` is not a regular expression."""
         if self._compiled is None:
             made = self._compiled = re.compile(self.text, self._flags)
-            self.search, self.match, self.finditer, self.sub = made.search, made.match, made.finditer, made.sub
+            self.search, self.match, self.finditer = made.search, made.match, made.finditer
+            self.split, self.sub = made.split, made.sub
         return self._compiled

@@ -118,6 +118,7 @@ class FailureClass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     step_matters: bool = True
     older_checkpoint_helps: bool = False
     of_other_ranks: bool = False
+    follows_from: tuple[str, ...] = ()
     gates: tuple[str, ...] = ()
     exceptions: dict[str, float] = msgspec.field(default_factory=dict)
     key_errors: tuple[KeyErrors, ...] = ()
