@@ -16,7 +16,8 @@ class ResumeStyle(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """How a framework is made to resume from a checkpoint.
 
     A config key that gets the path (``key``), arguments to append (``args``), or environment variables (``env``); in
-    both ``{path}`` is the checkpoint, ``{folder}`` the folder that holds it and ``{step}`` the number in its name.
+    both ``{path}`` is the checkpoint, ``{folder}`` the folder that holds it, ``{name}`` its name there and ``{step}``
+    the number in its name; ``{path-.pth}`` and ``{name-.pth}`` are without this ending.
     ``when``: a regular expression on the joined command line; without a match the command has no such option.
     ``when_imports``: the same for a script that was recognised by its imports: it must import one of these.
     """

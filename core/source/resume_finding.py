@@ -27,11 +27,15 @@ number in the name of the checkpoint."""
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """An option by which the trainer is resumed. ``with_flags``: options that must be on beside it."""
+    """An option by which the trainer is resumed. ``with_flags``: options that must be on beside it.
+
+    ``form``: what of the checkpoint's path it takes (flow/labels.py).
+    """
 
     option: Option
     wants: Wants
     word: str = ""
+    form: str = ""
     with_flags: tuple[Option, ...] = ()
     points: int = 0
     why: tuple[str, ...] = ()
@@ -171,7 +175,9 @@ def _with_form(  # noqa: PLR0917
     if "path" in how or not how & {"inside", "found"}:
         if not fed and values:
             return Candidate(option=option, wants="word", word=values[0], points=points, why=why)
-        return Candidate(option=option, wants="path", with_flags=tuple(flags), points=points, why=why)
+        forms = {each.form for e in fed for each in e.labels if each.of == number and each.how == "path"}
+        form = forms.pop() if len(forms) == 1 else ""
+        return Candidate(option=option, wants="path", form=form, with_flags=tuple(flags), points=points, why=why)
     wants: Wants = "inside" if "inside" in how and "found" not in how else "folder"
     return Candidate(option=option, wants=wants, with_flags=tuple(flags), points=points, why=why)
 

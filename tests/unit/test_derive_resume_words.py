@@ -57,6 +57,9 @@ def test_a_shell_script_that_asks_where_it_lies_is_not_run_as_text(tmp_path: Pat
         (("python", "t.py", "lr=1"), ResumeStyle(args=("ckpt='{path}'",)), ("python", "t.py", "lr=1", "ckpt='PATH'")),
         (("python", "t.py", "+ckpt=old"), ResumeStyle(args=("ckpt={path}",)), ("python", "t.py", "+ckpt=PATH")),
         (("python", "t.py"), ResumeStyle(args=("{path}",)), ("python", "t.py", "PATH")),
+        (("python", "t.py"), ResumeStyle(args=("--load", "{name}")), ("python", "t.py", "--load", "step 5.pt")),
+        (("python", "t.py"), ResumeStyle(args=("--load", "{name-.pt}")), ("python", "t.py", "--load", "step 5")),
+        (("python", "t.py"), ResumeStyle(args=("--load={path-.pt}",)), ("python", "t.py", "--load=STEM")),
         (("python", "t.py"), ResumeStyle(args=("--resume", "{folder}")), ("python", "t.py", "--resume", "FOLDER")),
         (("python", "t.py"), ResumeStyle(by_itself=True), ("python", "t.py")),
     ],
@@ -67,7 +70,10 @@ def test_the_words_of_a_command_that_name_a_checkpoint(
     made = launched(tmp_path, command, style)
 
     folder = str(tmp_path / "out")
-    filled = tuple(word.replace("PATH", f"{folder}/step 5.pt").replace("FOLDER", folder) for word in expected)
+    filled = tuple(
+        word.replace("PATH", f"{folder}/step 5.pt").replace("STEM", f"{folder}/step 5").replace("FOLDER", folder)
+        for word in expected
+    )
     assert made.argv == filled
     assert made.told_resume
 
@@ -85,6 +91,11 @@ def test_a_trainer_that_is_told_a_step_gets_the_number_in_the_name_of_the_checkp
     assert made.argv[-2:] == ("--resume_step", "5")
     joined = launched(tmp_path, ("python", "train.py"), ResumeStyle(args=("--from={step}",), found="train.py:3"))
     assert joined.argv[-1] == "--from=5"
+
+
+def test_a_checkpoint_with_another_ending_than_the_trainer_adds_cannot_be_told(tmp_path: Path) -> None:
+    with pytest.raises(DeriveError, match=r"step 5.pt: the trainer adds .pth"):
+        launched(tmp_path, ("python", "t.py"), ResumeStyle(args=("--load", "{name-.pth}"), found="t.py:3"))
 
 
 def test_a_checkpoint_without_a_number_cannot_be_told_by_its_step(tmp_path: Path) -> None:

@@ -56,6 +56,33 @@ SCRIPTS = {
         ),
         ("--load-iter", "{step}"),
     ),
+    "a path without its ending": (
+        argparse_script(
+            'parser.add_argument("--load")', "if args.load:" + RESTORE.format('Path(args.out) / "models" / f"{args.load}.pth"')
+        ),
+        ("--load", "{path-.pth}"),
+    ),
+    "a name in a folder that the script knows": (
+        argparse_script('parser.add_argument("--load-name")', "if args.load_name:" + RESTORE.format('f"{args.out}/{args.load_name}"')),
+        ("--load-name", "{name}"),
+    ),
+    "a name without its ending": (
+        argparse_script(
+            'parser.add_argument("--which")', "if args.which:" + RESTORE.format('args.out + "/" + args.which + ".pt"')
+        ),
+        ("--which", "{name-.pt}"),
+    ),
+    "a folder in a text": (
+        argparse_script('parser.add_argument("--load-dir")', "if args.load_dir:" + RESTORE.format('f"{args.load_dir}/state.pt"')),
+        ("--load-dir", "{folder}"),
+    ),
+    "a path with or without its ending": (
+        argparse_script(
+            'parser.add_argument("--load")',
+            'if args.load:\n    path = args.load if args.load.endswith(".pt") else args.load + ".pt"' + RESTORE.format("path"),
+        ),
+        ("--load", "{path}"),
+    ),
     "a name in another language": (
         argparse_script('parser.add_argument("--stand", help="letzter Stand")', "if args.stand:" + RESTORE.format("args.stand")),
         ("--stand", "{path}"),

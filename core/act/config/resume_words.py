@@ -22,19 +22,25 @@ LONGEST_TEXT = 100_000
 
 
 def filled(words: Sequence[str], checkpoint: Path | None) -> list[str]:
-    """The words with ``{path}``, ``{folder}`` and ``{step}``. Raises DeriveError if the name holds no number."""
+    """The words with the values of their placeholders (``ResumeStyle``).
+
+    Raises DeriveError if the name holds no number, or has another ending than the one that the trainer adds.
+    """
     if checkpoint is None:
         return list(words)
-    known = {"{path}": str(checkpoint), "{folder}": str(checkpoint.parent)}
-    if any("{step}" in word for word in words):
-        known["{step}"] = _number_of(checkpoint)
-    return [_with_values(word, known) for word in words]
+    return [_PLACEHOLDER.sub(lambda found: _value_of(found, checkpoint), word) for word in words]
 
 
-def _with_values(word: str, known: dict[str, str]) -> str:
-    for name, value in known.items():
-        word = word.replace(name, value)
-    return word
+_PLACEHOLDER = re.compile(r"\{(?:(?P<part>path|name)(?:-(?P<ending>[^{}]*))?|(?P<other>folder|step))\}")
+
+
+def _value_of(found: re.Match[str], checkpoint: Path) -> str:
+    if found["other"] is not None:
+        return str(checkpoint.parent) if found["other"] == "folder" else _number_of(checkpoint)
+    value, ending = str(checkpoint) if found["part"] == "path" else checkpoint.name, found["ending"] or ""
+    if not value.endswith(ending):
+        raise DeriveError(f"{checkpoint.name}: the trainer adds {ending} to what it is told to resume from")
+    return value.removesuffix(ending)
 
 
 def _number_of(checkpoint: Path) -> str:

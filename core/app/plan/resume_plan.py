@@ -78,7 +78,7 @@ def _shown(style: ResumeStyle) -> str:
     if style.key is not None:
         return f"{style.key} = …"
     words = [f"{name}={value}" for name, value in style.env.items()] + list(style.args)
-    return re.sub(r"\{(path|folder|step)\}", "…", " ".join(words))
+    return re.sub(r"\{((path|name)(-[^{}]*)?|folder|step)\}", "…", " ".join(words))
 
 
 def _placeholder(command: Sequence[str]) -> str | None:
@@ -177,7 +177,7 @@ def _is_given(option: Option, target: Target) -> bool:
 
 def _style(found: Candidate, form: str, place: str) -> ResumeStyle:
     option = found.option
-    value = "{path}"
+    value = f"{{{found.form or 'path'}}}"
     if found.wants == "word":
         value = found.word
     elif found.wants == "step":
@@ -192,7 +192,7 @@ def _style(found: Candidate, form: str, place: str) -> ResumeStyle:
     if option.library == "config":
         return ResumeStyle(key=option.name, args=tuple(words), found=place)
     if option.kind == "override":
-        quoted = f"'{value}'" if value in {"{path}", "{folder}"} and not option.library else value
+        quoted = f"'{value}'" if value.startswith(("{path", "{name", "{folder}")) and not option.library else value
         words.append(f"{option.name}={'true' if found.wants == 'flag' else quoted}")
     elif option.kind == "positional":
         words.append(value)

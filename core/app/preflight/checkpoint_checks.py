@@ -12,6 +12,8 @@ from ..runs.output_folder import list_run_checkpoints
 from .check import Check, Machine, failed, passed, warned
 from .launch_checks import looks_like_a_path
 
+_OTHER = re.compile(r"\{(?:step|name|path-)")
+"""What an option takes that is no path of its own."""
 _NAMES = re.compile(
     r"(auto_?)?(resume|continue|restore)(_training|_run|_from|_checkpoint|_ckpt|_path|_state|_file)*|ckpt_path"
 )
@@ -44,7 +46,9 @@ def named_checkpoints(plan: LaunchPlan) -> list[tuple[str, str, Path | None]]:
 
 def _given(plan: LaunchPlan) -> Iterator[tuple[str, str]]:
     way = plan.spec.resume_way
-    takes_path = way is not None and way.file is not None and bool(way.file.args) and "{step}" not in way.file.args[-1]
+    takes_path = (
+        way is not None and way.file is not None and bool(way.file.args) and not _OTHER.search(way.file.args[-1])
+    )
     own = way.file.args[0] if takes_path and way is not None and way.file is not None else ""
     option = own.lstrip("-").partition("=")[0].rpartition(".")[2].replace("-", "_") if own.startswith("-") else ""
     for key, value in plan.settings.items():

@@ -8,6 +8,7 @@ from ..options.environment import argv_index, environment_name
 from ..syntax import root_of, text_of
 from .calls import CallReader
 from .labels import NOTHING, Guard, Label, Labels, below
+from .path_text import in_text, parts_of
 from .scopes import Scope
 
 _FIRST_TEXT = -1_000_000
@@ -56,9 +57,14 @@ class ExpressionReader(CallReader):
                 return labels
             case ast.Lambda(body=body):
                 return self._value(body, scope, guards)
+            case ast.BinOp(left=left, op=ast.Div(), right=right):
+                return below(self._value(left, scope, guards)) | self._value(right, scope, guards)
+            case ast.JoinedStr() | ast.BinOp(op=ast.Add()) if any(isinstance(p, str) for p in parts_of(node)):
+                parts = parts_of(node)
+                given = [self._value(ast.Constant(p) if isinstance(p, str) else p, scope, guards) for p in parts]
+                return NOTHING.union(*(in_text(parts, at, labels) for at, labels in enumerate(given)))
             case ast.BinOp(left=left, right=right):
-                found = self._value(left, scope, guards) | self._value(right, scope, guards)
-                return below(found) if isinstance(node.op, ast.Div) else found
+                return self._value(left, scope, guards) | self._value(right, scope, guards)
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
                 found = NOTHING
                 for part in node.generators:

@@ -9,12 +9,14 @@ class Label(NamedTuple):
     """``of``: number of the option; negative: of a text in the source, or of a load or search that no option feeds.
 
     ``how``: "path" the value; "inside" a path below it; "found" found in it; "state" loaded from it; "when" chosen by
-    it.
+    it. ``form``: what of a path the value is, if the trainer puts the rest around it: "name" in a folder that it knows
+    itself, "path" without an ending, "name-.pth", "path-.pth"; "" = all of it.
     """
 
     of: int
     how: str
     value: str = ""
+    form: str = ""
 
 
 class Guard(NamedTuple):
