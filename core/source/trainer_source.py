@@ -16,6 +16,7 @@ from .config_options import file_options, override_options
 from .declared_whole import declares_all
 from .existence_test import goes_on_without
 from .launch_target import Target, find_target
+from .needed_imports import NeededImport, needed_imports
 from .options.all_options import options_of
 from .options.option import Option
 from .project_modules import Module, Project, Stamp, read_module, read_project, stamp_of
@@ -23,6 +24,7 @@ from .resume_finding import Finding, find_resume
 from .script_values import Default, defaults_in, imported_by, texts_in_module
 
 FETCHES = re.compile(r"download|urlretrieve|load_dataset|\bgdown\b|\bwget\b|kaggle", re.IGNORECASE)
+PATHS = re.compile(r"sys\.path\b|addsitedir|sys\.modules|sys\.meta_path|pkgutil\.extend_path")
 MOST_SOURCES = 16
 LARGEST_KEPT = 256 << 10
 """Syntax trees of more source, in characters, are made anew instead of kept: one takes about 35 bytes a character."""
@@ -103,6 +105,18 @@ class TrainerSource:
     def fetches_data(self) -> bool:
         """Whether the project speaks of a download: then a folder of data may be made by the script itself."""
         return self._asked(lambda project: any(FETCHES.search(module.text) for module in project.modules), False)
+
+    @cached_property
+    def needs(self) -> tuple[NeededImport, ...]:
+        """The packages without which it cannot start; none of an installed program."""
+        if self.target.package:
+            return ()
+        return self._asked(lambda project: needed_imports(project, self.target), ())
+
+    @cached_property
+    def finds_modules_itself(self) -> bool:
+        """Whether it changes where Python looks for modules."""
+        return self._asked(lambda project: any(PATHS.search(module.text) for module in project.modules), True)
 
     def begins_without(self, option: str) -> str | None:
         """Where it asks whether the path given by this option exists, and goes on without it (``train.py:41``)."""

@@ -170,6 +170,27 @@ def test_without_a_ladder_the_profiles_of_the_family_are_one() -> None:
     assert ("lower-profile", "conservative") in [(p.name, p.profile) for p in world.of(RemedyProposed)]
 
 
+@pytest.mark.parametrize(
+    ("preset", "values", "declared", "changed"),
+    [
+        ("kohya", {"optimizer_type": "AdamW"}, (), {"optimizer_type": "AdamW8bit"}),
+        ("kohya", {}, (), {"cache_latents": True}),
+        ("hf", {}, (), {"optim": "adamw_bnb_8bit"}),
+        ("generic", {}, ("--use_8bit_adam",), {"use_8bit_adam": True}),
+        ("generic", {}, ("--cache_latents",), {"cache_latents": True}),
+    ],
+)
+def test_an_8bit_optimizer_and_cached_latents_are_proposed_after_out_of_memory(
+    preset: str, values: dict[str, Any], declared: tuple[str, ...], changed: dict[str, Any]
+) -> None:
+    here = around(preset, values, options=frozenset(declared))
+    found = [o for o in options(load_remedies(), "cuda_oom", here) if after(o) == changed]
+    assert len(found) == 1
+    assert not is_allowed(found[0].remedy, "equivalent")
+    if declared:
+        assert all(after(o) != changed for o in options(load_remedies(), "cuda_oom", around(preset, values)))
+
+
 def test_compiling_is_proposed_for_slow_runs() -> None:
     assert "torch-compile" in names("slow", around("hf", {}))
     assert names("slow", around("generic", {}, options=frozenset({"--compile"}))) == ["torch-compile"]
@@ -181,7 +202,8 @@ def test_checkpointing_costs_and_is_never_used_under_wsl2() -> None:
     assert "gradient-checkpointing" in names("cuda_oom", around("kohya", {}))
     assert not is_allowed(first("cuda_oom", around("kohya", {})).remedy, "equivalent")
     assert "gradient-checkpointing" not in names("cuda_oom", around("kohya", {}, traits=frozenset({"wsl2"})))
-    assert names("cuda_oom", around("kohya", {"gradient_checkpointing": True})) == []
+    all_else = {"gradient_checkpointing": True, "cache_latents": True, "cache_latents_to_disk": True}
+    assert names("cuda_oom", around("kohya", all_else | {"optimizer_type": "AdamW8bit"})) == []
 
 
 def test_safe_mode_is_no_remedy_for_memory() -> None:
@@ -287,7 +309,9 @@ def test_remedies_run_out_and_the_others_are_named() -> None:
     crash(world, OOM)
     assert world.word == "given_up"
     assert "at step 12 again" in world.of(GiveUp)[0].reason
-    assert [p.name for p in world.of(RemedyProposed)] == ["accumulation-4", "gradient-checkpointing"]
+    assert [p.name for p in world.of(RemedyProposed)] == [
+        "cache-latents", "8bit-optimizer", "accumulation-4", "gradient-checkpointing",
+    ]  # fmt: skip
     assert "`trainwatch resume --with gradient-checkpointing`" in world.of(NotifyPeople)[-1].body
 
 
@@ -349,7 +373,8 @@ def test_a_person_applies_and_takes_back() -> None:
 def test_a_remedy_that_is_not_known_is_said() -> None:
     world = running(mind({})).command("stop").command("resume", remedies=["magic", "half-batch"])
     assert (
-        "there is no remedy 'magic'; known: accumulation-2, accumulation-4, clear-cache, disable-triton" in world.text()
+        "there is no remedy 'magic'; known: 8bit-optimizer, accumulation-2, accumulation-4, cache-latents"
+        in world.text()
     )
     assert world.word == "stopped", "a typing error starts nothing"
     world.command("resume", remedies=["half-batch"])
@@ -370,7 +395,7 @@ def test_the_story_knows_what_is_in_force_and_a_new_supervisor_does_too() -> Non
         if isinstance(entry, RemedyApplied | RemedyProposed):
             told = apply(told, Record(seq=seq, t=t, wall=t, fact=entry))
     assert [r.name for r in told.remedies] == ["half-batch"]
-    assert [p.name for p in told.proposals] == ["accumulation-4", "gradient-checkpointing"]
+    assert [p.name for p in told.proposals][2:] == ["accumulation-4", "gradient-checkpointing"]
     again = World(world.judge)
     again.state = world.judge.start(told)
     assert [a.name for a in again.state.applied] == ["half-batch"]

@@ -49,8 +49,8 @@ from .launch_checks import (
 from .length_check import check_length
 from .memory_checks import asks_of_gpus, check_advice, check_memory, check_need
 from .model_checks import check_data_changed, check_model, check_model_without_torch
-from .option_checks import check_profile_options
 from .resume_way_check import check_resume
+from .script_checks import check_imports, check_profile_options
 from .trial_check import check_measured
 
 FORCE = "`--force` starts it all the same"
@@ -102,6 +102,7 @@ RUN_CHECKS = (
     RunCheck(check_resume_point),
     RunCheck(check_model, stops=ExitCode.FAILED, at_start=check_model_without_torch),
     RunCheck(check_data_changed),
+    RunCheck(check_imports, told=True),
     RunCheck(check_torch),
     RunCheck(check_gpus_of),
     RunCheck(check_vram, told=True),

@@ -1,0 +1,71 @@
+"""The packages that the trainer's script imports, looked for by the trainer's interpreter."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.unit.test_check_settings import machine
+from trainwatch.core.app.plan.launch_plan import LaunchPlan
+from trainwatch.core.app.preflight.check import Check
+from trainwatch.core.app.preflight.script_checks import check_imports
+from trainwatch.core.model.run import RunSpec
+
+
+def checked(folder: Path, text: str, *command: str, **more: str) -> Check | None:
+    (folder / "train.py").write_text(text)
+    for name, content in more.items():
+        path = folder / f"{name.replace('__', '/')}.py"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(content)
+    words = command or (sys.executable, "train.py")
+    spec = RunSpec(id="r", name="r", command=words, cwd=str(folder), created_wall=0.0)
+    return check_imports(LaunchPlan(spec=spec), machine(folder))
+
+
+def test_a_package_that_is_not_installed_is_named_with_its_place(tmp_path: Path) -> None:
+    found = checked(tmp_path, "import os\nimport msgspec\nimport no_such_package.part\nfrom none_of_it import x\n")
+    assert found is not None
+    assert found.result == "fail"
+    assert f"not installed for {sys.executable}: no_such_package (train.py:3), none_of_it (train.py:4)" in found.found
+
+
+def test_what_a_script_imports_only_sometimes_is_not_looked_for(tmp_path: Path) -> None:
+    text = (
+        "import sys\ntry:\n    import no_such_a\nexcept ImportError:\n    no_such_a = None\n"
+        "if sys.platform == 'win32':\n    import no_such_b\ndef late():\n    import no_such_c\n"
+    )
+    found = checked(tmp_path, text)
+    assert found is not None
+    assert found.result == "pass", found
+
+
+def test_modules_of_the_project_are_followed_and_are_no_packages(tmp_path: Path) -> None:
+    more = {"helper": "import no_such_package\n", "sub__deep": "import os\n", "other": "import never_reached\n"}
+    found = checked(tmp_path, "import helper\nfrom sub import deep\nimport sub.deep\n", **more)
+    assert found is not None
+    assert found.result == "fail"
+    assert "no_such_package (helper.py:1)" in found.found
+    assert "sub" not in found.found
+    assert "never_reached" not in found.found
+
+
+def test_the_script_itself_is_not_run_and_nothing_is_imported(tmp_path: Path) -> None:
+    (tmp_path / "loud").mkdir()
+    (tmp_path / "loud" / "__init__.py").write_text("raise SystemExit('imported')\n")
+    (tmp_path / "elsewhere.py").write_text("open('ran', 'w')\n")
+    found = checked(tmp_path, "import loud\nimport elsewhere\nimport json\nopen('ran', 'w')\n")
+    assert found is not None
+    assert found.result == "pass", found
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_script_that_changes_sys_path_is_only_warned(tmp_path: Path) -> None:
+    found = checked(tmp_path, "import sys\nsys.path.insert(0, '../lib')\nimport no_such_package\n")
+    assert found is not None
+    assert found.result == "warn"
+
+
+@pytest.mark.parametrize("command", [("./trainer.bin",), ("python3", "gone.py"), ("sh", "-c", "echo")])
+def test_where_no_script_can_be_read_nothing_is_said(tmp_path: Path, command: tuple[str, ...]) -> None:
+    assert checked(tmp_path, "import no_such_package\n", *command) is None
