@@ -8,10 +8,11 @@ import pytest
 
 from tests.fakes.nvml.driver import FakeNvml, fake_nvml, fake_nvml_library
 
+from .night import Night, spend
 from .shown import PAGE_VARIABLE, Shown, write_page
 from .user import User
 
-__all__ = ["driver", "fake_nvml", "fake_nvml_library", "user"]
+__all__ = ["driver", "fake_nvml", "fake_nvml_library", "night", "past_night", "user"]
 
 SHOWN = pytest.StashKey[list[Shown]]()
 CARD = """driver = 570.133.07
@@ -42,6 +43,20 @@ class Driver:
 @pytest.fixture
 def driver(fake_nvml: FakeNvml) -> Driver:
     return Driver(fake_nvml)
+
+
+@pytest.fixture(scope="session")
+def past_night(fake_nvml_library: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Night]:
+    yield from spend(tmp_path_factory.mktemp("night"), fake_nvml_library)
+
+
+@pytest.fixture
+def night(user: User, past_night: Night, monkeypatch: pytest.MonkeyPatch) -> Night:
+    """The user, in the project of the night that is over."""
+    monkeypatch.chdir(past_night.world.project)
+    monkeypatch.setenv("TRAINWATCH_HOME", str(past_night.world.home))
+    user.folder = past_night.world.project
+    return past_night
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import pytest
 
 from tests.builders import Story
 
+from .night import Night
 from .user import User
 
 
@@ -23,6 +24,15 @@ def test_slow_steps_with_a_gpu_that_fell_from_97_to_30_per_cent_are_told(user: U
     said = user.types("replay", "run.jsonl", "--json")
     assert user.reads(said, "incidents", 0, "kind") == "stall"
     assert "GPU utilisation" in user.reads(said, "incidents", 0, "reason")
+
+
+@pytest.mark.requirement("A8")
+def test_a_good_run_that_was_restarted_passes_the_checks_after_it(user: User, night: Night) -> None:
+    said = user.types("check", "--after", "--json")
+    assert said.json["passed"] is True
+    assert [check["name"] for check in said.json["checks"] if check["result"] == "fail"] == []
+    number = [check["name"] for check in said.json["checks"]].index("final model")
+    assert user.reads(said, "checks", number)["result"] == "pass"
 
 
 def lora(value: float) -> bytes:

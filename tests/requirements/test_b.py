@@ -9,6 +9,7 @@ from tests.builders import GB, Story
 from trainwatch.core.model.observation import GpuSample, HostSample, Meta
 
 from .conftest import Driver
+from .night import Night
 from .user import User
 
 CONFIG = """pretrained_model_name_or_path = "sdxl_base_1.0.safetensors"
@@ -132,6 +133,27 @@ def test_a_gpu_beyond_its_level_is_an_incident(user: User, metric: str, gpu: dic
     user.reads(said, "incidents", 0, "reason")
 
 
+@pytest.mark.requirement("B3")
+def test_health_has_the_values_of_now_while_the_gpu_gets_hot(user: User, night: Night) -> None:
+    """It showed the 45 °C at which the level had changed last."""
+    cool = {reading["metric"]: (reading["value"], reading["level"]) for reading in night.cool.json["health"]}
+    assert cool["gpu0.temp"] == (66, "safe")
+    hot = {reading["metric"]: (reading["value"], reading["level"]) for reading in night.hot.json["health"]}
+    assert hot["gpu0.temp"] == (85, "warning")
+    assert (round(hot["gpu0.vram"][0]), hot["gpu0.vram"][1]) == (95, "safe")
+    assert hot["gpu0.util"] == (97, "safe")
+    number = [reading["metric"] for reading in night.hot.json["health"]].index("gpu0.temp")
+    user.reads(night.hot, "health", number)
+
+
+@pytest.mark.requirement("B4")
+def test_out_of_gpu_memory_is_restarted_with_vae_batch_size_1(user: User, night: Night) -> None:
+    said = user.types("events")
+    user.finds(said, r"INCIDENT 1: crash cuda_oom")
+    user.finds(said, r"REMEDY vae-batch-1: vae_batch_size 2 -> 1")
+    assert "vae_batch_size: 1" in night.world.log(2)
+
+
 @pytest.mark.requirement("B4")
 def test_ram_above_80_per_cent_and_steps_of_more_than_3_seconds_are_told(user: User) -> None:
     story = Story(step_s=3.4).start().load().train(80)
@@ -180,3 +202,23 @@ def test_a_profile_outside_the_ladder_is_told_because_the_ramp_moves_along_it(us
     sdxl_project(user, profile="stable", images=1)
     said = user.types("check")
     user.finds(said, r"ladder +profile stable is not in profiles.ladder \(conservative, balanced, aggressive\)")
+
+
+@pytest.mark.requirement("B8")
+def test_after_the_run_all_checkpoints_are_verified_and_the_record_is_one_command(user: User, night: Night) -> None:
+    said = user.types("check", "--after")
+    assert said.code == 0, said.out
+    user.finds(said, r"ok +ended +finished, in 2 attempts")
+    user.finds(said, r"ok +checkpoints +all 6 are complete; every byte of the newest 3 was read")
+    user.finds(said, r"ok +final model +luca.*safetensors, step 240")
+    user.finds(said, r"trainwatch checkpoints prune .* --keep 3 shows what could be deleted")
+    user.finds(said, r"trainwatch checkpoints backup")
+    user.finds(said, r"everything in one file: trainwatch report")
+
+
+@pytest.mark.requirement("B1")
+def test_the_report_compares_the_run_with_the_targets(user: User, night: Night) -> None:
+    said = user.types("report")
+    user.finds(said, r"GPU utilisation \| 97 % \| > 95 % \| yes")
+    user.finds(said, r"GPU memory \| 95 % \| 90–98 % \| yes")
+    user.finds(said, r"hottest GPU \| 85 °C \| < 80 °C \| no")

@@ -10,6 +10,7 @@ import pytest
 from tests.builders import Story
 from tests.fakes.torch_files import write_zip
 
+from .night import Night
 from .user import User
 
 CONFIG = """data:
@@ -103,6 +104,14 @@ def test_the_checkpoint_folders_of_the_guide_are_listed(user: User) -> None:
     said = user.types("checkpoints", "list", "outputs")
     for name in ("checkpoint-500", "checkpoint-1000", "checkpoint-epoch-1"):
         user.finds(said, rf"{name} .*complete")
+
+
+@pytest.mark.requirement("D4")
+def test_the_event_files_are_read_and_how_to_view_them_is_said(user: User, night: Night) -> None:
+    said = user.types("status")
+    user.finds(said, r"metrics: `tensorboard --logdir .*out`")
+    said = user.types("report")
+    user.finds(said, r"loss/average \| 0\.\d+ \| 0\.16\d* ")
 
 
 @pytest.mark.requirement("D5")

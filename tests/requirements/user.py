@@ -44,6 +44,15 @@ class Said(NamedTuple):
         return [*self.out.splitlines(), *self.err.splitlines()]
 
 
+def types(*words: str | Path) -> Said:
+    """Run a verb in this process, to its end."""
+    given = [str(word) for word in words]
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main(given)
+    return Said("trainwatch " + shlex.join(given), code, out.getvalue(), err.getvalue())
+
+
 class User:
     """``folder``: where the user is; all commands run there."""
 
@@ -81,11 +90,7 @@ class User:
 
     def types(self, *words: str | Path) -> Said:
         """Run a verb in this process, to its end."""
-        given = [str(word) for word in words]
-        out, err = io.StringIO(), io.StringIO()
-        with redirect_stdout(out), redirect_stderr(err):
-            code = main(given)
-        return Said("trainwatch " + shlex.join(given), code, out.getvalue(), err.getvalue())
+        return types(*words)
 
     # -- what is looked for
 

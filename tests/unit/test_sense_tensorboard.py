@@ -1,12 +1,12 @@
 """TensorBoard event files: read while they grow, equal to what was logged, and put where the other metrics go."""
 
 import os
-import struct
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
 
+from tests.fakes.tensorboard import event, record
 from tests.tiers import SECOND_TIER
 from trainwatch.core.model.observation import MOST_METRICS, MetricValues, Observation
 from trainwatch.core.model.ports.supervision import AttemptTarget
@@ -17,25 +17,6 @@ from trainwatch.core.sense.files.scalar_files import ScalarFiles, logdir
 from trainwatch.core.sense.files.written_files import OpenFile
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "tensorboard"
-
-
-def record(data: bytes) -> bytes:
-    head = struct.pack("<Q", len(data))
-    return head + struct.pack("<I", masked_crc(head)) + data + struct.pack("<I", masked_crc(data))
-
-
-def varint(number: int) -> bytes:
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes((*out, number))
-
-
-def event(tag: str, value: float, step: int, wall: float) -> bytes:
-    one = b"\x0a" + varint(len(tag.encode())) + tag.encode() + b"\x15" + struct.pack("<f", value)
-    summary = b"\x0a" + varint(len(one)) + one
-    return b"\x09" + struct.pack("<d", wall) + b"\x10" + varint(step) + b"\x2a" + varint(len(summary)) + summary
 
 
 def all_in(path: Path) -> list[Scalar]:
