@@ -105,6 +105,20 @@ def test_a_noisy_loss_over_epochs_is_no_average() -> None:
     assert losses(rows).is_nan_for(50)
 
 
+def test_what_moves_like_an_average_in_its_first_epoch_has_to_be_nan_four_times_as_long() -> None:
+    for seed in range(5):
+        found = losses(printed(PLAIN, *averages(200, seed), *["nan"] * 190))
+        assert found.is_likely_average
+        assert not found.is_nan_for(50)
+        assert losses(printed(PLAIN, *averages(200, seed), *["nan"] * 200)).is_nan_for(50)
+
+
+def test_a_loss_that_only_falls_or_is_noisy_is_no_likely_average() -> None:
+    falling = [f"{2 / n:.6f}" for n in range(1, 201)]
+    for row in (falling, noisy(200), averages(40)):
+        assert losses(printed(PLAIN, *row, *["nan"] * 50)).is_nan_for(50)
+
+
 def test_a_line_every_hundred_steps_has_to_be_nan_ten_times() -> None:
     lines = [*noisy(10), *["nan"] * 10]
     assert losses(printed(PLAIN, *lines, start=100, every=100)).nan_steps == 901
@@ -212,6 +226,26 @@ def test_a_stained_average_stops_nothing() -> None:
     world = told(with_saves(), *["nan"] * 400, shape=KOHYA)
     assert world.of(StopAttempt) == []
     assert "the average loss is not a number" in world.text()
+
+
+def stained(nonfinite: tuple[str, ...]) -> World:
+    """A mean over the epoch that is NaN, and a checkpoint of which the values were read since."""
+    world = told(World(judge()).begin(), *averages(150, 3), *["nan"] * 100)
+    assert world.of(StopAttempt) == []
+    path = "out/step-late"
+    world.see(CheckpointEvent(t=world.t, path=path, event="complete", step=900, mtime=world.t))
+    world.see(CheckpointValues(t=world.t, path=path, mtime=world.t, nonfinite=nonfinite, nan=nonfinite))
+    return world
+
+
+def test_a_finite_checkpoint_shows_that_only_the_average_is_stained() -> None:
+    world = told(stained(()), *["nan"] * 300)
+    assert world.of(StopAttempt) == []
+    assert nan_rollback.ended_in_nan(world.state) is None
+
+
+def test_a_checkpoint_with_nan_shows_that_it_is_not_the_average_alone() -> None:
+    assert stained(("w",)).of(StopAttempt) != []
 
 
 def test_stop_leaves_it_to_a_person() -> None:

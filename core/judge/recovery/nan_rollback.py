@@ -30,7 +30,7 @@ LAST_STEPS = 5
 def on_nan_steps(builder: StepBuilder, losses: LossRun) -> None:
     """The newest printed loss is NaN: act if it has been for ``[nan] steps``, as ``[nan] action`` says."""
     state, setting = builder.state, builder.knowledge.settings.nan
-    if not losses.is_nan_for(setting.steps):
+    if not losses.is_nan_for(setting.steps) or _is_stained(state, losses):
         return
     since = "" if losses.nan_from is None else f", since step {losses.nan_from}"
     act(builder, f"the loss was NaN for {losses.nan_steps} steps{since}", nan_position(state, losses))
@@ -101,6 +101,15 @@ def _first_lost(state: JudgeState) -> KnownCheckpoint | None:
     return None
 
 
+def _is_stained(state: JudgeState, losses: LossRun) -> bool:
+    """Whether one NaN stains an average: it moved like one, and what was saved since is finite."""
+    since = state.attempt.nan_t
+    if not losses.is_likely_average or since is None:
+        return False
+    saved = [k for k in state.checkpoints.known if k.own and k.complete and k.t > since and k.nonfinite is not None]
+    return bool(saved) and not any(k.nonfinite for k in saved)
+
+
 def nan_position(state: JudgeState, losses: LossRun) -> int | None:
     """Position of the run at which the loss became NaN; where it is now if it is not."""
     at = state.attempt.position
@@ -113,6 +122,6 @@ def ended_in_nan(state: JudgeState) -> str | None:
     An average that is NaN shows nothing: one skipped batch is enough for it.
     """
     for read in (state.reading, *state.other_logs.values()):
-        if read.losses.is_nan_for(LAST_STEPS):
+        if read.losses.is_nan_for(LAST_STEPS) and not _is_stained(state, read.losses):
             return f"the loss was NaN for the last {read.losses.nan_steps} steps"
     return None

@@ -4,7 +4,8 @@ A NaN *step* is a step whose own loss is NaN. A printed number may stand for mor
 that keeps the last value, or an average over the epoch, which one skipped batch stains until the epoch ends. So the
 steps between two printed values are learned (``hold``), and an average is recognised by its name (line_fields.py), by
 its row in log_shapes.toml, or by what it does: its changes shrink within an epoch and are large again at the next one,
-and a NaN in it ends with the epoch. Known limit: an average without such a name, before the first epoch is over.
+and a NaN in it ends with the epoch. Before the first epoch is over it is only likely to be one: its changes go both
+ways and shrink like 1/n. Then NaN has to last longer before it counts.
 """
 
 import msgspec
@@ -17,6 +18,18 @@ SETTLES = 5.0
 """x the changes at the end of an epoch: larger ones at the beginning of the next show an average over the epoch."""
 
 
+MIDDLE = (10, 20)
+"""Changes of an epoch, by number, that the newest ones are compared with."""
+LIKELY_VALUES = 80
+"""Values from which on it can be told whether changes shrink like 1/n: five times as small as in the middle."""
+LIKELY_RATIO = (0.6, 2.5)
+"""x 1/n, within which the changes of a running mean shrink."""
+LIKELY_TURNS = 0.2
+"""Share of changes that go up, and down, at least: a loss that only falls shrinks its changes, too."""
+LIKELY_PATIENCE = 4
+"""x the steps that must be NaN if the loss is likely to be an average."""
+
+
 class LossRun(msgspec.Struct, frozen=True, omit_defaults=True):
     """``nan_steps``, ``nan_values``: steps and printed values in a row that were NaN, up to the newest; 0 = it is not.
 
@@ -26,6 +39,7 @@ class LossRun(msgspec.Struct, frozen=True, omit_defaults=True):
 
     ``changes``: different values in this epoch; ``early``: sum of the first EDGE_VALUES changes of this epoch;
     ``late``: mean change at the end of it; ``late_before``: of the epoch before, None = too few values.
+    ``middle``: sum of the MIDDLE changes of this epoch; ``ups``: changes upwards since those.
     """
 
     nan_steps: int = 0
@@ -41,14 +55,29 @@ class LossRun(msgspec.Struct, frozen=True, omit_defaults=True):
     early: float = 0.0
     late: float = 0.0
     late_before: float | None = None
+    middle: float = 0.0
+    ups: int = 0
 
     @property
     def is_average(self) -> bool:
         """Whether the newest loss is a running average, by its name, its row or what it does."""
         return self.average or self.acts_as_average
 
+    @property
+    def is_likely_average(self) -> bool:
+        """Whether the loss moved like a mean over the epoch so far, until it was NaN."""
+        later = self.changes - MIDDLE[1]
+        if self.changes < LIKELY_VALUES or self.late <= 0.0:
+            return False
+        if not LIKELY_TURNS * later <= self.ups <= (1.0 - LIKELY_TURNS) * later:
+            return False
+        shrunk = self.middle / (MIDDLE[1] - MIDDLE[0]) / self.late
+        return LIKELY_RATIO[0] <= shrunk * (MIDDLE[0] + MIDDLE[1]) / 2 / self.changes <= LIKELY_RATIO[1]
+
     def is_nan_for(self, steps: int) -> bool:
         """Whether the loss of the last ``steps`` steps was NaN, and not just one printed value or an average."""
+        if self.is_likely_average:
+            steps *= LIKELY_PATIENCE
         if self.is_average or self.nan_values < min(VALUES, steps):
             return False
         hold = 1 if self.hold is None else self.hold
@@ -96,11 +125,22 @@ def _with_change(run: LossRun, value: float, at: int | None) -> LossRun:
     changes = run.changes + 1
     early = run.early + change if changes <= EDGE_VALUES else run.early
     late = change if changes == 1 else run.late + (change - run.late) / min(changes, EDGE_VALUES)
+    middle = run.middle + change if MIDDLE[0] < changes <= MIDDLE[1] else run.middle
+    rises = changes > MIDDLE[1] and run.value is not None and value > run.value
     acts = run.acts_as_average
     if changes == EDGE_VALUES and run.late_before is not None:
         acts = acts or early / EDGE_VALUES > SETTLES * run.late_before > 0.0
     return msgspec.structs.replace(
-        run, hold=hold, value=value, at=at, changes=changes, early=early, late=late, acts_as_average=acts
+        run,
+        hold=hold,
+        value=value,
+        at=at,
+        changes=changes,
+        early=early,
+        late=late,
+        acts_as_average=acts,
+        middle=middle,
+        ups=run.ups + rises,
     )
 
 
@@ -112,6 +152,8 @@ def _next_epoch(run: LossRun, *, finite: bool) -> LossRun:
         changes=0,
         early=0.0,
         late=0.0,
+        middle=0.0,
+        ups=0,
         late_before=run.late if run.changes >= 2 * EDGE_VALUES else None,
         at=None,
     )
