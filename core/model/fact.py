@@ -313,7 +313,7 @@ class CommandReceived(FactBase, frozen=True, kw_only=True, tag="command"):
 class JudgeSnapshot(FactBase, frozen=True, kw_only=True, tag="snapshot"):
     """The judge's own state, for adoption. A reader that does not know ``version`` ignores it and learns again.
 
-    ``name``: of the state in a file beside the journal (store/judge_states.py); ``state`` is then empty.
+    ``name``: of the state in a file beside the journal (store/journal/judge_states.py); ``state`` is then empty.
     """
 
     version: int

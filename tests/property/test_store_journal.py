@@ -36,7 +36,7 @@ from trainwatch.core.store.journal import (
     load_story,
     read_journal,
 )
-from trainwatch.core.store.stored_story import read_stored, store
+from trainwatch.core.store.journal.stored_story import read_stored, store
 
 texts = st.text(max_size=30)
 floats = st.floats(allow_nan=False, allow_infinity=False)

@@ -16,8 +16,8 @@ from ...model.story_fold import apply
 from ...model.supervisor_life import SupervisorLife, Trouble
 from ...model.text.edge import EDGE
 from ...store.journal import JournalFollower, JournalTooNew
+from ...store.journal.stored_story import read_stored
 from ...store.run_directory import RunDirectory
-from ...store.stored_story import read_stored
 from ...views.troubles import frozen_text
 from ..runs.supervisor_life import supervisor_life
 

@@ -23,9 +23,9 @@ from ...model.run import RunSpec
 from ...store.annex import free_bytes, make_annex
 from ...store.ballast import Ballast
 from ...store.home import make_private
+from ...store.journal.safe_journal import SafeJournal
 from ...store.lock import LockLost, SupervisorLock
 from ...store.run_directory import RunDirectory
-from ...store.safe_journal import SafeJournal
 from .own_troubles import OwnTroubles
 
 LOOK_S = 1.0

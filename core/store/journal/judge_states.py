@@ -11,9 +11,9 @@ from zlib import crc32
 
 import msgspec
 
-from ..model.fact import JudgeSnapshot
-from ..model.text.json_line import encode_line
-from .atomic import write_all
+from ...model.fact import JudgeSnapshot
+from ...model.text.json_line import encode_line
+from ..atomic import write_all
 
 NAMES = ("judge-a.json", "judge-b.json")
 

@@ -13,12 +13,12 @@ from zlib import crc32
 
 import msgspec
 
-from ..model import fact, story, story_fold
-from ..model.fact import JudgeSnapshot
-from ..model.record import JOURNAL_VERSION, Record
-from ..model.story import RunStory
-from ..model.story_fold import apply
-from .atomic import write_all
+from ...model import fact, story, story_fold
+from ...model.fact import JudgeSnapshot
+from ...model.record import JOURNAL_VERSION, Record
+from ...model.story import RunStory
+from ...model.story_fold import apply
+from ..atomic import write_all
 
 NAME = "story.bin"
 MARK_BYTES = 128

@@ -5,14 +5,16 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from ..model.fact import JudgeSnapshot
-from ..model.observation import Outcome
-from ..model.record import Entry, Record
-from .annex import annexes, make_annex
-from .journal import JournalTooNew, JournalWriter, fold_journal, last_number, record_of
+from ...model.fact import JudgeSnapshot
+from ...model.observation import Outcome
+from ...model.record import Entry, Record
+from ..annex import annexes, make_annex
+from ..run_directory import RunDirectory
 from .judge_states import JudgeStates
-from .run_directory import RunDirectory
+from .lines import JournalTooNew
+from .reading import fold_journal
 from .stored_story import StoredStory, is_worth_storing
+from .writing import JournalWriter, last_number, record_of
 
 BACK_S = 10.0
 """Period of trying to write the run's own file again."""
