@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,6 +12,7 @@ os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
 
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.filter import LineFilter
 from textual.screen import Screen
 from textual.types import CSSPathType
 
@@ -24,6 +25,8 @@ from .screens.dashboard.dashboard_screen import Dashboard
 from .screens.dashboard.pane_focus import PaneFocus
 from .screens.open_place import place_screen
 from .screens.place_screen import PlaceScreen
+from .ui.ascii_filter import AsciiFilter
+from .ui.glyphs import ASCII, draws_letters, glyphs_for
 from .ui.terminal import exit_with_terminal, mouse_supported, use_terminal_size
 from .ui.themes import DARK, LIGHT, ROLES
 
@@ -46,6 +49,7 @@ class TrainwatchApp(App[None]):
         Binding("R", "runs", show=False),
         Binding("ctrl+s", "save_picture", show=False),
         Binding("ctrl+y", "copy_text", show=False),
+        Binding("ctrl+z", "suspend_process", show=False),
         *(Binding(p.key, f"place('{p.name}')", show=False) for p in PLACES),
     ]
 
@@ -67,6 +71,7 @@ class TrainwatchApp(App[None]):
         self.attacher, self.picker, self.read_only, self.interval_s = attacher, picker, read_only, interval_s
         self.launcher, self.launch_first = launcher, launch_first
         self.home, self.remembered = home, recall(home)
+        self._ascii = AsciiFilter(letters=draws_letters()) if glyphs_for() is ASCII else None
         self.pane_focus = PaneFocus()
         self.pane_focus.focused, self.pane_focus.whole = self.remembered.pane, self.remembered.whole
         self.exit_message = ""
@@ -79,6 +84,11 @@ class TrainwatchApp(App[None]):
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Values of our colour variables for other themes."""
         return ROLES
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Those of Textual, and one that draws in ASCII on terminals without Unicode."""
+        filters = super().get_line_filters()
+        return [*filters, self._ascii] if self._ascii is not None else filters
 
     def run(self, *, headless: bool = False, **rest: Any) -> None:
         """Run on this terminal until exit, then print what continues."""

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -78,3 +79,28 @@ def test_a_dead_supervisor_is_the_first_thing_that_is_said(world: World) -> None
         open_screen(person)
         os.kill(world.status()["supervisor"]["pid"], signal.SIGKILL)
         person.until(lambda text: "✖ No supervisor is running" in head(text), "the missing supervisor")
+
+
+def test_ctrl_z_leaves_to_the_shell_and_fg_comes_back(world: World) -> None:
+    world.write("--steps", "4000", "--step-time", "0.1")
+    assert world.do("run", "--detach").code == 0
+    with terminal((100, 30), world.project, world.env) as person:
+        person.run("set -m")
+        person.run(f"{sys.executable} -m trainwatch")
+        person.see("╭", "Training")
+        person.press("C-z")
+        person.until(lambda text: "Stopped" in text and "╭" not in text, "the shell")
+        person.run("fg")
+        person.see("╭", "Training")
+        person.press("q")
+        person.until(lambda text: "╭" not in text, "the end")
+
+
+def test_the_log_opens_on_a_terminal_of_five_rows(world: World) -> None:
+    world.write("--steps", "4000", "--step-time", "0.1")
+    assert world.do("run", "--detach").code == 0
+    with terminal((80, 5), world.project, world.env) as person:
+        person.trainwatch()
+        person.see("Training")
+        person.press("2")
+        person.see("2 log", "avr_loss", "space")

@@ -23,6 +23,7 @@ LEVELS = {
 EVERYWHERE = (
     "ctrl+p  every action by name: of this screen, of the run, and all screens",
     "ctrl+y  copy the text of this screen      ctrl+s  save it as SVG",
+    "ctrl+z  back to the shell; fg brings the screen back, the run goes on",
 )
 MARKS = {
     "checkpoint": "verified checkpoint", "bad_checkpoint": "damaged", "crash": "crash", "hang": "hang",

@@ -26,7 +26,7 @@ def position_of(log: LogViewer) -> str:
     if not len(window):
         return ""
     _, last = log.view.visible_lines
-    line = window.lines[last]
+    line = window.lines[min(last, len(window) - 1)]
     share = min(1.0, (line.offset + line.size) / max(1, window.file_size))
     marked = "marking · " if log.view.marked_from is not None else ""
     return f"{marked}{quantity.percent(100 * share)} of {quantity.size(window.file_size)}"

@@ -13,6 +13,8 @@ from ..panes.pane import CELL_CLASSES, Pane
 from ..ui.glyphs import glyphs_for
 from .box import Box
 
+BORDERED_ROWS = 3
+"""A pane of fewer rows has no border, which would leave no row for what it shows."""
 ANSWER_S = 6.0
 """How long a message is shown in the footer, seconds."""
 
@@ -27,6 +29,7 @@ class PanedScreen(Screen[None]):
         super().__init__()
         self.panes: dict[str, Pane] = {}
         self._boxes: dict[str, Box] = {}
+        self._bare: set[str] = set()
         self._clearing: Timer | None = None
 
     def made(self) -> Sequence[Pane]:
@@ -46,6 +49,8 @@ class PanedScreen(Screen[None]):
             pane.display = False
             if pane.id is not None:
                 self.panes[pane.id] = pane
+                if pane.has_class("-bare"):
+                    self._bare.add(pane.id)
             yield pane
 
     def place_boxes(self, boxes: dict[str, Box]) -> None:
@@ -60,6 +65,7 @@ class PanedScreen(Screen[None]):
                 x, y, w, h = box
                 pane.styles.offset = (x, y)
                 pane.styles.width, pane.styles.height = w, h
+                pane.set_class(h < BORDERED_ROWS or name in self._bare, "-bare")
 
     def answer(self, text: str) -> None:
         """Show a sentence in the footer for a few seconds."""

@@ -18,7 +18,7 @@ from ..panes.tab_bar import ROWS, TabBar
 from ..places import PLACES
 from ..run_session import Application, RunSession
 from .box import Box
-from .pane_screen import PanedScreen
+from .pane_screen import BORDERED_ROWS, PanedScreen
 
 
 def bindings_of(keys: Sequence[Key], also: Sequence[tuple[str, str]] = ()) -> list[BindingType]:
@@ -27,6 +27,10 @@ def bindings_of(keys: Sequence[Key], also: Sequence[tuple[str, str]] = ()) -> li
         *(Binding(k.key, k.action, show=False) for k in keys),
         *(Binding(key, action, show=False) for key, action in also),
     ]
+
+
+USUAL_ROWS = 24
+"""Rows for which panes are placed to find the one that a terminal of a few rows shows."""
 
 
 class PlaceScreen(PanedScreen):
@@ -144,8 +148,12 @@ class PlaceScreen(PanedScreen):
         head = min(ROWS, max(1, height - 1))
         boxes: dict[str, Box] = {"tabs": (0, 0, width, head), "keys": (0, height - 1, width, 1)}
         room = height - head - 1
-        if room >= 3:
+        if room >= BORDERED_ROWS:
             boxes |= self.boxes(width, head, room)
+        elif room > 0:
+            usual = self.boxes(width, head, USUAL_ROWS)
+            largest = max(usual, key=lambda name: usual[name][2] * usual[name][3])
+            boxes[largest] = (0, head, width, room)
         self.place_boxes(boxes)
 
 

@@ -93,7 +93,12 @@ def glyphs_for(env: Mapping[str, str] | None = None) -> Glyphs:
     env = os.environ if env is None else env
     if env.get("TERM", "") in {"linux", "dumb", "vt100", "vt220", "ansi"}:
         return ASCII
+    return UNICODE if draws_letters(env) else ASCII
+
+
+def draws_letters(env: Mapping[str, str] | None = None) -> bool:
+    """Whether the terminal takes UTF-8, as far as is known."""
+    env = os.environ if env is None else env
     charset = env.get("LC_ALL") or env.get("LC_CTYPE") or env.get("LANG") or ""
     # No locale at all (containers, cron) is no information about the terminal; most draw UTF-8.
-    known_other = charset not in {"", "C", "POSIX"} and "utf" not in charset.lower()
-    return ASCII if known_other else UNICODE
+    return charset in {"", "C", "POSIX"} or "utf" in charset.lower()

@@ -27,7 +27,7 @@ def arrange(width: int, height: int, contents: Contents) -> dict[str, Box]:
     boxes: dict[str, Box] = {"head": (0, 0, width, head), "keys": (0, height - 1, width, 1)}
     top, room = head, height - head - 1
     if room < 3:
-        return boxes
+        return boxes | ({"log": (0, top, width, room)} if room > 0 else {})
     if width < PHONE_COLUMNS:
         boxes |= _phone(width, top, room, contents)
     elif width >= LARGE_COLUMNS and height >= LARGE_ROWS:

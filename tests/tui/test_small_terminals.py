@@ -1,0 +1,67 @@
+"""Terminals of a few rows: no key ends the screen, and the rows there are say the most important."""
+
+from pathlib import Path
+
+import pytest
+from rich.segment import Segment
+from textual.color import Color
+
+from tests.tui.log_world import LogWorld
+from trainwatch.tui.ui.ascii_filter import AsciiFilter
+
+SIZES = [(80, 6), (80, 5), (80, 4), (80, 3), (80, 2), (40, 5), (12, 3), (80, 1)]
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+async def test_no_page_fails_on_a_terminal_of_a_few_rows(tmp_path: Path, size: tuple[int, int]) -> None:
+    world = LogWorld(tmp_path)
+    app = world.app()
+    async with app.run_test(size=size) as pilot:
+        assert app.dashboard is not None
+        app.dashboard.look()
+        await pilot.pause()
+        for key in (
+            "2",
+            "G",
+            "up",
+            "pageup",
+            "g",
+            "down",
+            "W",
+            "3",
+            "down",
+            "4",
+            "5",
+            "6",
+            "1",
+            "z",
+            "left",
+            "question_mark",
+        ):
+            await pilot.press(key)
+            await pilot.pause()
+            world.append(f"\nafter {key}\n")
+        assert app.is_running
+
+
+def test_every_sign_of_the_screen_has_an_ascii_sign_of_its_width() -> None:
+    filter_ = AsciiFilter(letters=False)
+    (segment,) = filter_.apply([Segment("step 5 of 9 · 62 °C … 1 – 2 → 3 Ü 训")], Color(0, 0, 0))
+    assert segment.text == "step 5 of 9 . 62 oC ~ 1 - 2 > 3 ? ??"
+    (kept,) = AsciiFilter(letters=True).apply([Segment("Müller · 训")], Color(0, 0, 0))
+    assert kept.text == "Müller . ??"
+
+
+@pytest.mark.parametrize("key", ["1", "2", "3", "4", "5", "6", "e", "question_mark", "k", "l"])
+async def test_a_terminal_without_unicode_gets_only_ascii(
+    tmp_path: Path, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LC_ALL", "en_US.ISO-8859-1")
+    app = LogWorld(tmp_path).app()
+    async with app.run_test(size=(120, 40)) as pilot:
+        assert app.dashboard is not None
+        app.dashboard.look()
+        await pilot.press(key)
+        await pilot.pause()
+        drawn = "".join(text for strip in app.screen._compositor.render_strips() for text in [strip.text])
+    assert "".join(sorted({char for char in drawn if not char.isascii()})) == ""

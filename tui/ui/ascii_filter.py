@@ -1,0 +1,44 @@
+"""Replaces what a terminal without Unicode cannot draw, in everything that is drawn: panes, borders, dialogs."""
+
+from unicodedata import combining
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from textual.color import Color
+from textual.filter import LineFilter
+
+SIGNS = str.maketrans({
+    "·": ".", "…": "~", "–": "-", "—": "-", "→": ">", "←": "<", "↑": "^", "↓": "v", "×": "x", "°": "o", "≥": ">",
+    "≤": "<", "≈": "~", "±": "+", "µ": "u", "\u00a0": " ", "’": "'", "‘": "'", "“": '"', "”": '"', "✓": "+",
+})  # fmt: skip
+"""Signs of our own texts, each by one of the same width."""
+ACROSS, DOWN = "─━┄┅┈┉╌╍═╴╶╸╺▁▂▔▀▄", "│┃┆┇┊┋╎╏║╵╷╹╻▏▎▍▕▌▐"
+SIGNS |= {ord(char): "-" for char in ACROSS} | {ord(char): "|" for char in DOWN}
+SIGNS |= {point: "+" for point in range(0x2500, 0x2580) if point not in SIGNS}
+SIGNS |= {point: "#" for point in range(0x2580, 0x25A0) if point not in SIGNS}
+"""Borders and blocks, as Textual draws them."""
+
+
+class AsciiFilter(LineFilter):
+    """``letters``: letters of other languages are kept, because the terminal draws them (the Linux console)."""
+
+    def __init__(self, *, letters: bool) -> None:
+        super().__init__()
+        self._letters = letters
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        """The same segments with the same width, in ASCII."""
+        del background
+        return [
+            segment if segment.text.isascii() else Segment(self._ascii(segment.text), segment.style, segment.control)
+            for segment in segments
+        ]
+
+    def _ascii(self, text: str) -> str:
+        text = text.translate(SIGNS)
+        return text if text.isascii() else "".join(self._letter(char) for char in text)
+
+    def _letter(self, char: str) -> str:
+        if char.isascii() or (self._letters and (char.isalpha() or combining(char)) and cell_len(char) < 2):
+            return char
+        return "?" * cell_len(char)
