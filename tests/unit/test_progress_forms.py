@@ -85,6 +85,34 @@ def test_rows_of_a_table_are_read_by_its_head(
     assert (now.step, now.epoch, now.loss, now.lr) == expect
 
 
+def test_the_head_of_a_table_may_have_two_lines() -> None:
+    head = "|  Epoch  |  Iteration  |  Mini-batch  |  Base Learning  |\n|         |             |     Loss     |      Rate       |\n"
+    now = after(f"{head}|=====================================================|\n| 2 | 150 | 0.5 | 0.01 |\n")
+    assert (now.epoch, now.step, now.loss, now.lr) == (2, 150, 0.5, 0.01)
+
+
+def test_of_several_losses_in_a_table_the_first_that_is_printed_counts() -> None:
+    now = after("epoch,step,train_loss_epoch,train_loss_step\n0,49,,1.5\n")
+    assert (now.epoch, now.step, now.loss) == (0, 49, 1.5)
+
+
+@pytest.mark.parametrize(
+    ("text", "step", "total", "epoch"),
+    [
+        ("epoch: 4 | 40/ 90 | batch/s: 8.0 | loss: 0.5 | step: 400", 40, 90, 4),
+        ("[train][3][40/90] loss_total=0.5", 40, 90, 3),
+        ("E3 B40/90 loss=0.5", 40, 90, 3),
+        ("INFO (0/4) Epoch 3, batch 40, loss 0.5", 40, None, 3),
+        ("(0/4) Epoch 3, loss 0.5", None, None, 3),
+    ],
+)
+def test_an_epoch_and_the_steps_within_it_stand_side_by_side(
+    text: str, step: int | None, total: int | None, epoch: int
+) -> None:
+    now = after(text)
+    assert (now.step, now.total_steps, now.epoch) == (step, total, epoch)
+
+
 def test_far_below_the_head_of_a_table_a_row_may_be_of_anything() -> None:
     assert after("step,loss\n" + "a line that says nothing about it\n" * 100 + "40,0.5\n").step is None
 

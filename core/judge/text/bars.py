@@ -62,7 +62,9 @@ def read_bar(
     before, rest = line[: found.start()], line[found.end() :].lower()
     label = _read_label(_label(before), shapes)
     seconds, unit = parse_rate(groups.get("rate") or "")
-    loss = _loss(before, rest) if "oss" in line else None
+    if not rest.isascii():
+        rest = shapes.in_english(rest)
+    loss = _loss(before, rest) if "oss" in rest or "oss" in before else None
     if loss is not None and shape.loss_is_average:
         loss = loss._replace(average=True)
     phase = shapes.phase_of_unit(groups.get("unit") or unit) or label.phase
@@ -211,6 +213,7 @@ def _read_label(label: str, shapes: ShapeTable) -> Label:
     """Cached: labels repeat with every redraw, and reading one takes longer than the rest of the bar."""
     if not label:
         return Label("", None, None, None, epochs=False)
+    label = shapes.in_english(label)
     epoch = find_epoch(label) if "ep" in label else None
     key = "".join(char for char in label if not char.isdigit())[-40:]
     if epoch is None:

@@ -1,6 +1,7 @@
 """Tables in columns: a line of names, then lines of numbers ("Step  Training Loss", "step,loss,lr", spaCy …)."""
 
 import re
+from collections.abc import Callable
 
 import msgspec
 
@@ -9,22 +10,25 @@ from .numbers import parse_count, parse_number
 
 LINES_BETWEEN = 60
 """Lines after a row of a table before another one: the output of one epoch lies in between."""
-MOST_CELLS = 40
+LEAST_CELLS, MOST_CELLS = 2, 40
 _DIVIDED = re.compile(r"\s*,\s*|\s*\|\s*|\s*\t\s*|\s{2,}")
 _NAMED_STEP = re.compile(r"(?:global[_ ]|train(?:ing)?[_ ])?(?:step|iter|iteration|update|batch)s?|#")
 _NAMED_EPOCH = re.compile(r"epochs?|e|ep")
-_VALUE = re.compile(r"(?<![a-z])\d|[:=]")
+_VALUE = re.compile(r"(?<![a-z])\d|=|:\s|:$")
 _CELL = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?%?|nan|-?inf|none|no log|-*|[\d:]+")
 
 
 class Columns(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Places of the fields in the rows of a table of ``cells`` columns. ``until``: the last line a row may stand on."""
+    """Places of the fields in the rows of a table. ``until``: the last line on which a row may stand.
 
-    cells: int
+    ``names``: of the columns, to which a second line of the head may add.
+    """
+
+    names: tuple[str, ...]
     until: int
     step: int | None = None
     epoch: int | None = None
-    loss: int | None = None
+    losses: tuple[int, ...] = ()
     lr: int | None = None
 
 
@@ -37,34 +41,45 @@ class Row(msgspec.Struct, frozen=True):
     lr: float | None
 
 
-def columns_of(low: str, number: int) -> Columns | None:
-    """The columns that a lower-cased line names, None if it is no head of a table with a counter."""
+def columns_of(low: str, number: int, above: Columns | None = None) -> Columns | None:
+    """The columns that a lower-cased line names, None if it is no head of a table with a counter.
+
+    ``above``: of the line before, if that was a head: two lines may hold the names.
+    """
     if _VALUE.search(low) is not None:
         return None
     names = _cells(low)
-    if not 2 <= len(names) <= MOST_CELLS or not all(names):
+    if above is not None and len(names) == len(above.names):
+        names = [f"{first} {second}".strip() for first, second in zip(above.names, names, strict=True)]
+    if not LEAST_CELLS <= len(names) <= MOST_CELLS or not all(names):
         return None
-    step = next((at for at, name in enumerate(names) if _NAMED_STEP.fullmatch(name)), None)
-    epoch = next((at for at, name in enumerate(names) if _NAMED_EPOCH.fullmatch(name)), None)
-    loss = next((at for at, name in enumerate(names) if "loss" in name and find_loss(f"{name}: 1.0") is not None), None)
-    lr = next((at for at, name in enumerate(names) if find_lr(f"{name}: 1.0") is not None), None)
+    step = _place(names, lambda name: _NAMED_STEP.fullmatch(name) is not None)
+    epoch = _place(names, lambda name: _NAMED_EPOCH.fullmatch(name) is not None)
+    losses = tuple(at for at, name in enumerate(names) if "loss" in name and find_loss(f"{name}: 1.0") is not None)
+    lr = _place(names, lambda name: find_lr(f"{name}: 1.0") is not None)
     if step is None and epoch is None:
         return None
-    if loss is None and lr is None and not any("loss" in name for name in names):
+    both = step is not None and epoch is not None and len(names) > LEAST_CELLS
+    if not both and lr is None and not any("loss" in name for name in names):
         return None
-    return Columns(len(names), number + LINES_BETWEEN, step, epoch, loss, lr)
+    return Columns(tuple(names), number + LINES_BETWEEN, step, epoch, losses, lr)
+
+
+def _place(names: list[str], fits: Callable[[str], bool]) -> int | None:
+    return next((at for at, name in enumerate(names) if fits(name)), None)
 
 
 def row_in(columns: Columns, low: str) -> Row | None:
     """The fields of a lower-cased line if it is a row of the table."""
     cells = _cells(low)
-    if len(cells) != columns.cells or not all(_CELL.fullmatch(cell) for cell in cells):
+    if len(cells) != len(columns.names) or not all(_CELL.fullmatch(cell) for cell in cells):
         return None
     step = parse_count(_cell(cells, columns.step) or "?")
     epoch = parse_number(_cell(cells, columns.epoch))
     if step is None and epoch is None:
         return None
-    return Row(step, epoch, _cell(cells, columns.loss), parse_number(_cell(cells, columns.lr)))
+    loss = next((cells[at] for at in columns.losses if cells[at]), "")
+    return Row(step, epoch, loss, parse_number(_cell(cells, columns.lr)))
 
 
 def _cell(cells: list[str], at: int | None) -> str:

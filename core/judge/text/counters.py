@@ -8,7 +8,7 @@ from .patterns import LazyPattern
 
 _STEP = LazyPattern(
     r"(?<![a-z0-9_])(?:(?:global|train(?:ing)?|current|cur|optim(?:izer)?|completed|local|num|micro)[ _\-]?)*"
-    r"(?P<key>(?:time)?steps?|iters?|iterations?|it|updates?|batch(?:_?(?:id|idx|no|num))?|minibatch|step_i"
+    r"(?P<key>(?:time)?steps?(?:_in_[a-z]+)?|iters?|iterations?|it|updates?|batch(?:_?(?:id|idx|no|num))?|minibatch|step_i"
     r"|episodes?)\b(?:\.\.\.)?"
     r"['\"]?\s*[:=#|]{0,2}\s*['\"\[(<]*\s*(?P<step>\d{1,3}(?:,\d{3})+|\d+)(?:st|nd|rd|th)?"
     r"(?![\w%]|\.\d)(?:\s*(?:/|of|out of)\s*"
@@ -27,9 +27,10 @@ _STEP_RANK = {
     "updates": 4,
 }
 _STEP_AFTER = LazyPattern(
-    r"(?P<head>^\W*|[|,;\])(:][\s\[(]*|\s-\s|\s{2}|\b\d+-)(?P<step>\d{1,3}(?:,\d{3})+|\d+)"
+    r"(?P<head>^\W*|\b(?:trained|completed|finished|done)\s|[|,;\])(:][\s\[(]*|\s-\s|\s{2}|\b\d+-)(?P<step>\d{1,3}(?:,\d{3})+|\d+)"
     r"(?:\s*(?:/|of|out of)\s*(?P<total>\d{1,3}(?:,\d{3})+|\d+))?"
-    r"\s?-?(?:steps?|iters?|iterations?|its?|updates?|(?:mini)?batch(?:es)?)\b(?!\s?/|[_\-]|\s?[:=]?\s*\[?\d)"
+    r"\s?-?(?:steps?|iters?|iterations?|its?|updates?|(?:mini)?batch(?:es)?)\b"
+    r"(?:\s(?:out )?of\s(?P<later>\d+))?(?!\s?/|[_\-]|\s?[:=]?\s*\[?\d)"
 )
 """A count with its name behind it, at the beginning of a field: "91300 iter", "683-1364batch", "12/90 steps"."""
 _MAX_STEPS = LazyPattern(
@@ -38,11 +39,15 @@ _MAX_STEPS = LazyPattern(
 )
 """The total in a field of its own."""
 PAIR = LazyPattern(
-    r"(?<![\w./:\-+])(?<![/:] )(?P<step>\d{1,3}(?:,\d{3})+|\d+)"
+    r"(?<![\w./:\-+])(?<![/:] )[bis]?(?P<step>\d{1,3}(?:,\d{3})+|\d+)"
     r"(?:\s?/\s{0,8}|\s(?:of|out of|von|sur|de|из|->|→)\s{1,8})"
     r"(?P<total>\d{1,3}(?:,\d{3})+|\d+)(?![\w./:\-+]|,\d|\s\d\d?:\d\d|\s?[:=]\s?\d|\s?/\s?\d)"
 )
 """Two whole numbers as a position and its end: "12/90", "12 / 90", "12 of 90". No date, clock time or path."""
+_EPOCH_BESIDE = LazyPattern(
+    r"[\[(]\s*(?P<epoch>\d{1,5})\s*[\])]\s*[\[(]\s*$|(?:^|[\s\[(])e(?P<short>\d{1,4})[\s\]),|:]+[\[(]?$"
+)
+"""An epoch before the pair of its steps: "[3][412/1200]", "E3 B412/1200"."""
 _NOT_STEPS = LazyPattern(
     r"(?:epochs?|ep|eph|rank|worker|node|gpu|device|process|fold|seed|run|trial|attempt|try|retry|part|stage|phase|shard|file"
     r"|layer|task|level|fps|workers|nodes|gpus|ranks|mem|memory|vram|ram|image|images|img|worlds?|dp|tp|pp)['\"]?\s?[:=#]?\s?[\[(]?\s*$"
@@ -55,7 +60,7 @@ _EPOCH_AFTER = LazyPattern(
 """An epoch with its name behind it: "2/200epoch", "7 epoch / 20 epochs", "1epoch:train"."""
 _STEP_NAME = LazyPattern(r"(?:steps?|iters?|iterations?|its?|updates?|batch(?:es)?)['\"]?\s*[:=]?\s*[\[(]?\s*$")
 _EPOCH = LazyPattern(
-    r"(?<![a-z0-9_])(?:(?:train(?:ing)?|current|cur)[ _\-]?)*(?:epochs?|ep|eph)(?![a-z])\.?(?:_(?:num|idx"
+    r"(?<![a-z0-9_])(?:(?:train(?:ing)?|current|cur)[ _\-]?)*(?:epochs?|ep|eph)(?![a-z])(?:\.\.\.|\.)?(?:_(?:num|idx"
     r"|id))?['\"]?\s*[:=#\-|_]{0,2}\s*['\"\[(<]*\s*"
     r"(?P<epoch>(?>\d+(?:\.\d+)?(?:e[-+]?\d+)?))"
     r"(?![\w]|\.[a-z])(?:\s*(?:/|of|out of)\s*(?P<epochs>\d+))?"
@@ -84,7 +89,8 @@ def find_step(low: str) -> Step | None:
     """The counter that most likely is the optimizer step: ``step`` rather than ``batch``."""
     best: tuple[int, re.Match[str]] | None = None
     for found in _STEP.finditer(low):
-        rank = 2 * _STEP_RANK.get(found["key"], 5) - (5 if found["total"] and found["key"] in _STEP_RANK else 0)
+        key = found["key"].partition("_in_")[0]
+        rank = 2 * _STEP_RANK.get(key, 5) - (5 if found["total"] and key in _STEP_RANK else 0)
         if found["key"] in ("steps", "iters", "iterations", "updates") and found["total"] is None and "loss" not in low:
             continue  # "save_steps 500", "warmup steps: 100": settings
         if _RATE_BEFORE.search(low, max(0, found.start() - 5), found.start()) is not None:
@@ -116,7 +122,7 @@ _RATE_BEFORE = LazyPattern(r"(?:fps|per)[ _]$")
 
 def _step_before_its_name(low: str) -> Step | None:
     for found in _STEP_AFTER.finditer(low):
-        step, total = parse_count(found["step"]), parse_count(found["total"] or "?")
+        step, total = parse_count(found["step"]), parse_count(found["total"] or found["later"] or "?")
         if step is not None and (total is None or step <= total):
             return Step(step, total, found.end("head") if found["head"][-1:] != "-" else found.start())
     return None
@@ -134,6 +140,12 @@ def find_pair(low: str) -> Step | None:
 
 
 LEAST_TOTAL = 2
+
+
+def epoch_beside(low: str, pair: Step) -> Epoch | None:
+    """The epoch in brackets right before the pair."""
+    found = _EPOCH_BESIDE.search(low[: pair.at]) if pair.total is not None else None
+    return None if found is None else Epoch(float(found["epoch"] or found["short"]), None, found.start())
 
 
 def find_leading(low: str) -> Step | None:

@@ -30,8 +30,8 @@ _TIMED = LazyPattern(
     r"(?:\s*(?:\(t\)|\((?P<in>ms|s|sec|seconds)\)|in (?P<in2>ms|s)|_(?P<in3>ms|s)))?['\"]?\s*[:=]?\s*['\"]?"
     r"(?P<value>(?>\d[\d,]*\.?\d*(?:e[-+]?\d+)?))\s?(?P<unit>ms|us|µs|s|secs?|seconds?)?(?![a-z]|:\d)"
 )
-_OF_THE_STEP = LazyPattern(r"\btrain_time=(?P<value>\d[\d.]*(?:e[-+]?\d+)?)")
-"""ESPnet: its "iter_time" is what the loader took, "train_time" the whole step."""
+_OF_THE_STEP = LazyPattern(r"\b(?:train|total)_time['\"]?[=:] ?['\"]?(?P<value>\d[\d.]*(?:e[-+]?\d+)?)")
+"""ESPnet, FunASR: beside the parts of a step ("iter_time" is what the loader took) stands the whole of it."""
 _BARE_TIME = LazyPattern(
     r"(?<![a-z_])(?<!total )(?<!used )(?<!elapsed )time(?: \(data\))?\s*[:=]?\s*(?P<value>(?>\d+\.?\d*))"
     r"\s?(?P<unit>\(?(?:ms|s|secs?)\b\)?)?(?P<mean>\s*\(\s*\d+\.\d+\s*\))?(?![a-z\d:])"
@@ -54,7 +54,7 @@ def find_seconds_per_step(low: str, *, of_step: bool = True) -> float | None:
     if found is not None and not _ROUNDED.match(low, found.start()):
         rate = parse_number(found["value"])
         return None if not rate else 1.0 / rate
-    if "iter_time=" in low and (found := _OF_THE_STEP.search(low)) is not None:
+    if ("iter_time=" in low or "forward_time" in low) and (found := _OF_THE_STEP.search(low)) is not None:
         return seconds_of(found["value"], "s")
     found = _TIMED.search(low)
     if found is not None:

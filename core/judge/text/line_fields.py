@@ -26,7 +26,7 @@ def words(*lines: str) -> frozenset[str]:
 
 _LOSS = LazyPattern(
     r"(?<![a-z0-9])(?P<before>(?:[a-z0-9]+[_/ .\-]){0,3})(?P<key>(?:crossentropy|m?log)?loss)"
-    r"(?:[/_](?:train|total|all|avg|mean|sum"
+    r"(?:[/_](?:train|total|all|(?:avg|mean)(?:_[a-z]+)?|sum"
     r"|batch|step|epoch|ce|model))*"
     rf"(?:\s*\((?!nan|inf)[a-z ]+\))?(?: so far)?{_GLUE}"
     rf"(?:(?:total|train|avg|mean|cur)\s*[:=]?\s+)?(?P<loss>{_VALUE})(?![a-z]|/(?!\d+\.\d))"
@@ -88,7 +88,7 @@ def find_loss(low: str) -> Loss | None:
         joined = re.split(r"[_/.\-]", found["before"].rpartition(" ")[2])[:-1]
         if _OWN.issuperset(joined):
             return loss
-        if spare is None and joined[-1] in _LIKELY:
+        if spare is None and (joined[-1] in _LIKELY or found["before"].endswith("/")):
             spare = loss
     if spare is None and "l_" in low:
         like = _LOSS_LIKE.search(low)

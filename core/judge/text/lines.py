@@ -114,7 +114,7 @@ _NAMED_GROUP = LazyPattern(r"\(\?P<\w+>")
 _REFERENCE = LazyPattern(r"\(\?P=|\\[1-9]|\(\?\(")
 
 
-PAIR_FORM = r"(?<![\w./:\-+])\d+(?:\s?/\s{0,8}|\s(?:of|->|→)\s{1,8})\d+(?![\w./:\-]|\s\d\d?:\d\d)"
+PAIR_FORM = r"(?<![\w./:\-+])[BbIiSs]?\d+(?:\s?/\s{0,8}|\s(?:of|->|→)\s{1,8})\d+(?![\w./:\-]|\s\d\d?:\d\d)"
 """What may be a position and its end, without a name: "12/90", "12 / 90", "12 of 90"; no date, no path."""
 
 

@@ -149,5 +149,8 @@ _LEARNING = LazyPattern(
 """Words in -ing at the start of a label that do not name another task than training."""
 _SPACES = LazyPattern(r" {2,}")
 _FOREIGN_LETTERS = LazyPattern(
-    r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af\u0430-\u044f]|[eé]poca|pérdida|schritt|verlust|perte|étape|passo|perda"
+    r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af\u0430-\u044f]|[éê]|époc|epoc(?:a|he)(?!\w)"
+    r"|pérdida|schritt|verlust|perte|étape|passo|perd(?:a|ita)(?!\w)|lernrate|valida(?:ción|ção|zione)|validierung|entren|treina|addestr|cargando|guardando|salvando"
+    r"|baixando|descargando|carregando|chargement|sauvegarde|evaluando|avaliando"
 )
+"""A line in a language that has translations."""

@@ -114,6 +114,12 @@ def _lines_beside_a_loss(low: str, pair: Step | None) -> int:
     return 1 if name is None or _is_of_training(name["name"]) else LINES_WITHOUT_WORDS
 
 
+def unnamed_pair(low: str) -> Step | None:
+    """A pair that nothing names, or a word of training does."""
+    pair = find_pair(low)
+    return pair if pair is not None and _lines_beside_a_loss(low, pair) == 1 else None
+
+
 def _is_of_training(word: str) -> bool:
     found = _TRAINING.match(word)
     return found is not None and found.end() == len(word)

@@ -5,14 +5,14 @@ from typing import NamedTuple
 import msgspec
 
 from .columns import columns_of
-from .counters import Epoch, Step, find_epoch, find_step
+from .counters import Epoch, Step, epoch_beside, find_epoch, find_step
 from .durations import find_eta, find_seconds_per_step
 from .line_fields import Loss, find_loss, find_lr, is_evaluation, is_only_lr
 from .numbers import parse_clock
 from .patterns import LazyPattern
 from .reading import Bar, Reading, TrainingFields, advance, announce, enter, finish, with_later_epoch
 from .shape_table import ShapeTable
-from .skeletons import Found, counter_of, has_count
+from .skeletons import Found, counter_of, has_count, unnamed_pair
 from .step_lines import with_declared_epochs
 
 
@@ -70,7 +70,7 @@ def _is_of_no_step(reading: Reading, loss: Loss) -> bool:
 
 def _read_without_loss(reading: Reading, fields: Fields, line: str, number: int, shapes: ShapeTable) -> Reading:
     low, _, step, epoch, lr = fields
-    head = columns_of(low, number) if fields.bare else None
+    head = columns_of(low, number, reading.columns) if fields.bare else None
     if head is not None:
         return msgspec.structs.replace(reading, columns=head)
     words = shapes.phase_of_line(low)
@@ -102,11 +102,13 @@ def _read_training(reading: Reading, fields: Fields, number: int, shapes: ShapeT
         reading = _with_skeletons(reading, found)
         if found.phase is not None:
             return enter(reading, found.phase)
-        if found.step is not None:
+        if found.step is not None and (epoch is None or epoch.at < found.step.at):
             step, source = found.step, BY_FORM
+            epoch = epoch or epoch_beside(low, step)
     if loss is None and source != BY_FORM and (fields.bare or (lr is None and not _leads(low, step, epoch))):
         return reading
     news = TrainingFields(loss=loss, lr=lr)
+    news.overall, step = _within_epoch(low, step, epoch)
     if step is not None or loss is not None:
         news.seconds = find_seconds_per_step(low, of_step=step is not None or epoch is None)
     if step is not None:
@@ -119,6 +121,16 @@ def _read_training(reading: Reading, fields: Fields, number: int, shapes: ShapeT
     if loss is not None and (not reading.proven or reading.side is not None):
         reading = _prove(reading)
     return advance(reading, news, source)
+
+
+def _within_epoch(low: str, step: Step | None, epoch: Epoch | None) -> tuple[int | None, Step | None]:
+    """The step of the whole run and the counter of "epoch: 4 | 120/812 | … step: 33412"; else None and the counter."""
+    if step is None or step.total is not None or epoch is None:
+        return None, step
+    pair = unnamed_pair(low)
+    if pair is None or pair.at < epoch.at or pair.value > step.value:
+        return None, step
+    return step.value, pair
 
 
 def _with_skeletons(reading: Reading, found: Found) -> Reading:
@@ -203,7 +215,7 @@ def _prove(reading: Reading) -> Reading:
 def _leads(low: str, step: Step | None, epoch: Epoch | None) -> bool:
     """True if the line is about its counter, although it has no loss: "epoch 9/40", "[step 4]", "… INFO: Epoch 3"."""
     at = min(counter.at for counter in (step, epoch) if counter is not None) if step or epoch else -1
-    if at < 0:
+    if at < 0 or (step is not None and low[step.at - 1 : step.at] == "/"):
         return False
     timed = step is not None and epoch is not None and find_seconds_per_step(low) is not None
     fields = _SETTINGS.search(low) is None and sum(1 for _ in _FIELD.finditer(low)) >= LEAST_FIELDS
@@ -217,7 +229,7 @@ def _leads(low: str, step: Step | None, epoch: Epoch | None) -> bool:
 _PACE = LazyPattern(
     r"^\W*(?:iteration|step) time: \d[\d.]* ?m?s\W*$|^\W*speed: \d[\d.]*s/iter\b|\bper step time: \d[\d.]* ?m?s\b"
     r"|^\W*\d[\d.]* ?(?:it|iter|iteration|step|update)s?/s"
-    r"|^\W*(?!val|eval|test)[\w/]*(?:batches|steps|iterations|iters)_per_sec(?:ond)?[=:]"
+    r"|^\W*(?!val|eval|test)[\w/ ]*(?:batches|steps|iterations|iters)_per_sec(?:ond)?[=:]"
 )
 """A line of its own for the pace: rsl_rl's table, Informer's and MindSpore's second line."""
 LONGEST_COUNTER_LINE = 60
@@ -228,5 +240,6 @@ _FIELD = LazyPattern(r"[a-z)_\]'\"]\s?[=:]\s?['\"]?[-+]?\d")
 _SETTINGS = LazyPattern(r"namespace\(|config|arguments?\b|args\b|settings?\b|hyper")
 _HEAD_OF_COUNTER = LazyPattern(
     r"(?:^|[:\]] ?| - |\| |> |\t(?:info\t)?)[\W_]*"
-    r"(?:(?:end of|learning|training|train|finished|starting|start|begin|completed|now at|beginning) )?$"
+    r"(?:(?:end of|learning|training|train|finished|starting|start|begin|completed|now at|beginning) )?"
+    r"(?:(?:train |training )?\w+/)?$"
 )
