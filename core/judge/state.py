@@ -136,6 +136,7 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     oom_kills: int | None = None
     oom_kills_before: int | None = None
     tight_since: float | None = None
+    spare_since: float | None = None
     """Run seconds from which RAM is tight; None = it is not."""
     act: Act | None = None
     """What is done without a person, as one chose for this run; None = as the settings say."""

@@ -134,6 +134,18 @@ def test_a_gpu_beyond_its_level_is_an_incident(user: User, metric: str, gpu: dic
 
 
 @pytest.mark.requirement("B3")
+def test_vram_below_90_per_cent_is_a_hint_for_a_bigger_profile_and_no_alarm(user: User) -> None:
+    story = in_use(Story().start().load().train(300), mem_used_bytes=0.8 * 16.3 * GB)
+    profiles = {"use": "conservative", "ladder": ["conservative", "balanced", "aggressive"]}
+    story.observations[0] = Meta(t=0.0, command=("python", "t.py"), output_dir="out", settings={"profiles": profiles})
+    user.records("run.jsonl", story.observations)
+    said = user.types("replay", "run.jsonl", "--json")
+    assert [incident["class"] for incident in said.json["incidents"]] == ["vram_spare"]
+    assert said.json["incidents"][0]["severity"] == "info"
+    assert "`trainwatch profile balanced`" in user.reads(said, "incidents", 0, "reason")
+
+
+@pytest.mark.requirement("B3")
 def test_health_has_the_values_of_now_while_the_gpu_gets_hot(user: User, night: Night) -> None:
     """It showed the 45 °C at which the level had changed last."""
     cool = {reading["metric"]: (reading["value"], reading["level"]) for reading in night.cool.json["health"]}

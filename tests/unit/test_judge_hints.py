@@ -2,13 +2,17 @@
 
 from typing import Any
 
+import msgspec
+import pytest
+
 from tests.builders import GB, Story, World, judge
 from trainwatch.core.config.shipped import load_profiles, load_remedies
 from trainwatch.core.judge.knowledge import Knowledge
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import NotifyPeople
 from trainwatch.core.model.incident import Incident
-from trainwatch.core.model.observation import HostSample, LogChunk
+from trainwatch.core.model.launch.ramp_rule import FailedRung
+from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample, LogChunk
 from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.settings import Profiles, Settings
 
@@ -94,3 +98,58 @@ def test_loss_plateau_hint_names_the_learning_rate() -> None:
     assert told[0].reason.endswith(
         "what may help: half the learning rate (`trainwatch restart --with half-learning-rate`)"
     )
+
+
+# --- GPU memory that is left over ---
+
+
+def of_size(share: float, steps: int, *, gpus: int = 1, others: float | None = None) -> Story:
+    """Training with this share of the GPU memory in use. ``others``: share on all GPUs but the first."""
+    story = Story(meta=False, period_s=5.0, gpus=gpus).load(10).train(steps)
+
+    def sized(gpu: GpuReading) -> GpuReading:
+        part = share if gpu.index == 0 or others is None else others
+        return msgspec.structs.replace(gpu, mem_used_bytes=part * 16 * GB, mem_total_bytes=16 * GB)
+
+    story.observations = [
+        msgspec.structs.replace(o, gpus=tuple(map(sized, o.gpus))) if isinstance(o, GpuSample) else o
+        for o in story.observations
+    ]
+    return story
+
+
+def left_over(profile: str, *stories: Story) -> list[str]:
+    world = World(mind("kohya", {}, profile)).begin()
+    for story in stories:
+        world.watch(story)
+    assert all(i.severity == "info" for i in hints(world, "vram_spare"))
+    return [i.reason for i in hints(world, "vram_spare")]
+
+
+def test_gpu_memory_that_is_left_over_hints_at_the_next_profile_once() -> None:
+    assert left_over("conservative", of_size(0.75, 300), of_size(0.95, 20), of_size(0.75, 300)) == [
+        "GPU memory is less than 90 % used: profile balanced uses more of it (`trainwatch profile balanced`)"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("profile", "stories"),
+    [
+        ("balanced", [of_size(0.75, 300)]),
+        ("", [of_size(0.75, 300)]),
+        ("conservative", [of_size(0.95, 300)]),
+        ("conservative", [of_size(0.75, 200), of_size(0.95, 20), of_size(0.75, 200)]),
+        ("conservative", [of_size(0.75, 300, gpus=2, others=0.95)]),
+        ("conservative", [of_size(0.75, 40)]),
+    ],
+    ids=["the highest profile", "no profile", "well used", "peaks", "one GPU is well used", "not for long"],
+)
+def test_no_hint_at_a_bigger_profile_if_there_is_none_or_no_room(profile: str, stories: list[Story]) -> None:
+    assert left_over(profile, *stories) == []
+
+
+def test_a_profile_that_failed_is_not_hinted_at() -> None:
+    world = World(mind("kohya", {}, "conservative")).begin()
+    failed = FailedRung(profile="balanced", failure="cuda_oom", ran_s=60.0)
+    world.state = msgspec.structs.replace(world.state, ramp=msgspec.structs.replace(world.state.ramp, failed=(failed,)))
+    assert hints(world.watch(of_size(0.75, 300)), "vram_spare") == []

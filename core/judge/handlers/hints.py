@@ -1,12 +1,14 @@
 """Hints while the training goes on: what could be better, and which remedy would change it. Nobody is notified.
 
 Sources: the balanced configuration guide (RAM above 80 % or less than 6 GB available; more than 3 s a step), the DiT
-training guide (a loss that does not fall). Each appears once per attempt, as an incident of severity ``info``.
+training guide (a loss that does not fall), the levels of GPU memory (below 90 % there is room for a bigger profile).
+Each appears once per attempt, as an incident of severity ``info``.
 """
 
 from ...model.incident import IncidentKind
 from ...model.observation import HostSample
 from ..recovery.remedies import remedies, remedy_choice
+from ..state import JudgeState
 from ..step_builder import StepBuilder
 
 RAM_PCT = 80.0
@@ -16,6 +18,8 @@ RAM_LEAST_PCT = 60.0
 RAM_HOLD_S = 30.0
 STEP_S = {"kohya": 3.0}
 """Seconds a step from which a framework's training counts as slow."""
+SPARE_HOLD_S = 600.0
+"""The peak of GPU memory may come with a larger picture, an evaluation or a sample."""
 STEPS = 50
 """Steps before the first hint: the first ones compile and fill caches."""
 SHOWN = 3
@@ -64,6 +68,41 @@ def used_pct(sample: HostSample) -> float:
     if sample.ram_used_bytes is None or not sample.ram_total_bytes:
         return 0.0
     return 100.0 * sample.ram_used_bytes / sample.ram_total_bytes
+
+
+def has_spare(state: JudgeState) -> bool:
+    """Return whether GPU memory is left over on all GPUs of the run."""
+    levels = [band.level for metric, band in state.bands.items() if metric.endswith(".vram")]
+    return bool(levels) and all(level == "underused" for level in levels)
+
+
+def on_spare(builder: StepBuilder) -> None:
+    """Hint at the next profile of the ladder if GPU memory is left over for a while."""
+    state = builder.state
+    if not has_spare(state):
+        builder.set(spare_since=None)
+        return
+    since = state.spare_since
+    if since is None:
+        builder.set(spare_since=builder.t)
+        return
+    above = _above(builder)
+    if above is None or builder.t - since < SPARE_HOLD_S or state.clock.beats < STEPS:
+        return
+    least = builder.knowledge.settings.health.vram_underused_pct
+    reason = (
+        f"GPU memory is less than {least:.0f} % used: profile {above} uses more of it (`trainwatch profile {above}`)"
+    )
+    _hint(builder, "health", "vram_spare", reason)
+
+
+def _above(builder: StepBuilder) -> str | None:
+    """The rung above that of the run, unless it failed here; None if there is none."""
+    ladder, profile = builder.knowledge.settings.profiles.ladder, builder.state.profile
+    if profile not in ladder[:-1] or builder.state.profile_pending is not None:
+        return None
+    above = ladder[ladder.index(profile) + 1]
+    return None if any(rung.profile == above for rung in builder.state.ramp.failed) else above
 
 
 def on_steps(builder: StepBuilder) -> None:

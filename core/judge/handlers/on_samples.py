@@ -41,6 +41,9 @@ def on_gpu(knowledge: Knowledge, state: JudgeState, sample: GpuSample) -> Result
         state = replace(state, gpus_seen=gpus)
     state = _with_gpus(state, sample, watched=watched)
     entries = _report_levels(knowledge, state, changes) if changes else None
+    if watched and knowledge.settings.profiles.ladder and (state.spare_since is not None or hints.has_spare(state)):
+        entries = entries if entries is not None else StepBuilder(knowledge, state)
+        hints.on_spare(entries)
     if isinstance(state.machine, WaitingForGpu):
         entries = entries if entries is not None else StepBuilder(knowledge, state)
         restart_stages.on_gpus(entries, state.machine)

@@ -33,13 +33,20 @@ def act(args: argparse.Namespace) -> int:
     if not shown:
         print("no runs yet: start one with `trainwatch run -- COMMAND`")
     for row in shown:
-        step = f"step {row['step']:,}" if row["step"] is not None else "no step yet"
+        step = _step(row["step"], row["total_steps"])
         watched = _watched(row["supervisor"])
         where = printable(row["cwd"])
-        print(f"{row['id']:32} {row['state']:12} attempt {row['attempt']:<3} {step:16} {watched:12} {where}")
+        print(f"{row['id']:32} {row['state']:12} attempt {row['attempt']:<3} {step:24} {watched:12} {where}")
     if len(shown) < len(rows):
         print(f"{quantity.plural(len(rows) - len(shown), 'ended run')} of demo and drill: trainwatch runs --all")
     return ExitCode.DONE
+
+
+def _step(step: int | None, total: int | None) -> str:
+    """``step 136 of 360``, over all attempts and epochs."""
+    if step is None:
+        return "no step yet"
+    return f"step {step:,}" + (f" of {total:,}" if total else "")
 
 
 def _watched(supervisor: dict[str, Any]) -> str:
