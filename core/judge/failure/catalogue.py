@@ -101,6 +101,7 @@ class CompiledCatalogue:
             kind: Proof(each.name, weight) for each in classes for kind, weight in each.exceptions.items()
         }
         """By name of the type; a name may begin or end with ``*``."""
+        self.modules = {name: Proof(each.name, weight) for each in classes for name, weight in each.modules.items()}
         self.exception_line = _exception_line((*self.exceptions, *self.consequences, *self.generic_exceptions))
         """A line that names an exception: groups ``type`` (with its module) and ``message``."""
         self.exception_patterns = tuple(kind for kind in self.exceptions if "*" in kind)

@@ -255,7 +255,8 @@ def _ended_well(
     """Exit status 0: success, unless the loss was NaN at the end or a strong root comes last (``| tee``)."""
     if cause is not None and cause.failure == "nan_loss":
         return _answer(catalogue, state, "nan_loss", 0.75, cause)
-    shown = cause is not None and state.raised and (done is None or done.last < cause.line)
+    went_on = cause is not None and state.watch is not None and state.watch.heartbeats > cause.beats
+    shown = cause is not None and not went_on and state.raised and (done is None or done.last < cause.line)
     if cause is not None and shown and (cause.weight >= SPECIFIC or _ends_with(state, cause)):
         return _answer(catalogue, state, cause.failure, min(0.6, cause.weight), cause)
     return _answer(catalogue, state, "success", 0.95 if done is not None else 0.9, done)

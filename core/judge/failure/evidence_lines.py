@@ -22,15 +22,16 @@ from .evidence_state import (
     with_block,
     with_cascade_line,
     with_finding,
+    without_handled,
     without_raised,
 )
 from .exceptions import Raised as Named
-from .exceptions import any_exception, find_exception, proof_of, proof_of_words, reads_configuration
+from .exceptions import any_exception, find_exception, proof_of, proof_of_message, proof_of_words, reads_configuration
 from .kernel_lines import GATES as KERNEL_GATES
 from .kernel_lines import read_kernel_line
 from .rank_ends import GATES as RANK_GATES
 from .rank_ends import with_line
-from .speech import EVIDENT, act_of, is_label, is_talk
+from .speech import EVIDENT, act_of, goes_on, is_label, is_talk
 
 NEAR_LINES = 3
 """A source line at most this far above an exception is the one that raised it."""
@@ -66,6 +67,7 @@ class Weighed(msgspec.Struct, frozen=True):
     role: str
     weight: float
     warned: bool = False
+    told: bool = True
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -122,6 +124,8 @@ def _read(state: DiagnosisState, number: int, carried: Carried, catalogue: Compi
         return state
     if _UNRAISED.match(text):
         return msgspec.structs.replace(state, unraised=number)
+    if goes_on(text) and not state.report:
+        return without_handled(state, number)
     if blocks.opens_report(text):
         state = msgspec.structs.replace(state, report=number, hot=max(state.hot, DETAIL_LINES))
     return _weigh(state, number, carried, open_block, catalogue)
@@ -143,6 +147,10 @@ def _weigh(
     weighed = list(_evidence(carried, matches, raised=raised, catalogue=catalogue))
     best = max((each for each in weighed if each.role == "root"), key=lambda each: each.weight, default=None)
     if named is None:
+        said = _WHAT.match(text)
+        if said is not None and best is None:
+            proof = proof_of_message("Exception", said["message"], catalogue) or UNTOLD
+            best = Weighed(proof.failure, "root", proof.weight, told=proof.told)
         if best is None and not weighed and _ERROR.match(text if not carried.level else f"{carried.level} {text}"):
             best = _worded(text, carried, catalogue)
         return _with_line(state, Line(number, text, carried.source, best, weighed, _in_report(state, number, carried)))
@@ -154,7 +162,8 @@ def _weigh(
         known = UNTOLD
     told = best is not None
     if known is not None and (best is None or (best.weight < GENERIC and known.weight > best.weight)):
-        best, told = Weighed(known.failure, "root", known.weight, carried.level == "warning"), known.told
+        told = known.told
+        best = Weighed(known.failure, "root", known.weight, carried.level == "warning", told)
     line = Line(number, text, carried.source, best, weighed, raised or _in_report(state, number, carried))
     if block is not None:
         state = msgspec.structs.replace(state, traced=number, traceback=0)
@@ -191,6 +200,8 @@ def _worded(text: str, carried: Carried, catalogue: CompiledCatalogue) -> Weighe
     return None if proof is None else Weighed(proof.failure, "root", proof.weight)
 
 
+_WHAT = LazyPattern(r"\s*what\(\):\s+(?P<message>\S.*)")
+"""libstdc++: the message of the C++ exception that ended the program."""
 _ERROR = LazyPattern(r"(?i:(?:[\w./-]+: )?(?:fatal|error|critical|abort(?:ed|ing)?|exception)\b)")
 """A line that is an error by its level, or by its first word."""
 
@@ -229,6 +240,7 @@ def _with_line(state: DiagnosisState, line: Line) -> DiagnosisState:
     if best is not None:
         mine = Finding(best.failure, "root", best.weight, number, text, number)
         mine = msgspec.structs.replace(mine, terminal=line.terminal, warned=best.warned, source=line.source)
+        mine = msgspec.structs.replace(mine, told=best.told)
         state = with_finding(state, mine)
     for each in line.weighed:
         if each.role == "confirmation" and (best is None or each.failure == "success"):
@@ -253,10 +265,12 @@ def _evidence(
         act = act_of(text, code.start, code.end, failure=code.failure, level=level, raised=raised)
         if act in EVIDENT:
             yield Weighed(code.failure, "root", code.weight, act == "warning")
-    if any(gate in text for gate in KERNEL_GATES) and not is_label(text):
-        proof = read_kernel_line(text, catalogue)
-        if proof is not None and proof.failure != "unknown":
-            yield Weighed(proof.failure, "root", proof.weight)
+    at = next((text.find(gate) for gate in KERNEL_GATES if gate in text), None)
+    proof = None if at is None else read_kernel_line(text, catalogue)
+    if at is None or proof is None or proof.failure == "unknown":
+        return
+    if act_of(text, at, len(text), failure=proof.failure, level="", raised=raised) == "event":
+        yield Weighed(proof.failure, "root", proof.weight)
 
 
 def _in_report(state: DiagnosisState, number: int, carried: Carried) -> bool:

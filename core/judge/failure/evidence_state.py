@@ -15,6 +15,8 @@ CASCADE_KEPT = 12
 FINDINGS_KEPT = 200
 TEXT_KEPT = 400
 """Characters kept of an evidence line."""
+HANDLED_LINES = 2
+"""A report this far above the words "trying again" is what they speak of."""
 HOT_SEGMENTS = 12
 """Segments read after evidence although no gate opens for them: the details of a message."""
 
@@ -23,8 +25,8 @@ class Finding(msgspec.Struct, frozen=True):
     """The best evidence of one kind for one class. ``line`` 0: from the kernel log. ``last``: the newest line of it.
 
     ``beats``: steps from the first evidence to the newest of this kind. ``terminal``: it stands at the end of a
-    traceback or of another report of a program's death. ``warned``: the line is a warning. ``source``: the rank or
-    process that printed it.
+    traceback or of another report of a program's death. ``warned``: the line is a warning. ``told``: its words
+    say so, not the type of an exception alone. ``source``: the rank or process that printed it.
     """
 
     failure: str
@@ -37,6 +39,7 @@ class Finding(msgspec.Struct, frozen=True):
     beats: int = 0
     terminal: bool = False
     warned: bool = False
+    told: bool = True
     source: str = ""
 
 
@@ -111,6 +114,16 @@ def without_raised(state: DiagnosisState, raised: Raised) -> DiagnosisState:
     """The state without the evidence of an exception that was not the cause; its line becomes a consequence."""
     kept = tuple(each for each in state.findings if (each.failure, each.line) != (raised.failure, raised.line))
     return with_cascade_line(msgspec.structs.replace(state, findings=kept), raised.line, raised.text)
+
+
+def without_handled(state: DiagnosisState, number: int) -> DiagnosisState:
+    """The state without what was reported on the lines just before ``number``, which says that the program goes on."""
+    handled = [each for each in state.findings if each.role == "root" and not each.terminal]
+    handled = [each for each in handled if each.line > 0 and number - each.last <= HANDLED_LINES]
+    if not handled:
+        return state
+    kept = tuple(each for each in state.findings if each not in handled)
+    return msgspec.structs.replace(state, findings=kept, survived=(*state.survived, *handled)[-CASCADE_KEPT:])
 
 
 def with_cascade_line(state: DiagnosisState, number: int, line: str) -> DiagnosisState:

@@ -82,7 +82,17 @@ def proof_of(
     if known is not None:
         return known
     proofs = [catalogue.exceptions[name] for name in catalogue.exception_patterns if _fits(kind, name)]
+    proofs += [proof for proof in (_of_module(raised.module, catalogue),) if proof is not None]
     return max(proofs, key=lambda proof: proof.weight, default=None)
+
+
+def _of_module(module: str, catalogue: CompiledCatalogue) -> Proof | None:
+    """What the package proves that defines the type."""
+    while module:
+        if (proof := catalogue.modules.get(module)) is not None:
+            return proof
+        module = module.rpartition(".")[0]
+    return None
 
 
 def _fits(kind: str, name: str) -> bool:
@@ -98,6 +108,8 @@ def proof_of_words(text: str, catalogue: CompiledCatalogue) -> Proof | None:
     return None if proof is None else Proof(proof.failure, round(proof.weight * LOGGED, 3), told=True)
 
 
+MESSAGE_CHARS = 240
+"""Characters of a message whose words count. Behind them stand dumps of objects."""
 LOGGED = 0.85
 """What the words of a logged error prove of what those of an exception prove."""
 
@@ -110,5 +122,6 @@ def proof_of_message(kind: str, message: str, catalogue: CompiledCatalogue) -> P
     """
     if kind == "KeyError" and " " not in message:
         return next((proof for pattern, proof in catalogue.key_errors if pattern.match(message)), None)
+    message = message[:MESSAGE_CHARS]
     low = (message if kind in catalogue.generic_exceptions else f"{_HUMP.sub(' ', kind)}: {message}").lower()
     return next((proof for pattern, proof in catalogue.messages if pattern.search(low) is not None), None)

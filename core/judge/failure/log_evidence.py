@@ -95,7 +95,9 @@ def _watch(state: DiagnosisState, watch: Reading, number: int, line: str, shapes
         beats = (*state.beats, number)[-2:] if reading.heartbeats > watch.heartbeats else state.beats
         return msgspec.structs.replace(state, watch=reading, beats=beats)
     still_nan = reading.loss_is_nan
-    kept = tuple(each for each in state.findings if each.line == 0 or (still_nan and each.failure == "nan_loss"))
+    since = state.beats[-1] if state.beats else number
+    nan = [each for each in state.findings if each.failure == "nan_loss" and (still_nan or each.last >= since)]
+    kept = tuple(each for each in state.findings if each.line == 0 or each in nan)
     survived = tuple(each for each in state.findings if each not in kept and each.role == "root")
     watch_on = Reading(loss_is_nan=True) if any(each.failure == "nan_loss" for each in kept) else None
     return msgspec.structs.replace(

@@ -1,7 +1,8 @@
 """Which finding is the root cause.
 
 What a program raised at its end outranks what was mentioned before it: a warning, and anything after which training
-went on. Of what is left the strongest counts, and among equals the first: launchers and other ranks report later.
+went on. Of what is left the strongest counts, and among equals one with a message over one with a type alone, then
+the first: launchers and other ranks report later.
 """
 
 from collections.abc import Sequence
@@ -15,6 +16,8 @@ PEERS = 0.12
 """Pieces of evidence that differ less in weight are equally strong; the first one is the cause."""
 WARNED = 0.85
 """What a warning proves of what an event proves."""
+NEAR = 2
+"""Lines above what a program raised that belong to it (the assertions of a kernel, the message of a C++ library)."""
 SAID = 0.64
 """Weight from which an exception that ended the program names its own cause; a vaguer one is explained by warnings."""
 
@@ -27,7 +30,13 @@ def root_of(state: DiagnosisState, catalogue: CompiledCatalogue) -> Finding | No
         return None
     best = max(map(strength, counting))
     bar = best if best >= OWN_WEIGHT else best - PEERS  # a project's own pattern has no equal
-    return min((each for each in counting if strength(each) >= bar), key=lambda each: (each.line, -each.weight))
+    peers = [each for each in counting if strength(each) >= bar]
+    told = [each for each in peers if each.told and each.terminal and strength(each) >= CERTAIN]
+    return min(told if told and not all(each.told for each in peers) else peers, key=_order)
+
+
+def _order(finding: Finding) -> tuple[int, float]:
+    return finding.line, -finding.weight
 
 
 def strength(finding: Finding) -> float:
@@ -62,6 +71,9 @@ def _outranked(mine: Finding, roots: Sequence[Finding], catalogue: CompiledCatal
             continue
         if end.weight < SAID or catalogue.class_of(end.failure).of_other_ranks:
             continue
+        unrelated = mine.failure not in catalogue.class_of(end.failure).follows_from
+        if not mine.terminal and unrelated and end.told and end.weight >= CERTAIN and end.line - mine.last > NEAR:
+            return True
         if mine.warned or end.beats - mine.beats >= (2 if mine.terminal else 1):
             return True
     return False

@@ -13,14 +13,14 @@ from ..text.patterns import LazyPattern
 Act = Literal["event", "warning", "handled", "spoken"]
 
 _LABEL = LazyPattern(
-    r"\W*(?:\w+ )??(?:(?:sample|example|case|turn|item|test)[ #]?\d*\W{1,3})?(?:hint|tip|notes?|advice|suggestion|faq"
-    r"|example|e\.g\.|"
-    r"reminder|docs?|documentation|help|todo|question|answer|prompt|completion|response|user|assistant|human"
-    r"|model|bot|"
-    r"gpt|sample|generated|generation|instruction|input|output|text|content|caption|transcript|q|a|ref|hyp|target|"
-    r"prediction|predicted|reference|source|src|tgt|title|label|known issues?|changelog|troubleshooting"
-    r"|log of [\w ]+)"
-    r"(?: ?[#\d.]+| text)?\s*(?:\]|\))?\s*[:>=|](?!:)",
+    r"\W*(?:(?:\w+\]? ){0,2}?(?:hint|tips?|advice|suggestion|faq|example|e\.g\.|reminder|docs|documentation|prompt|"
+    r"completion|question|answer|instruction|transcript|known issues?|changelog|troubleshooting|log of [\w ]+)"
+    r"|(?:\w+\] )?(?:(?:sample|example|case|turn|item|test)[ #]?\d*\W{1,3})?"
+    r"(?:notes?|help|todo|response|user|assistant|human|model|bot|gpt|sample|generated|generation|input|output|text|"
+    r"content|caption|q|a|ref|hyp|target|prediction|predicted|reference|source|src|tgt|title|label)"
+    r"|提示|建议|注意|说明|备注|示例|样本|问题?|回答|答|ヒント|メモ|例|質問|참고|힌트|hinweis|tipp|conseil|astuce|consejo"
+    r"|подсказка|совет|вопрос|ответ)"
+    r"(?: ?[#\d.]+| text)?\s*(?:[\])】」]\s*|[:：>=|](?!:))",
     re.IGNORECASE,
 )
 """A line begins with what it is: advice, a prompt, a sample."""
@@ -38,8 +38,11 @@ _HYPOTHESIS = LazyPattern(
     r"|protects? (?:you )?against|"
     r"known issues?|e\.g\.|for example|for instance|such as|look for|watch(?:es|ing)? for|search for|check(?:s"
     r"|ing)? for|"
-    r"what to do|how to|in the event of|simulat\w+|pretend\w*|reproduc\w+|most likely|"
-    r"would|designed to|about \w+ errors|learn more|read more|guard(?:s|ed|ing)? against|robust (?:to|against))",
+    r"what to do|how to|when you|falls|wenn sie|möglicherweise|vermutlich|si vous|si le|peut[- ]être|puede|quizás|"
+    r"если|возможно|만약|경우|"
+    r"in the event of|simulat\w+|pretend\w*|reproduc\w+|most likely|"
+    r"would|designed to|about \w+ errors|learn more|read more|guard(?:s|ed|ing)? against|robust (?:to|against))"
+    r"|如果|如遇|若出现|若遇|假如|可能|建议|提示|避免|防止|例如|もし|場合|ヒント|回避",
     re.IGNORECASE,
 )
 _EARLIER = LazyPattern(
@@ -91,6 +94,11 @@ _QUOTES = LazyPattern(r"(?<!\w)\"[^\"]*(?:\"|$)|(?<!\w)'[^']*(?:'(?!\w)|$)|`[^`]
 _SENTENCE = LazyPattern(r"[.!?;]\s+(?=[A-Z\"'`(])")
 EVIDENT = ("event", "warning")
 """What counts as evidence."""
+_GOES_ON = LazyPattern(
+    r"(?i:^\W*(?:\w+ ){0,3}?(?:retry(?:ing)?|trying (?:again|to (?:resume|reconnect|recover|continue))|reconnect\w*|"
+    r"falling back|(?:will|going to) retry|resuming|recover(?:ed|ing)|attempt \d+ ?(?:of|/|\()|restarting)\b)"
+)
+"""A line after a failure says that the program goes on."""
 PLANNED = frozenset({"killed_by_user", "success"})
 """Classes whose words are also said of what is still to come."""
 
@@ -121,6 +129,11 @@ def act_of(text: str, start: int, end: int, *, failure: str, level: str = "", ra
     if failure != "success" and _HANDLED.search(text) is not None and _GIVEN_UP.search(text) is None:
         return "handled"
     return "warning" if level == "warning" else "event"
+
+
+def goes_on(text: str) -> bool:
+    """True for a line that says how the program goes on after what the line before it reports."""
+    return _GOES_ON.match(text) is not None
 
 
 def is_talk(text: str, level: str) -> bool:

@@ -48,7 +48,19 @@ _PREFIX = LazyPattern(
     r"|[\w.]+\s-\s(?:(?P<late>DEBUG|INFO|WARNING|ERROR|CRITICAL)\s-\s)?)"  # logging: name - LEVEL - …
 )
 _MESSAGES = ("message", "msg", "log", "MESSAGE", "text")
-_TRACES = ("exc_info", "exception", "stack_trace", "traceback", "stacktrace")
+_TRACES = (
+    "exc_info",
+    "exc",
+    "exc_text",
+    "err",
+    "error",
+    "stack",
+    "detail",
+    "exception",
+    "stack_trace",
+    "traceback",
+    "stacktrace",
+)
 _SOURCES = ("rank", "local_rank", "pod", "container", "process", "_PID", "pid", "host")
 _MEASURED = ("loss", "step", "iter", "epoch", "prompt", "completion", "response", "question", "answer", "instruction")
 

@@ -87,7 +87,7 @@ class StatusCode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     ``names``: its constants; ``text``: what the library prints for it.
     """
 
-    system: Literal["cuda", "nccl", "nvml", "cublas", "cudnn", "hsa", "errno"]
+    system: Literal["cuda", "nccl", "nvml", "cublas", "cudnn", "hsa", "errno", "winerror"]
     weight: float
     number: int | None = None
     names: tuple[str, ...] = ()
@@ -121,6 +121,7 @@ class FailureClass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     follows_from: tuple[str, ...] = ()
     gates: tuple[str, ...] = ()
     exceptions: dict[str, float] = msgspec.field(default_factory=dict)
+    modules: dict[str, float] = msgspec.field(default_factory=dict)
     key_errors: tuple[KeyErrors, ...] = ()
     signals: dict[str, float] = msgspec.field(default_factory=dict)
     exit_codes: dict[str, float] = msgspec.field(default_factory=dict)
