@@ -12,6 +12,7 @@ TITLES: dict[str, str] = {
     "missing": "no checkpoint",
     "no_progress": "no progress",
     "ram_tight": "RAM is tight",
+    "vram_spare": "GPU memory is left over",
     "termination": "this machine will be ended",
     "slow_steps": "slow steps",
 }

@@ -49,3 +49,16 @@ def test_two_checkpoints_are_compared(user: User) -> None:
     user.writes("luca-000004.safetensors", lora(0.75))
     said = user.types("checkpoints", "compare", "luca-000002.safetensors", "luca-000004.safetensors")
     user.finds(said, r"differ|changed|%")
+
+
+@pytest.mark.requirement("A10")
+def test_a_notice_reaches_the_command_that_is_set(user: User) -> None:
+    """Telegram, Discord and others are URLs of apprise (``notify.urls``); they need a network."""
+    user.writes(
+        "trainwatch.toml",
+        '[run]\nname = "luca"\ncommand = ["true"]\n[notify]\ncommand = ["sh", "-c", "cat > told.json"]\n',
+    )
+    said = user.types("notify", "test")
+    assert said.code == 0, said.err
+    user.finds(said, r"ok: notified by sh")
+    assert json.loads((user.folder / "told.json").read_text())["title"] == "trainwatch: a test from luca"

@@ -216,6 +216,22 @@ def test_a_profile_outside_the_ladder_is_told_because_the_ramp_moves_along_it(us
     user.finds(said, r"ladder +profile stable is not in profiles.ladder \(conservative, balanced, aggressive\)")
 
 
+@pytest.mark.requirement("B7")
+def test_two_checkpoints_without_trouble_go_one_profile_up(user: User) -> None:
+    story = Story().start().load()
+    for epoch in (2, 4):
+        path = f"out/luca-{epoch:06d}.safetensors"
+        story.train(200).checkpoint(path, "created", size=0).go(5).checkpoint(path, step=story.step)
+    ladder = ["conservative", "balanced", "aggressive"]
+    profiles = {"use": "conservative", "ladder": ladder, "ramp": ["2 checkpoints"]}
+    story.observations[0] = Meta(t=0.0, command=("python", "t.py"), output_dir="out", settings={"profiles": profiles})
+    user.records("run.jsonl", story.train(20).observations)
+    said = user.types("replay", "run.jsonl", "--json")
+    assert user.reads(said, "decisions", 0, "reason") == "profile balanced at a checkpoint, by the ramp"
+    last = len(said.json["decisions"]) - 1
+    assert "start attempt 2 from luca-000004.safetensors (step 400)" in user.reads(said, "decisions", last, "reason")
+
+
 @pytest.mark.requirement("B8")
 def test_after_the_run_all_checkpoints_are_verified_and_the_record_is_one_command(user: User, night: Night) -> None:
     said = user.types("check", "--after")
