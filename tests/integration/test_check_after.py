@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.fakes.e2e_world import World, world
-from trainwatch.core.app.preflight.after_run import After, check_final, check_log, check_loss
+from trainwatch.core.app.preflight.after_run import After, accumulation_of, check_final, check_log, check_loss
 from trainwatch.core.model.attempt import AttemptStory
 from trainwatch.core.model.checkpoints.checkpoint import Checkpoint, CheckpointListing
 from trainwatch.core.model.progress import Progress
@@ -90,6 +90,16 @@ def test_check_after_a_run_counts_the_last_checkpoint_and_the_log_in_one_unit(ru
         saved,
     )
     assert found.result == result, found.found
+
+
+def test_the_accumulation_is_that_of_the_trainers_own_config(tmp_path: Path) -> None:
+    """The DiT guide's config, named by the command only; its trainer prints a step for each batch."""
+    (tmp_path / "train.yaml").write_text("training:\n  gradient_accumulation_steps: 4\n  batch_size: 4\n")
+    command = ("python", "src/scripts/train.py", "--config", "train.yaml")
+    for preset in ("dit", "generic", "kohya"):
+        spec = RunSpec(id="x", name="x", command=command, cwd=str(tmp_path), created_wall=0.0, preset=preset)
+        assert accumulation_of(spec) == 4
+    assert accumulation_of(RunSpec(id="x", name="x", command=("true",), cwd=str(tmp_path), created_wall=0.0)) is None
 
 
 def after(*losses: float, log: Path | None = None) -> After:

@@ -62,17 +62,18 @@ def read_after(run: RunDirectory) -> After:
         story=story,
         listing=list_run_checkpoints(spec, definitions_of(spec).preset_of(spec)),
         losses=tuple(float(point[2]) for point in series),
-        accumulation=_accumulation(spec),
+        accumulation=accumulation_of(spec),
     )
 
 
-def _accumulation(spec: RunSpec) -> int | None:
+def accumulation_of(spec: RunSpec) -> int | None:
+    """The batches whose gradients make one step, by the trainer's config and command; None if it is not set."""
     try:
         plan = plan_launch(spec)
     except OSError:
         return None
-    length = plan.preset.length
-    found = plan.number(ACCUMULATION if length is None or length.accumulation is None else length.accumulation)
+    named = "" if plan.preset.length is None else plan.preset.length.accumulation
+    found = plan.number(named or ACCUMULATION)  # a preset names none if its trainer prints a step for each batch
     return None if found is None else int(found)
 
 
