@@ -70,6 +70,8 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     run_total_before: int | None = None
     bar_total_before: int | None = None
     """Total of the last bar of the attempt before, as printed."""
+    pace_before_s: float | None = None
+    """Seconds of a step, as the attempt before printed them last."""
     losses_before: bool = False
     """The lines with a step showed losses in the attempt before."""
     log_epoch: float | None = None
@@ -82,6 +84,8 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """Where the log was when the resume point was saved."""
     printed_every: int = 1
     printed_every_before: int = 1
+    widest_gap_before: int = 0
+    """The largest distance of the first steps that the attempt before printed; a bar leaves out some. 0: not known."""
     changes: tuple[str, ...] = ()
     """What trainwatch changed in the settings of the launch, a clause each."""
     reread_to: int | None = None

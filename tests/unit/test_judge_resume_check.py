@@ -217,6 +217,39 @@ def test_a_first_line_that_a_training_from_the_beginning_prints_too_proves_nothi
     assert proof_after(told, 50) == "taken"
 
 
+def test_a_save_between_two_lines_of_the_log_keeps_its_step() -> None:
+    """Lines every 20 steps and a save at 50: "the log counts 40 there" was said of it."""
+    world = World(judge()).begin().watch(Story(meta=False, period_s=5.0).load(10).train(40, every=20))
+    world = save(world, "out/step-50", 50)
+    on = Story(meta=False, period_s=5.0)
+    on.step = 50
+    crash(world).watch(on.load(10).train(50, every=20))
+    assert "resume verified: step-50 holds step 50, first step after it at or before 60" in _notes(world)
+
+
+def test_lines_that_go_far_faster_than_a_step_are_of_batches_that_are_passed_over() -> None:
+    told = AttemptProgress(**fields(pace_before_s=1.0))
+    passed = [step(n, loss=False).replace("1.00it/s", "900.0it/s") for n in (1, 80, 160, 240, 320, 399)]
+    assert follow(told, *passed)[1] == "open"
+    assert follow(told, *passed, step(401, loss=False))[0].first_step == 401
+    assert follow(told, *(step(n, loss=False) for n in (1, 2, 3)))[1] == "ignored"
+
+
+def test_an_early_resume_point_needs_a_log_that_leaves_out_no_step() -> None:
+    early = AttemptProgress(**fields(resume_step=10, resume_position=10, fresh_step=1, widest_gap_before=1))
+    assert proof_after(early, 11) == "taken"
+    sparse = msgspec.structs.replace(early, widest_gap_before=6)  # a new training may print 11 first
+    assert proof_after(sparse, 11) == "open"
+    assert proof_after(sparse, 11, 12, 18) == "unclear"
+    assert proof_after(sparse, 16, 17, 18) == "taken"
+
+
+def test_the_total_of_an_epoch_is_not_what_is_left() -> None:
+    """At the beginning of the last epoch the two are the same: Keras that began anew was told as resumed."""
+    told = AttemptProgress(**fields(resume_step=540, resume_position=540, total_before=600, bar_total_before=60))
+    assert follow(told, *epochs(0), before=(*epochs(0), *epochs(1)))[1] == "unclear"
+
+
 def test_resume_at_a_low_step_is_unclear() -> None:
     assert proof_after(AttemptProgress(**fields(resume_position=5, resume_step=5)), 1, 2, 3) == "unclear"
 
@@ -225,7 +258,8 @@ def test_a_step_that_the_log_prints_now_and_then_is_not_called_the_first() -> No
     after, proof = follow(RESUMED, step(410), step(420))
     said = "resume verified: step-400 holds step 400, first step after it at or before 410"
     assert (proof, resume_in_words(after)) == ("taken", said)
-    other = resume_in_words(follow(RESUMED, step(601))[0])
+    assert follow(RESUMED, step(601))[1] == "open"  # every how many steps it prints may have changed
+    other = resume_in_words(follow(RESUMED, step(601), step(602))[0])
     assert other == "resumed by itself: first step at or before 601; it was told to resume from step-400 (step 400)"
 
 
@@ -441,7 +475,7 @@ def test_a_log_that_is_read_late_shows_no_other_checkpoint() -> None:
     told = AttemptProgress(number=2, resume_from="/out/step_40.pt", resume_step=40, told_resume=True)
     late, verdict = follow(told, *(step(n) for n in range(41, 90)), at_once=True)
     assert (verdict, late.elsewhere, late.resumed_at, late.first_step) == ("taken", False, 40, 41)
-    other = follow(told, step(89))[0]
+    other = follow(told, step(89), step(90))[0]
     assert (other.elsewhere, other.resumed_at) == (True, 88)
 
 

@@ -24,16 +24,21 @@ from .hang_check import check_hang
 replace = msgspec.structs.replace
 
 
+LINES_LATER = 2
+"""Printed lines later than which the log shows a step that a save holds: then it counts something else."""
+
+
 def saved_position(attempt: AttemptProgress, saved_step: int | None) -> int | None:
     """Return the position of a checkpoint in the run: from its own step if known, else where the run is now.
 
-    A checkpoint is noticed some steps after the one that it holds. Of an adopted attempt it may be noticed before the
-    log was read that far.
+    A checkpoint is noticed some steps after the one that it holds, or before the line that shows its step: logs print
+    every tenth step. Of an adopted attempt it may be noticed before the log was read that far.
     """
     if attempt.position is None or saved_step is None or attempt.offset is None:
         return attempt.position
     stored = attempt.offset + saved_step * attempt.stride
-    return stored if attempt.adopted else min(stored, attempt.position)
+    shown = attempt.position + LINES_LATER * attempt.printed_every
+    return stored if attempt.adopted or stored <= shown else attempt.position
 
 
 def _is_news(before: checkpoint_index.KnownCheckpoint | None, event: CheckpointEvent) -> bool:

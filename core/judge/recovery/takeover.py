@@ -19,6 +19,7 @@ from ..hang.pauses import Pause
 from ..hang.step_peak import StepPeak
 from ..progress.log_progress import begin_attempt
 from ..resume import checkpoint_index
+from ..resume.first_lines import widest_gap
 from ..run_states import (
     BackingOff,
     Cleaning,
@@ -135,6 +136,7 @@ def started(builder: StepBuilder, start: Start) -> None:
         resume_log_epoch=known.log_epoch if known is not None else None,
         fresh_step=fresh[0],
         fresh_epoch=fresh[1],
+        pace_before_s=state.progress.sec_per_step or state.attempt.pace_before_s,
         losses_before=opening.shows_losses if opening.counted else state.attempt.losses_before,
         resume_epochs=known.epochs_done if known is not None else None,
         changes=tuple(f"{c.key} {c.before} -> {c.after}" for c in start.changes[:CHANGES_KEPT]),
@@ -142,6 +144,7 @@ def started(builder: StepBuilder, start: Start) -> None:
         run_total_before=run_total(state) or state.attempt.run_total_before,
         bar_total_before=state.progress.total_steps,
         printed_every_before=state.attempt.printed_every,
+        widest_gap_before=widest_gap(opening.counted) or state.attempt.widest_gap_before,
     )
     if same:
         # A new supervisor: the attempt is known, and its log is read from the beginning again.

@@ -1,14 +1,20 @@
 """Which of an attempt's first lines show a step after its resume, and which step of the run the first one is."""
 
+from itertools import pairwise
 from typing import NamedTuple
 
-from ..attempt_progress import AttemptProgress
+from ..attempt_progress import STARTED_OVER_STEPS, AttemptProgress
 from ..text.opening import Mark
 
 NEAR_SHARE = 0.5
 """A first step below this share of the resume point did not come from it."""
 PASSED_LINES = 20
 """Lines of a bar per epoch that may show the batches before the resume point, which a trainer passes over."""
+PASSING_SHARE = 0.3
+"""A line whose steps take less than this share of the time of a step shows none of training."""
+SURE_LINES = 3
+GAPS = 2
+"""x the largest distance of steps that a bar left out before: its first redraw may be as late."""
 
 
 class First(NamedTuple):
@@ -21,26 +27,50 @@ class First(NamedTuple):
 def counted(attempt: AttemptProgress, marks: tuple[Mark, ...]) -> tuple[Mark, ...]:
     """The lines that show steps of training, in a count that can be compared.
 
-    Without a loss, where lines with a step had one before, they show batches that are passed over; without a total,
-    where bars had one before, they count within an epoch that is not named.
+    Without a total, where bars had one before, they count within an epoch that is not named.
     """
     found = tuple(m for m in marks if m.printed and not m.drawn and not _is_unplaced(attempt, m))
-    if not attempt.losses_before:
-        return found
-    at = attempt.resumed_at
     passed = 0
-    while passed < len(found) and not found[passed].loss and (at is None or (found[passed].step or 0) <= at):
+    while passed < len(found) and _is_passed_over(attempt, found[passed]):
         passed += 1
     return found[passed:]
 
 
-def is_near(attempt: AttemptProgress, first: Mark, at: int) -> bool:
-    """Whether a first line is at the resume point, and not one that a training from the beginning prints, too."""
+def _is_passed_over(attempt: AttemptProgress, mark: Mark) -> bool:
+    """Whether a line shows batches that are passed over to reach the resume point.
+
+    It has no loss, where lines with a step had one before, or it counts far faster than a step was.
+    """
+    at, pace_s = attempt.resumed_at, attempt.pace_before_s
+    if at is not None and (mark.step or 0) > at:
+        return False
+    fast = pace_s is not None and mark.pace_s is not None and mark.pace_s < PASSING_SHARE * pace_s
+    return fast or (attempt.losses_before and not mark.loss)
+
+
+def is_near(attempt: AttemptProgress, lines: tuple[Mark, ...], at: int) -> bool:
+    """Whether the first of these lines is at the resume point, and none that a new training prints as its first."""
+    first = lines[0]
     if first.step is None or first.step < at * NEAR_SHARE:
         return False
-    every = max(1, attempt.printed_every_before)
-    most = every if attempt.fresh_step is None else attempt.fresh_step + every // 2
-    return first.step > most or (attempt.fresh_step is None and first.step >= at - 1)
+    every, gap = max(1, attempt.printed_every_before), attempt.widest_gap_before
+    early = at < STARTED_OVER_STEPS and gap != 1
+    if early:
+        gap = max(gap, widest_gap(lines))
+    late = GAPS * gap if gap > every or early else every // 2
+    most = max(every, gap) if attempt.fresh_step is None else attempt.fresh_step + late
+    return first.step > most or (attempt.fresh_step is None and first.step >= at - 1 and at >= STARTED_OVER_STEPS)
+
+
+def is_early(attempt: AttemptProgress, lines: tuple[Mark, ...], at: int) -> bool:
+    """Whether more lines are needed: the resume point is early, and the log may leave out as many steps."""
+    return at < STARTED_OVER_STEPS and attempt.widest_gap_before != 1 and len(lines) < SURE_LINES
+
+
+def widest_gap(lines: tuple[Mark, ...]) -> int:
+    """The largest distance of two steps that were printed one after the other; 0 if there are no two."""
+    steps = [mark.step for mark in lines if mark.step is not None]
+    return max((later - step for step, later in pairwise(steps)), default=0)
 
 
 def first_after(attempt: AttemptProgress, marks: tuple[Mark, ...], at: int, *, gap: bool) -> First | None:
@@ -51,7 +81,8 @@ def first_after(attempt: AttemptProgress, marks: tuple[Mark, ...], at: int, *, g
         return None
     if (early := _before_the_first_epoch(attempt, marks)) is not None:
         return First(early, early == at + 1)
-    if not is_near(attempt, placed, at):
+    lines_placed = tuple(m for m in lines if m.step is not None)
+    if is_early(attempt, lines, at) or not is_near(attempt, lines_placed, at):
         return None
     step = placed.step
     if lines[0].printed is not None and lines[0].epoch == placed.epoch and lines[0].printed <= placed.printed:

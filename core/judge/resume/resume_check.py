@@ -17,7 +17,7 @@ import msgspec
 from ..attempt_progress import STARTED_OVER_STEPS, AttemptProgress
 from ..text.opening import Mark
 from ..text.reading import Reading
-from .first_lines import First, counted, first_after, is_near
+from .first_lines import First, counted, first_after, is_near, widest_gap
 
 SURE_BEATS = 3
 """Heartbeats, and steps, before a low count proves anything: some bars show something else first."""
@@ -25,6 +25,8 @@ PLACE_SHARE = 0.05
 """A first step within this share of the resume point comes from it: saves are noticed a little late."""
 PLACE_LINES = 3
 """Printed lines within which it does."""
+LINES_ELSEWHERE = 2
+"""Lines with a step that show that it took another checkpoint."""
 UNIT_TOLERANCE = 0.1
 """How near to a whole number the ratio of two counts of one place must be to be in other units."""
 LEFT_TOLERANCE = 0.1
@@ -71,8 +73,8 @@ def _taken(attempt: AttemptProgress, marks: tuple[Mark, ...], *, gap: bool) -> A
     if at is not None:
         first = first_after(attempt, marks, at, gap=gap)
         if first is not None:
-            return _placed(attempt, first, newest, at, gap=gap)
-        if _counts_the_rest(attempt, newest.total, at) or _is_in_a_later_epoch(attempt, lines):
+            return _placed(attempt, first, lines, at, gap=gap)
+        if _counts_the_rest(attempt, newest, at) or _is_in_a_later_epoch(attempt, lines):
             begun = lines[0].printed or 0
             moved = None if attempt.step is None else at + attempt.step
             return replace(attempt, offset=at, position=moved, first_step=begun, first_is_exact=begun == 1)
@@ -80,16 +82,20 @@ def _taken(attempt: AttemptProgress, marks: tuple[Mark, ...], *, gap: bool) -> A
         step, exact = lines[0].step, lines[0].printed == 1 and not gap
         if step is None or at is None:
             return replace(attempt, first_step=step, first_epoch=lines[0].epoch, first_is_exact=exact)
-        return _placed(attempt, First(step, exact), newest, at, gap=gap)
+        return _placed(attempt, First(step, exact), lines, at, gap=gap)
     return None
 
 
-def _placed(attempt: AttemptProgress, first: First, newest: Mark, at: int, *, gap: bool) -> AttemptProgress:
-    """The attempt with the first step after its resume, and with the place that this step shows.
+def _placed(
+    attempt: AttemptProgress, first: First, lines: tuple[Mark, ...], at: int, *, gap: bool
+) -> AttemptProgress | None:
+    """The attempt with the first step after its resume, and with the place that this step shows; None: not yet known.
 
     A trainer may take another checkpoint than the one that it was told, or count in another unit.
     """
-    slack = max(PLACE_LINES * max(1, attempt.printed_every_before), int(PLACE_SHARE * at))
+    newest = lines[-1]
+    every = max(1, attempt.printed_every_before, attempt.widest_gap_before, widest_gap(lines))
+    slack = max(PLACE_LINES * every, int(PLACE_SHARE * at))
     before = max(slack, newest.total or 0) if newest.per_epoch else slack
     attempt = replace(attempt, first_step=first.step, first_is_exact=first.exact)
     if at - before <= first.step <= at + slack + 1 or (first.step > at and gap):
@@ -100,6 +106,10 @@ def _placed(attempt: AttemptProgress, first: First, newest: Mark, at: int, *, ga
         there = min(first.step - 1, stored * round(ratio))
         exact = first.step == there + 1
         return replace(attempt, resume_position=there, stride=round(ratio), first_is_exact=exact)
+    if first.step > at and at < STARTED_OVER_STEPS:
+        return attempt  # a line that is printed now and then
+    if len(lines) < LINES_ELSEWHERE:
+        return None  # how often it prints may have changed
     return replace(attempt, resume_position=first.step - 1, elsewhere=True)
 
 
@@ -113,7 +123,7 @@ def _not_taken(
     attempt = replace(attempt, first_step=first.printed if first.step is None else first.step)
     if at is None or first.step is None:
         return attempt, "unclear"
-    if is_near(attempt, first, at):
+    if is_near(attempt, lines, at):
         return attempt, "open"
     if at < STARTED_OVER_STEPS and not (unproven and at > PRINTED_TIMES * max(1, attempt.printed_every_before)):
         return attempt, "unclear"
@@ -170,9 +180,10 @@ def _check_weights(attempt: AttemptProgress, marks: tuple[Mark, ...]) -> tuple[A
     return attempt, "unclear" if attempt.told_resume is None else "ignored"
 
 
-def _counts_the_rest(attempt: AttemptProgress, total: int | None, at: int) -> bool:
-    before = attempt.total_before
-    if total is None or before is None or total >= before:
+def _counts_the_rest(attempt: AttemptProgress, line: Mark, at: int) -> bool:
+    """Whether the total of a bar of the run is what was left at the resume point. That of an epoch stays the same."""
+    before, total = attempt.total_before, line.total
+    if total is None or before is None or total >= before or line.per_epoch or total == attempt.bar_total_before:
         return False
     return abs(total + at - before) <= max(2.0, LEFT_TOLERANCE * at)
 

@@ -15,7 +15,8 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One such line. ``step``: of the run, None = it cannot be told; ``printed``: its counter, None = an epoch only.
 
     ``before``: the counter of the line before. ``total``: of the counter. ``from_zero``: epochs count from 0.
-    ``loss``: it shows a loss. ``drawn``: a bar that shows where it begins, before its first step.
+    ``loss``: it shows a loss. ``pace_s``: seconds of a step, as printed. ``drawn``: a bar that shows where it begins,
+    before its first step.
     """
 
     step: int | None = None
@@ -26,6 +27,7 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     per_epoch: bool = False
     from_zero: bool = False
     loss: bool = False
+    pace_s: float | None = None
     drawn: bool = False
 
 

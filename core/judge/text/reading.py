@@ -205,6 +205,7 @@ def _opening(reading: Reading, news: TrainingFields, run: RunCount, epoch: float
         per_epoch=run.per_epoch is True,
         from_zero=reading.zero_based or epoch == 0,
         loss=news.loss is not None,
+        pace_s=news.seconds,
         drawn=news.drawn,
     )
     return with_mark(opening, mark)
