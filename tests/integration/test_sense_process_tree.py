@@ -1,4 +1,5 @@
 import os
+from pathlib import Path
 
 from tests.integration.sense_world import (
     HandClock,
@@ -12,6 +13,7 @@ from tests.integration.sense_world import (
     wait_until,
 )
 from trainwatch.core.model.observation import ProcessSample
+from trainwatch.core.sense.process.proc_stat import KTHREADD, read_all
 from trainwatch.core.sense.process.process_tree import ProcessTree, tree_pids
 
 BURN = "x = 0\nfor i in range(8_000_000): x += i\n"
@@ -147,3 +149,19 @@ def test_fork_of_the_runner_is_not_in_the_tree_before_it_has_loaded_a_program() 
         assert tree_pids(target(identity(trainer_pid), runner=identity(runner.pid))) == {trainer_pid}
         assert fork_pid != trainer_pid
         go_on(runner)
+
+
+def test_kernel_threads_are_no_processes() -> None:
+    found = read_all()
+    assert os.getpid() in found
+    assert not any(stat.parent == KTHREADD for stat in found.values()) or read_name(KTHREADD) != "kthreadd"
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    assert read_all()[child].state in {"R", "Z", "S", "D"}
+    os.waitpid(child, 0)
+    assert child not in read_all()
+
+
+def read_name(pid: int) -> str:
+    return Path(f"/proc/{pid}/comm").read_text().strip() if Path(f"/proc/{pid}").exists() else ""
