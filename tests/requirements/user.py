@@ -5,6 +5,8 @@ import json
 import os
 import re
 import shlex
+import subprocess
+import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -91,6 +93,15 @@ class User:
     def types(self, *words: str | Path) -> Said:
         """Run a verb in this process, to its end."""
         return types(*words)
+
+    def runs(self, *words: str | Path, patience_s: float = 60.0) -> Said:
+        """Run a verb that supervises, in a process of its own, to its end."""
+        given = [str(word) for word in words]
+        done = subprocess.run(
+            [sys.executable, "-m", "trainwatch", *given],
+            cwd=self.folder, capture_output=True, text=True, timeout=patience_s, check=False, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        return Said("trainwatch " + shlex.join(given), done.returncode, done.stdout, done.stderr)
 
     # -- what is looked for
 
