@@ -65,19 +65,24 @@ class Ended(NamedTuple):
         (Ended((360,), (180, 270)), "warn"),
         (Ended((240, 120), (200, 120)), "pass"),
         (Ended((240, 120), (240, 100)), "warn"),
+        (Ended((360,), (360, 120)), "pass"),
     ],
     ids=[
         "accumulation as set", "accumulation as the run showed it", "one checkpoint, a whole ratio", "a part of a step",
         "steps after the last save", "each epoch drops its rest", "a whole step is missing", "no save at the end",
         "a restart that counts anew", "a restart that counts anew and saves too early",
+        "a copy of an earlier best state is the newest",
     ],
 )  # fmt: skip
 def test_check_after_a_run_counts_the_last_checkpoint_and_the_log_in_one_unit(run: Ended, result: str) -> None:
-    attempts = tuple(AttemptStory(number=n, t=0.0, wall=0.0, last_step=last) for n, last in enumerate(run.printed, 1))
+    attempts = tuple(
+        AttemptStory(number=n, t=n * 100.0, wall=0.0, last_step=last) for n, last in enumerate(run.printed, 1)
+    )
+    before = len(run.printed) > 1
     saved = [
-        Checkpoint(path=f"c-{step}", name=f"c-{step}", kind="directory", step=step, epoch=None, size_bytes=1, mtime=1.0,
-                   verdict="complete")
-        for step in reversed(run.stored)
+        Checkpoint(path=f"c-{step}", name=f"c-{step}", kind="directory", step=step, epoch=None, size_bytes=1,
+                   mtime=150.0 if before and number else 500.0, verdict="complete")
+        for number, step in enumerate(reversed(run.stored))
     ]  # fmt: skip
     progress = Progress(run_total_steps=run.printed[-1], total_epochs=run.epochs)
     found = check_final(

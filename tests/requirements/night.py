@@ -57,6 +57,7 @@ def spend(root: Path, library: Path) -> Iterator[Night]:
             there = gpus[0].get("temp") == temp and (seen["progress"]["step"] or 0) >= step
             return said if there and any(h["metric"] == "gpu0.vram" for h in seen["health"]) else None
 
+        until(lambda: world.runs() and world.steps(2)[-1:] == [120], "half way of attempt 2")
         cool = until(lambda: status(66, 120), "half way")
         driver.show(CARD.format(used=15500, temp=85))
         hot = until(lambda: status(85, 120), "a hot GPU")

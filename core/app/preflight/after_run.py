@@ -163,10 +163,14 @@ def check_checkpoints(after: After) -> tuple[list[Checkpoint], Check]:
 
 def check_final(after: After, complete: list[Checkpoint]) -> Check:
     """The last step is in a checkpoint. Both are counted in the unit and from the beginning of the last attempt."""
-    reached = next((a.last_step for a in reversed(after.story.attempts) if a.last_step is not None), None)
+    last = next((a for a in reversed(after.story.attempts) if a.last_step is not None), None)
     if not complete:
         return failed("final model", "no complete checkpoint", "resume, and let it save")
+    reached = None if last is None else last.last_step
     newest = complete[0]
+    if last is not None:  # a copy of an earlier best state may be the newest file
+        of_last = [c for c in complete if c.step is not None and c.mtime >= after.story.wall0 + last.t]
+        newest = max(of_last, key=lambda c: c.step or 0, default=newest)
     if newest.step is None or reached is None:
         return passed("final model", f"{newest.name} is the newest complete one; its step is unknown")
     if newest.step >= reached:
