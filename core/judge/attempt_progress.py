@@ -37,6 +37,8 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     start_t: float = 0.0
     beat_t: float | None = None
     first_beat_t: float | None = None
+    first_beat_step: int | None = None
+    """The step at that time: later than ``first_step`` if the log was read late."""
     resume_from: str | None = None
     resume_step: int | None = None
     resume_position: int | None = None
@@ -114,7 +116,7 @@ def with_beat(
     # A bar that is drawn at 0 says nothing about a resume, however often it is drawn.
     beats = attempt.beats + 1 if attempt.resume_verdict == "open" and step != 0 else attempt.beats
     if attempt.first_beat_t is None:
-        attempt = msgspec.structs.replace(attempt, first_beat_t=t)
+        attempt = msgspec.structs.replace(attempt, first_beat_t=t, first_beat_step=step)
     if step is None:
         return msgspec.structs.replace(attempt, beat_t=t, beats=beats, log_epoch=epoch)
     offset = attempt.offset

@@ -211,3 +211,29 @@ def test_a_save_from_before_this_supervisor_is_found_though_the_log_is_read_only
     world.see(Start(t=500.0, attempt=1, pid=7, adopted=True))
     world.watch(Story(meta=False, period_s=0.1).train(40))
     assert known(crashed(seen(world, t=1300.0))) == [FOLDER]
+
+
+def read_late(lines: int, saved_t: float) -> World:
+    """An attempt of a busy machine: it saved and died before its log was read, and before its start was seen."""
+    world = World(judge(created_wall=1000.0)).begin()
+    text = "".join(f"step {n}/60 loss {1 / n:.4f}\n" for n in range(1, lines + 1))
+    world.see(LogChunk(t=50.0, text=text))
+    return crashed(seen(world, t=1000.0 + saved_t))
+
+
+def test_a_save_that_is_older_than_the_reading_of_its_log_is_one_of_the_training() -> None:
+    assert known(read_late(10, 49.0)) == [FOLDER]
+    assert known(read_late(10, 0.0)) == [FOLDER]
+
+
+def test_a_save_just_before_the_first_line_was_read_is_one_of_the_training() -> None:
+    assert known(read_late(1, 48.0)) == [FOLDER]
+    assert known(read_late(1, 20.0)) == []
+
+
+def test_what_an_earlier_attempt_was_seen_to_write_says_nothing_of_this_one() -> None:
+    world = seen(running(judge(Settings(restart=Restart(if_not_understood="copy_and_restart")))), sure=False)
+    crashed(world)
+    assert world.state.attempt.number == 2
+    world.watch(Story(meta=False, period_s=5.0).load(10).train(10))
+    assert known(seen(world, "0000050.pt", sure=False)) == []

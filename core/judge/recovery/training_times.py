@@ -15,6 +15,7 @@ def training_of(state: JudgeState) -> Training:
         start_t=float("-inf") if attempt.adopted else attempt.start_t,
         first_t=first_t,
         last_t=attempt.beat_t,
+        attempt=attempt.number,
         steps_are_shown=first_t is not None if attempt.beat_t is not None else state.ran is not None,
     )
 
@@ -30,9 +31,11 @@ def _first_step_t(state: JudgeState) -> float | None:
         return None
     if attempt.adopted_t is not None and attempt.first_beat_t >= attempt.adopted_t:
         return None
-    made = 1 if attempt.first_step is None else max(0, attempt.first_step - (attempt.resumed_at or 0))
-    pace_s = state.progress.sec_per_step if attempt.first_step is not None else None
+    first, seen = attempt.first_step, attempt.first_beat_step
+    made = 1 if first is None else max(0, first - (attempt.resumed_at or 0))
+    late = 0 if first is None or seen is None else max(0, seen - first)
+    pace_s = state.progress.sec_per_step if first is not None else None
     pace_s = state.clock.typical_s if pace_s is None else pace_s
     if pace_s is None:
-        return attempt.first_beat_t if made <= 1 and attempt.first_step is not None else None
-    return attempt.first_beat_t - made * pace_s
+        return attempt.first_beat_t if made <= 1 and first is not None and not late else None
+    return attempt.first_beat_t - (made + late) * pace_s

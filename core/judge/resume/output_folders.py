@@ -16,6 +16,8 @@ from .unclear_state import Training
 
 AT_MOST = 64
 """Sightings that are remembered."""
+LOG_LATE_S = 5.0
+"""A line may be read so long after it was printed, on a busy machine; the time of a file is exact."""
 SAVES = 2
 """So many saves in one folder show that it is one, if each of them alone does not."""
 
@@ -88,10 +90,10 @@ def accepted(outputs: OutputFolders, folder: str) -> OutputFolders:
 
 
 def _is_made_in_training(one: Sighting, saves: list[Sighting], training: Training) -> bool:
-    if one.t < training.start_t:
+    if one.attempt != training.attempt:
         return False
     if training.first_t is not None:
-        return one.t >= training.first_t
+        return one.t >= training.first_t or (training.over and one.t >= training.first_t - LOG_LATE_S)
     if training.steps_are_shown:
         return False
     return training.over or len(saves) >= SAVES

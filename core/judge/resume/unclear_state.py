@@ -31,7 +31,8 @@ _PLACES = re.compile(r"last|latest|best|final|newest|current", re.IGNORECASE)
 class Training(msgspec.Struct, frozen=True, kw_only=True):
     """When the attempt trained, in run seconds. ``first_t``, ``last_t``: its first and newest step; None = none seen.
 
-    ``over``: it is not running. ``steps_are_shown``: the log of this attempt or of an earlier one shows steps.
+    ``attempt``: its number. ``over``: it is not running. ``steps_are_shown``: the log of this attempt or of an earlier
+    one shows steps.
     """
 
     now_t: float
@@ -40,6 +41,7 @@ class Training(msgspec.Struct, frozen=True, kw_only=True):
     first_t: float | None = None
     last_t: float | None = None
     steps_are_shown: bool = False
+    attempt: int = 0
 
 
 def recognised(index: CheckpointIndex, training: Training) -> tuple[KnownCheckpoint, ...]:
