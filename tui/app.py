@@ -246,6 +246,13 @@ class TrainwatchApp(App[None]):
         else:
             self.show_message(f"Saved as SVG: {path}")
 
+    def on_dashboard_explain(self, message: Dashboard.Explain) -> None:
+        """Show all about an incident."""
+        from .screens.explain import explain
+
+        if self.dashboard is not None:
+            explain(self, self.dashboard, message.incident)
+
     def copy(self, text: str) -> None:
         """Copy to the terminal's clipboard, and show what was copied."""
         self.copy_to_clipboard(text)

@@ -148,6 +148,13 @@ class Operations:
         else:
             self._resume_with(path, AS_IT_IS)
 
+    def take(self, remedy: str) -> None:
+        """Confirm, then restart from the resume point with this proposed remedy."""
+        from .dialogs.choose_remedies import RemedyChoice
+
+        usual = next((v.path for v in self._on.view.checkpoints if v.resume), None)
+        self._resume_with(usual, RemedyChoice(take=(remedy,)))
+
     def _resume_with(self, path: str | None, choice: "RemedyChoice") -> None:
         verb: Literal["restart", "resume"] = "restart" if self._on.context.live else "resume"
         if path is None:

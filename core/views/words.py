@@ -53,8 +53,9 @@ def title_of(incident: Incident) -> str:
 
 
 def sentence(text: str) -> str:
-    """With a capital letter at its beginning."""
-    return text[:1].upper() + text[1:]
+    """With a capital letter at its beginning, unless it begins with the name of a file or a setting."""
+    first = text.partition(" ")[0].rstrip(".,:;")
+    return text if any(sign in first for sign in "./_=") else text[:1].upper() + text[1:]
 
 
 def shown(value: object) -> str:

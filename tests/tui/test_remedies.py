@@ -18,6 +18,7 @@ from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.choose import Choice
 from trainwatch.tui.dialogs.choose_remedies import ChooseRemedies
 from trainwatch.tui.dialogs.dialog import Confirm, ConfirmByName
+from trainwatch.tui.dialogs.incident_dialog import IncidentDialog
 
 HALF = RemedyApplied(
     name="half_batch", title="half the batch, twice the accumulation", failure="cuda_oom",
@@ -162,3 +163,49 @@ def test_resume_dialog_shows_the_remedies_of_the_launch(without: bool) -> None:
     lines = " ".join(resume_price(treated(), None, take=("smaller_resolution",), without_remedies=without).lines)
     assert ("Drops half the batch" in lines) is without
     assert "New: a smaller resolution" in lines
+
+
+async def test_the_card_applies_a_proposed_remedy_by_its_letter() -> None:
+    app = app_of(treated(applied=False))
+    async with app.run_test(size=(80, 24)) as pilot:
+        look(app)
+        await pilot.press("e")
+        await until(pilot, lambda: isinstance(front(app), IncidentDialog))
+        shown = str(front(app).query_one("#choices").render())
+        assert "[a] resume from step 2,160 with resolution 1024 → 768; cost: other pictures than asked for" in " ".join(
+            shown.split()
+        )
+        await pilot.press("a")
+        await until(pilot, lambda: isinstance(front(app), Confirm | ConfirmByName))
+        assert "other pictures than asked for" in str(front(app)._body)
+        await agree(pilot, app)
+        (command,) = sent(app)
+        assert (command.verb, command.remedies) == ("resume", ("smaller_resolution",))
+
+
+async def test_a_read_only_screen_offers_no_choice_that_changes_the_run() -> None:
+    app = TrainwatchApp(rich_run(treated()), picker=FakePicker(), interval_s=0, read_only=True)
+    async with app.run_test(size=(80, 24)) as pilot:
+        look(app)
+        await pilot.press("e")
+        await until(pilot, lambda: isinstance(front(app), IncidentDialog))
+        assert {choice.act for choice in front(app).choices} <= {"log", "stacks", "copy"}
+        await pilot.press("r", "c", "a")
+        assert isinstance(front(app), IncidentDialog)
+
+
+@pytest.mark.parametrize("size", [(40, 10), (80, 24), (200, 50)])
+async def test_the_choices_of_a_card_are_seen_and_what_is_below_is_told(size: tuple[int, int]) -> None:
+    app = app_of(treated())
+    async with app.run_test(size=size) as pilot:
+        look(app)
+        await pilot.press("e")
+        await until(pilot, lambda: isinstance(front(app), IncidentDialog))
+        await pilot.pause()
+        body, choices = front(app).query_one("#body"), front(app).query_one("#choices")
+        assert choices.region.y < size[1]
+        told = "more below" in str(front(app).query_one("#box").border_subtitle)
+        assert told == (body.max_scroll_y > 0)
+        await pilot.press(*["pagedown"] * 12)
+        await pilot.pause()
+        assert "more below" not in str(front(app).query_one("#box").border_subtitle)

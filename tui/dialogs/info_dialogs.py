@@ -1,10 +1,9 @@
-"""Dialogs without a choice: help, and the details of an incident."""
+"""The dialog of help."""
 
 from collections.abc import Sequence
 
 from textual.content import Content
 
-from ...core.views.incident_list import IncidentView
 from ..keys import KEYS, Key, KeyContext
 from ..places import PLACES
 from ..ui.cells import wrap_words
@@ -53,26 +52,3 @@ def legend() -> list[Content]:
     marks = [f"{glyphs.marks[name]} {word}" for name, word in MARKS.items()]
     marks += [f"{glyphs.expected} expected", f"{glyphs.now} now", f"{glyphs.done} done"]
     return [Content(row) for row in (levels, *wrap_words("  ".join(m.replace(" ", "\u00a0") for m in marks), BODY))]
-
-
-def incident_dialog(view: IncidentView) -> Dialog[None]:
-    """Status, what was seen, cause, actions, cost and evidence."""
-    parts: list[tuple[str, str]] = [("state", view.status)]
-    if ":" in view.ending:
-        parts.append(("end", view.ending))
-    parts += [(name, getattr(view, name)) for name in ("seen", "cause", "did", "cost") if getattr(view, name)]
-    lines = []
-    for name, text in parts:
-        for number, row in enumerate(wrap_words(text, BODY - 7)):
-            lines.append(Content.assemble((f"{name if number == 0 else '':<7}", "dim"), row))
-    if view.evidence:
-        lines += [Content(""), Content.styled("evidence", "dim")]
-        for what in view.evidence:
-            first, *more = wrap_words(what, BODY - 4)
-            lines += [Content(f"  - {first}"), *(Content(f"    {row}") for row in more)]
-    return Dialog(
-        f"{view.at}  {view.kind}: {view.title}",
-        Content("\n").join(lines),
-        "[Esc] close",
-        danger=view.open and view.level == "danger",
-    )

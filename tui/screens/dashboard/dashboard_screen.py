@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
+from textual.message import Message
 
 from ....core.model.ports.screen import Attacher, OpenRun, SupervisorStarter
 from ....core.model.situation import Situation
@@ -219,12 +220,17 @@ class Dashboard(FocusedPanes):
         else:
             self.show_message(why_not(name, self.context))
 
-    def action_explain(self) -> None:
-        """Everything about the newest incident."""
-        from ...dialogs.info_dialogs import incident_dialog
+    class Explain(Message):
+        """An incident is to be explained."""
 
+        def __init__(self, incident: int) -> None:
+            super().__init__()
+            self.incident = incident
+
+    def action_explain(self) -> None:
+        """The card of the newest incident, open ones first."""
         if self.view.incidents:
-            self.app.push_screen(incident_dialog(self.view.incidents[0]))
+            self.post_message(self.Explain(self.view.incidents[0].id))
 
     def action_help(self) -> None:
         from ...dialogs.info_dialogs import help_dialog

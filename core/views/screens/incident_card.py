@@ -1,0 +1,235 @@
+"""One incident as one card: what happened, why, where, what was done, what it cost, and what can be done about it.
+
+No fact stands there twice. Every choice has a letter; digits lead to screens.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
+
+import msgspec
+
+from ...model.incident import EvidenceFile, Incident
+from ...model.run import LIVE_STATES, TERMINAL_STATES
+from ...model.situation import Situation
+from ...model.story import ActionStory
+from .. import quantity
+from ..checkpoint_list import resume_point
+from ..incident_list import IncidentView
+from ..last_step import last_step
+from ..remedy_words import of_incident
+from ..withheld_words import would_have
+from ..words import sentence
+from .incident_detail import ACTION_WORDS, IncidentDetail, Part, changes_after, incident_detail
+from .stack_dumps import STACK_NAME
+
+Heading = Literal["happened", "why", "where", "done", "cost", "end"]
+HEADINGS: dict[Heading, str] = {
+    "happened": "What happened",
+    "why": "Why",
+    "where": "Where it was",
+    "done": "What was done",
+    "cost": "What it cost",
+    "end": "How it ended",
+}
+LETTERS = "abdefghimnop"
+"""For proposed remedies: no letter that is a choice of its own, and none that scrolls or closes."""
+Act = Literal["answer", "wait", "take", "resume", "kill", "acknowledge", "log", "stacks", "copy"]
+MOST_PROCESSES = 8
+_FRAME = re.compile(r"^ {4}(?P<function>.+?) \((?P<file>[^()]+?):(?P<line>\d+)\)\s*$")
+_LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python\d|<frozen|<string>|importlib")
+_LIBRARY_SHORT = re.compile(
+    r"^(torch|threading|selectors|queue|socket|subprocess|multiprocessing|asyncio|concurrent|ssl|connection|popen)\b"
+)
+
+
+class CardRow(msgspec.Struct, frozen=True, kw_only=True):
+    """``line``: in the log of the attempt, from 1."""
+
+    heading: Heading
+    text: str
+    line: int | None = None
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person can do: press ``key``. ``acts``: it changes the run, after a question that names the price."""
+
+    key: str
+    text: str
+    act: Act
+    name: str = ""
+    """Of the remedy, for ``take``."""
+    acts: bool = True
+
+
+class IncidentCard(msgspec.Struct, frozen=True, kw_only=True):
+    """``line``: of the cause, in the log ``log``."""
+
+    number: int
+    title: str
+    rows: tuple[CardRow, ...]
+    choices: tuple[Choice, ...]
+    danger: bool
+    log: str | None = None
+    line: int | None = None
+
+
+def incident_card(now: Situation, number: int, where: Sequence[str] = ()) -> IncidentCard | None:
+    """The card of an incident; None if there is none. ``where``: ``innermost`` of its evidence files."""
+    incident = next((i for i in now.story.incidents if i.id == number), None)
+    detail = incident_detail(now, number)
+    if incident is None or detail is None:
+        return None
+    view = detail.view
+    rows = tuple(_without_repeats(_rows(now, incident, detail, where), view.title))
+    line = next((row.line for row in rows if row.line is not None), None)
+    return IncidentCard(
+        number=number,
+        title=f"{view.at}  {view.kind}: {view.title}",
+        rows=rows,
+        choices=tuple(_choices(now, incident, detail, line)),
+        danger=view.open and view.level == "danger",
+        log=detail.log,
+        line=line,
+    )
+
+
+def innermost(files: Iterable[EvidenceFile]) -> tuple[str, ...]:
+    """The innermost frame of the user's own code in each process, by its newest dump: ``train.py:88 in step (pid 7)``.
+
+    A process in which no such frame is seen is left out.
+    """
+    newest: dict[int, tuple[int, str]] = {}
+    for file in files:
+        if match := STACK_NAME.match(file.name):
+            pid, look = int(match["pid"]), int(match["round"])
+            if pid not in newest or look > newest[pid][0]:
+                newest[pid] = (look, file.text)
+    frames = ((pid, _own_frame(text)) for pid, (_, text) in sorted(newest.items()))
+    return tuple(f"{frame} (pid {pid})" for pid, frame in frames if frame)[:MOST_PROCESSES]
+
+
+def card_markdown(card: IncidentCard, run: str) -> str:
+    """The card as Markdown."""
+    text = [f"### {run}: {card.title}"]
+    heading: Heading | None = None
+    for row in card.rows:
+        if row.heading != heading:
+            heading = row.heading
+            text += ["", f"**{HEADINGS[heading]}**", ""]
+        text.append(f"- {row.text}" + ("" if row.line is None else f" (log line {quantity.count(row.line)})"))
+    if card.log:
+        text += ["", f"Log: `{card.log}`"]
+    return "\n".join(text) + "\n"
+
+
+def _own_frame(dump: str) -> str:
+    """The main thread comes first in a dump, and the innermost frame first in a thread."""
+    found = [match for line in dump.splitlines() if (match := _FRAME.match(line))]
+    own = [f for f in found if not _LIBRARY.search(f["file"]) and not _LIBRARY_SHORT.match(f["file"])]
+    chosen = (own or found)[:1]
+    return f"{chosen[0]['file']}:{chosen[0]['line']} in {chosen[0]['function']}" if chosen else ""
+
+
+def _rows(now: Situation, incident: Incident, detail: IncidentDetail, where: Sequence[str]) -> Iterator[CardRow]:
+    parts: dict[Part, Heading] = {"cause": "why", "then": "why", "why": "why", "evidence": "why", "stacks": "where"}
+    yield CardRow(heading="happened", text=sentence(incident.reason))
+    yield CardRow(heading="happened", text=next(line.text for line in detail.lines if line.part == "state"))
+    for part, heading in parts.items():
+        for line in detail.lines:
+            if line.part == part:
+                yield CardRow(heading=heading, text=line.text, line=line.line)
+        if part == "stacks":
+            stacks = " ".join(line.text for line in detail.lines if line.part == "stacks")
+            for frame in where:
+                if frame.partition(" ")[0] not in stacks:
+                    yield CardRow(heading="where", text=frame)
+    yield from _done(now, incident)
+    for said in changes_after(now.story, incident):
+        yield CardRow(heading="done", text=f"changed {said}")
+    for row in of_incident(now.story, incident.id):
+        if row.applied:
+            price = f"; cost: {row.cost}" if row.cost else ""
+            yield CardRow(heading="done", text=f"{row.title}: {row.words}{price}")
+    yield CardRow(heading="cost", text=_cost(now, incident, detail.view))
+    if incident.ending:
+        yield CardRow(heading="end", text=incident.ending)
+
+
+def _done(now: Situation, incident: Incident) -> Iterator[CardRow]:
+    """``+6 s  ended the processes: 9 processes ended (4 s)``; seconds from the incident on."""
+    actions = [a for a in now.story.actions if a.incident == incident.id]
+    if not actions and incident.open:
+        yield CardRow(heading="done", text="nothing yet")
+    before = ""
+    for action in actions:
+        words = ACTION_WORDS.get(action.kind, action.kind.replace("_", " "))
+        told = f"{words}{_outcome(action)}"
+        if told != before:  # the checkpoints are listed again before a launch
+            yield CardRow(heading="done", text=f"+{max(0.0, action.t - incident.t):.0f} s  {told}")
+        before = told
+
+
+def _outcome(action: ActionStory) -> str:
+    if action.done_t is None:
+        return "" if action.kind in {"give_up", "end_watch"} else ": under way"
+    how = "" if action.kind == "capture_stacks" else action.detail
+    told = f": {'' if action.ok else 'failed: '}{how}" if how or not action.ok else ""
+    seconds = action.done_t - action.t
+    return told if seconds < 1 or how.endswith(" s)") else f"{told} ({seconds:.0f} s)"
+
+
+def _cost(now: Situation, incident: Incident, view: IncidentView) -> str:
+    if view.cost:
+        return view.cost
+    step = last_step(now)
+    if incident.open and step is not None and step.level != "safe":
+        return f"no step for {quantity.duration(step.age_s)} so far"
+    return "not known yet" if incident.open else "nothing that is known"
+
+
+def _without_repeats(rows: Iterable[CardRow], title: str) -> Iterator[CardRow]:
+    """Leave out what a row before says already, or the title."""
+    said: list[str] = []
+    for row in rows:
+        text = _plain(row.text)
+        if row.heading in {"why", "where", "end"} and any(text in other or text == _plain(title) for other in said):
+            continue
+        said.append(text)
+        yield row
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\W+", " ", text.lower()).strip()
+
+
+def _choices(now: Situation, incident: Incident, detail: IncidentDetail, line: int | None) -> Iterator[Choice]:
+    story = now.story
+    live, held = story.state in LIVE_STATES, story.question
+    if held is not None and held.action.incident in {incident.id, None}:
+        what = f"yes: {held.action.question}" if held.action.asks else sentence(would_have(held, story.wall0))
+        yield Choice(key="Y", text=what, act="answer")
+    if incident.open and incident.kind in {"hang", "quiet", "stall"} and live:
+        yield Choice(key="w", text="give it more time", act="wait")
+    point = resume_point(now)
+    start = "from the beginning" if point is None else f"from {_place(point.step, point.name)}"
+    verb = "restart" if live else "resume"
+    waiting = [row for row in of_incident(story, incident.id) if not row.applied]
+    for letter, row in zip(LETTERS, waiting, strict=False):
+        price = f"; cost: {row.cost}" if row.cost else ""
+        yield Choice(key=letter, text=f"{verb} {start} with {row.words}{price}", act="take", name=row.name)
+    if story.attempts and (live or story.state in TERMINAL_STATES or story.state == "interrupted"):
+        yield Choice(key="r", text=f"{verb} {start}, or choose another checkpoint", act="resume")
+    if live:
+        yield Choice(key="k", text="kill it", act="kill")
+    if incident.open and not incident.acknowledged:
+        yield Choice(key="c", text="acknowledge it; it stays in the list until it is over", act="acknowledge")
+    if line is not None and detail.log:
+        yield Choice(key="l", text=f"see the log at line {quantity.count(line)}", act="log", acts=False)
+    if detail.captured:
+        yield Choice(key="s", text="see the stacks", act="stacks", acts=False)
+    yield Choice(key="y", text="copy as Markdown", act="copy", acts=False)
+
+
+def _place(step: int | None, name: str) -> str:
+    return name if step is None else f"step {quantity.count(step)}"

@@ -1,0 +1,158 @@
+"""The card of an incident: whatever its kind, what it says and what can be done about it."""
+
+from typing import get_args
+
+import msgspec
+import pytest
+
+from tests.fakes.feed import CRASH, StoryTeller, asking, crashed, given_up, healthy, hung
+from tests.unit.test_views_header import incident, told, with_incidents
+from trainwatch.core.model.decision import CaptureStacks, StopAttempt
+from trainwatch.core.model.fact import RemedyProposed
+from trainwatch.core.model.incident import EvidenceFile, IncidentKind
+from trainwatch.core.model.launch.change import Change
+from trainwatch.core.model.observation import Outcome
+from trainwatch.core.model.record import Record
+from trainwatch.core.model.situation import Situation
+from trainwatch.core.model.story_fold import apply
+from trainwatch.core.views.screens.incident_card import (
+    LETTERS,
+    IncidentCard,
+    card_markdown,
+    incident_card,
+    innermost,
+)
+
+replace = msgspec.structs.replace
+
+DUMP = """Process 4211: python train.py
+Python v3.11.7 (/usr/bin/python3.11)
+
+Thread 4211 (idle): "MainThread"
+    wait (threading.py:320)
+    all_reduce (torch/distributed/distributed_c10d.py:2219)
+    step (src/loop.py:88)
+    main (train.py:12)
+"""
+
+
+def card_of(now: Situation, number: int, where: tuple[str, ...] = ()) -> IncidentCard:
+    card = incident_card(now, number, where)
+    assert card is not None
+    return card
+
+
+def keys(card: IncidentCard) -> str:
+    return "".join(choice.key for choice in card.choices)
+
+
+def proposed(number: int, name: str, incident_id: int) -> RemedyProposed:
+    change = Change(key="lr", before="1e-4", after="5e-5", why="NaN", where="flag")
+    return RemedyProposed(
+        name=name, title=f"remedy {number}", failure="nan_loss", changes=(change,), incident=incident_id, cost="slower", why="changes the result",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", get_args(IncidentKind))
+@pytest.mark.parametrize("open_", [True, False])
+def test_every_kind_of_incident_has_a_card_that_explains_it(kind: str, open_: bool) -> None:
+    one = incident(20, kind, "some_class", "something was seen (12 s)", explanation="it means this", step=7)
+    one = replace(one, open=open_, closed_t=None if open_ else one.t + 60, ending=None if open_ else "over: cured")
+    card = card_of(with_incidents(healthy(), one), 20)
+    text = card_markdown(card, "luca")
+    for part in ("What happened", "Something was seen (12 s)", "Why", "it means this", "What it cost"):
+        assert part in text
+    assert ("c" in keys(card)) == open_
+    assert "y" in keys(card)
+
+
+def test_no_fact_stands_on_a_card_twice() -> None:
+    for now, number in ((crashed(), 1), (hung(), 2), (given_up(), 1)):
+        rows = [row.text for row in card_of(now, number).rows]
+        assert len({" ".join(text.lower().split()) for text in rows}) == len(rows)
+    why = [row.text for row in card_of(crashed(), 1).rows if row.heading == "why"]
+    assert why[0].startswith("torch.OutOfMemoryError")
+    assert "exit code 1" not in why  # the first line says it
+
+
+def test_the_line_of_the_cause_can_be_opened() -> None:
+    card = card_of(crashed(), 1)
+    assert (card.line, card.log is not None) == (48_211, True)
+    assert "l" in keys(card)
+
+
+def test_choices_have_letters_of_their_own_and_no_digit() -> None:
+    now = told(crashed(), *(proposed(n, f"remedy{n}", CRASH.id) for n in range(3)))
+    for each in (now, hung(), asking(), given_up()):
+        for one in each.story.incidents:
+            found = keys(card_of(each, one.id))
+            assert len(set(found)) == len(found)
+            assert not any(key.isdigit() for key in found)
+
+
+def test_a_proposed_remedy_is_a_choice_with_what_it_does_and_costs() -> None:
+    now = told(given_up(), proposed(1, "lower_lr", CRASH.id), proposed(2, "skip", CRASH.id))
+    taken = [choice for choice in card_of(now, CRASH.id).choices if choice.act == "take"]
+    assert [(c.key, c.name) for c in taken] == [("a", "lower_lr"), ("b", "skip")]
+    assert taken[0].text.startswith("resume from step 2,160 with lr 1e-4 → 5e-5")
+    assert taken[0].text.endswith("; cost: slower")
+
+
+def test_a_hang_can_be_given_time_and_a_question_answered() -> None:
+    assert {"w", "k", "r"} <= set(keys(card_of(hung(), 2)))
+    assert keys(card_of(asking(), 2))[0] == "Y"
+    assert "w" not in keys(card_of(crashed(), 1))
+
+
+def test_what_was_done_has_its_order_seconds_and_outcomes() -> None:
+    now, t = hung(), hung().now_t
+    records = (
+        Record(seq=40_001, t=t - 5, wall=0.0, decision=CaptureStacks(id=901, reason="evidence", incident=2, attempt=2)),
+        Record(
+            seq=40_002,
+            t=t - 1,
+            wall=0.0,
+            outcome=Outcome(t=t - 1, decision=901, action="capture_stacks", ok=True, detail="at loop.py:88"),
+        ),
+        Record(seq=40_003, t=t - 1, wall=0.0, decision=StopAttempt(id=902, reason="hang", incident=2, attempt=2)),
+    )
+    story = now.story
+    for record in records:
+        story = apply(story, record)
+    card = card_of(replace(now, story=story), 2)
+    assert [row.text for row in card.rows if row.heading == "done"] == [
+        "+1 s  collected evidence (4 s)",
+        "+5 s  ended the processes: under way",
+    ]
+    assert [row.text for row in card.rows if row.heading == "where"] == ["at loop.py:88"]
+    assert "s" in keys(card)
+
+
+def test_the_innermost_frame_of_the_users_own_code_says_where_each_process_was() -> None:
+    library = "Thread 1 (active)\n    poll (/usr/lib/python3.11/selectors.py:416)\n"
+    files = (
+        EvidenceFile(name="stacks-4211-1.txt", text="Thread 4211 (idle)\n    older (train.py:1)\n"),
+        EvidenceFile(name="stacks-4211-2.txt", text=DUMP),
+        EvidenceFile(name="stacks-77-1.txt", text=library),
+        EvidenceFile(name="stacks-78-1.txt", text="Error: no permission\n"),
+        EvidenceFile(name="log-tail.txt", text="    f (x.py:1)\n"),
+    )
+    assert innermost(files) == (
+        "/usr/lib/python3.11/selectors.py:416 in poll (pid 77)",
+        "src/loop.py:88 in step (pid 4211)",
+    )
+    assert innermost(()) == ()
+
+
+def test_a_frame_that_the_stacks_named_already_is_not_repeated() -> None:
+    card = card_of(hung(), 2, ("src/loop.py:88 in step (pid 4211)",))
+    assert [row.text for row in card.rows if row.heading == "where"] == ["src/loop.py:88 in step (pid 4211)"]
+
+
+def test_an_unknown_number_has_no_card() -> None:
+    assert incident_card(healthy(), 999) is None
+    assert StoryTeller().story.incidents == ()
+
+
+def test_the_letters_of_remedies_are_no_other_choices() -> None:
+    assert not set(LETTERS) & set("Ywrkclsyjq")
