@@ -244,7 +244,8 @@ def _is_proof(row: Row, proof: str, resumed: int) -> bool:
     first = numbers[-1]
     if "at or before" in proof:  # the log prints some steps only
         return resumed < first <= resumed + (row.log_every or row.save_every) + 1
-    return resumed <= first <= resumed + 1 if "goes on at" in proof else first == resumed + 1
+    counted = "goes on at" in proof or "own count continues from step" in proof  # with the step of the checkpoint
+    return resumed <= first <= resumed + 1 if counted else first == resumed + 1
 
 
 def proof_of(records: list[dict[str, Any]]) -> tuple[str, float] | None:

@@ -1,9 +1,13 @@
 """What printed steps and losses prove about a resume."""
 
+from pathlib import Path
+
 import pytest
 
-from trainwatch.core.app.rehearse.printed_steps import Printed
-from trainwatch.core.app.rehearse.proof import prove_loss, prove_steps, with_loss
+from trainwatch.core.app.rehearse.printed_steps import Printed, StepsReader
+from trainwatch.core.app.rehearse.proof import prove_loss, prove_steps, with_loss, with_verified
+from trainwatch.core.model.launch.rehearsal import StepProof
+from trainwatch.core.model.settings import Settings
 
 
 def lines(first: int, last: int, *, every: int = 1, loss_from: int | None = None) -> list[Printed]:
@@ -84,3 +88,21 @@ def test_a_count_that_begins_again_while_the_loss_continues_cannot_be_told() -> 
     assert (
         with_loss(prove_steps(lines(1, 53), lines(1, 6), 40), prove_loss(lines(1, 53), lines(1, 6), 40)).holds is False
     )
+
+
+def test_what_the_judge_verified_counts_where_the_printed_steps_leave_it_open() -> None:
+    said = "snapshot.pt holds epoch 2, first step after it 25"
+    open_ = StepProof(why="too early to tell")
+    assert with_verified(open_, said) == StepProof(holds=True, why=said)
+    assert with_verified(open_, "") == open_
+    began_anew = StepProof(holds=False, why="it began at step 1")
+    assert with_verified(began_anew, said) == began_anew
+
+
+def test_the_log_after_the_kill_counts_its_epochs_as_the_one_before(tmp_path: Path) -> None:
+    line = "[RANK 0] Epoch {} | Step {}/12 | Loss 0.5\n"
+    (tmp_path / "1").write_text("".join(line.format(epoch, step) for epoch in (0, 1) for step in range(1, 13)))
+    (tmp_path / "2").write_text(line.format(1, 1))
+    first = StepsReader(tmp_path / "1", Settings())
+    first.read()
+    assert [each.step for each in StepsReader(tmp_path / "2", Settings(), first).read()] == [13]

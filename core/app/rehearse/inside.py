@@ -16,8 +16,10 @@ from pathlib import Path
 import msgspec
 
 from ...act.overlay.mount_view import NoOverlayError, enter, written
+from ...judge.resume.proof_words import VERIFIED
 from ...model.attempt import AttemptStory
 from ...model.checkpoints.checkpoint import Checkpoint
+from ...model.fact import Note
 from ...model.preset import Preset
 from ...model.run import RunSpec
 from ...store.journal import load_story
@@ -30,7 +32,7 @@ from ..plan.rehearsed import resuming_by_itself
 from ..runs.output_folder import list_run_checkpoints
 from .order import SEEN, RehearsalOrder, Seen, read_order, write
 from .outlook import outlook, recorded
-from .proof import prove_loss, prove_steps, steps_of, with_loss
+from .proof import prove_loss, prove_steps, steps_of, with_loss, with_verified
 from .stages import USABLE, Stages
 
 SHOWN_FILES = 6
@@ -144,7 +146,7 @@ def _seen(stages: Stages, run: RunDirectory, spec: RunSpec, scratch: Path, *, in
         failure=next((i.reason for i in own if i.kind in {"crash", "hang"}), ""),
         last_step=last,
         total_steps=stages.total(1),
-        steps=with_loss(prove_steps(first, second, step), loss),
+        steps=with_verified(with_loss(prove_steps(first, second, step), loss), _verified(run)),
         loss=loss,
         written=tuple(_new_files(scratch, spec)),
         log_tail=_tail(log),
@@ -168,6 +170,14 @@ def _told(run: RunDirectory) -> bool:
         if record.outcome is not None and record.outcome.action == "start_attempt"
     ]
     return len(told) > 1 and told[1] is True
+
+
+def _verified(run: RunDirectory) -> str:
+    """What the supervisor saw of the resume, without its first words; "" = it verified none."""
+    from ...store.journal import read_journal
+
+    notes = [record.fact.text for record in read_journal(run.journal) if isinstance(record.fact, Note)]
+    return next((text.removeprefix(VERIFIED) for text in reversed(notes) if text.startswith(VERIFIED)), "")
 
 
 def _named(checkpoints: tuple[Checkpoint, ...], path: str | None) -> Checkpoint | None:

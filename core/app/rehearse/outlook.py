@@ -109,7 +109,26 @@ def _changes(remedy: RemedyApplied) -> str:
 
 
 def _hang(begin: Callable[[], Replay], seen: Sequence[Observation], resumes: bool | None) -> FaultOutlook:
-    """All signs of life end with the last observation."""
+    """All signs of life end with the last observation.
+
+    If the trainer was saving then, it is seen after the time that a save may take: the time that is said is that of a
+    hang between two steps.
+    """
+    found = _until_ended(begin, seen)
+    if found is None:
+        hours = LONGEST_HANG_S / 3600
+        return FaultOutlook(fault="hang", then=f"it would not be seen within {hours:.0f} hours", survives=False)
+    after_s, entries = found
+    training = _training(begin, seen)
+    if len(training) < len(seen) and (in_training := _until_ended(begin, training)) is not None:
+        after_s = in_training[0]
+    then, survives = _follows(entries, resumes)
+    text = f"it is ended, stacks and log are kept; {then}; {GROWS}"
+    return FaultOutlook(fault="hang", then=text, survives=survives, after_s=round(after_s, 1))
+
+
+def _until_ended(begin: Callable[[], Replay], seen: Sequence[Observation]) -> tuple[float, list[Entry]] | None:
+    """After how many seconds of silence the judge ends the attempt, and all that it says then; None = not at all."""
     fold = begin()
     fold.feed_all(seen)
     before = len(fold.entries)
@@ -118,14 +137,20 @@ def _hang(begin: Callable[[], Replay], seen: Sequence[Observation], resumes: boo
     while t < t0 + LONGEST_HANG_S:
         t += TICK_S
         fold.feed_all((*(msgspec.structs.replace(sample, t=t) for sample in still), Tick(t=t)))
-        new = [entry for _, entry in fold.entries[before:]]
-        if any(isinstance(entry, StopAttempt) for entry in new):
+        if any(isinstance(entry, StopAttempt) for _, entry in fold.entries[before:]):
             fold.feed_all((Exit(t=t + 1.0, signal=9), Tick(t=t + 700.0)))
-            then, survives = _follows([entry for _, entry in fold.entries[before:]], resumes)
-            text = f"it is ended, stacks and log are kept; {then}; {GROWS}"
-            return FaultOutlook(fault="hang", then=text, survives=survives, after_s=round(t - t0, 1))
-    hours = LONGEST_HANG_S / 3600
-    return FaultOutlook(fault="hang", then=f"it would not be seen within {hours:.0f} hours", survives=False)
+            return t - t0, [entry for _, entry in fold.entries[before:]]
+    return None
+
+
+def _training(begin: Callable[[], Replay], seen: Sequence[Observation]) -> Sequence[Observation]:
+    """The observations up to the last one at which the trainer was training; all of them if it never was."""
+    fold, last = begin(), len(seen)
+    for number, observation in enumerate(seen, 1):
+        fold.feed_all((observation,))
+        if fold.state.progress.phase == "train":
+            last = number
+    return seen[:last]
 
 
 def _still(seen: Sequence[Observation]) -> list[Observation]:

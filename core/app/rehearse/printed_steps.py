@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...config.shipped import load_log_shapes
-from ...judge.progress.log_progress import START, ProgressState, read_progress
+from ...judge.progress.log_progress import START, ProgressState, begin_attempt, read_progress
 from ...judge.text.shape_table import ShapeTable
 from ...model.settings import Settings
 
@@ -26,20 +26,23 @@ class Printed(NamedTuple):
 
 
 class StepsReader:
-    """Reads one log. A log that does not exist yet is empty."""
+    """Reads one log. A log that does not exist yet is empty.
 
-    def __init__(self, log: Path, settings: Settings) -> None:
+    ``before``: the reader of the attempt before; how its log counts is known from there.
+    """
+
+    def __init__(self, log: Path, settings: Settings, before: "StepsReader | None" = None) -> None:
         self.log = log
         self.lines: list[Printed] = []
         self._shapes = ShapeTable(load_log_shapes(), settings.progress.shapes)
-        self._state: ProgressState = START
+        self.state: ProgressState = START if before is None else begin_attempt(before.state)
         self._offset = 0
         self._rest = b""
 
     @property
     def total(self) -> int | None:
         """Total steps of the bar, as printed."""
-        return self._state.progress.total_steps
+        return self.state.progress.total_steps
 
     def read(self) -> Sequence[Printed]:
         """All training lines so far."""
@@ -59,9 +62,9 @@ class StepsReader:
         return self.lines
 
     def _add(self, line: str, wall: float) -> None:
-        before = self._state
-        self._state = read_progress(before, f"{line}\n", self._shapes)
-        now = self._state.settled
+        before = self.state
+        self.state = read_progress(before, f"{line}\n", self._shapes)
+        now = self.state.settled
         beat = now.heartbeats > before.settled.heartbeats
         lossy = now.losses is not before.settled.losses
         if (beat or lossy) and len(self.lines) < MOST:

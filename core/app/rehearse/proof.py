@@ -126,4 +126,14 @@ def with_loss(steps: StepProof, loss: LossProof) -> StepProof:
     return _replace(steps, holds=None, why=f"{steps.why}, but the loss continues: what the log counts is not known")
 
 
+def with_verified(steps: StepProof, said: str) -> StepProof:
+    """What the printed steps leave open the judge may have verified, by the epoch for example.
+
+    ``said``: its sentence; "" = it verified nothing.
+    """
+    if steps.holds is not None or not said:
+        return steps
+    return _replace(steps, holds=True, why=said)
+
+
 _replace = msgspec.structs.replace

@@ -21,7 +21,7 @@ from ...store.control_client import ControlError, send
 from ...store.run_directory import RunDirectory
 from .order import Stage
 from .printed_steps import Printed, StepsReader
-from .proof import FEW, SURE, fall_of, steps_of, tells_apart
+from .proof import FEW, SURE, fall_of, prove_steps, steps_of, tells_apart
 
 LOOK_S = 0.1
 """Period of looking at the log and the story."""
@@ -77,8 +77,10 @@ class Stages:
         attempt = next((a for a in self.story.attempts if a.number == number), None)
         if attempt is None or attempt.log is None:
             return ()
-        reader = self._readers.setdefault(number, StepsReader(Path(attempt.log), self._settings))
-        return reader.read()
+        if number not in self._readers:
+            before = self._readers.get(number - 1)
+            self._readers[number] = StepsReader(Path(attempt.log), self._settings, before)
+        return self._readers[number].read()
 
     def total(self, number: int) -> int | None:
         """Total steps as an attempt printed them."""
@@ -197,7 +199,12 @@ class Stages:
         lines = self.lines(2)
         losses = sum(1 for line in lines if line.loss is not None)
         wanted = min(FEW, sum(1 for line in self.lines(1) if line.loss is not None))
-        return len(steps_of(lines)) > SURE and losses >= wanted
+        return len(steps_of(lines)) > SURE and losses >= wanted and self._is_told()
+
+    def _is_told(self) -> bool:
+        """Whether the printed steps tell of the resume, or the judge has said what it saw of it."""
+        told = prove_steps(self.lines(1), self.lines(2), self.step_of(self.newest())).holds is True
+        return told or not any(incident.open for incident in self.story.incidents if incident.attempt == 1)
 
     def end(self, over: threading.Event) -> None:
         """End the trainer and its supervisor."""

@@ -3,6 +3,9 @@
 from ..attempt_progress import AttemptProgress
 from .checkpoint_index import base_name
 
+VERIFIED = "resume verified: "
+"""Begins the sentence that says that a resume took effect."""
+
 
 def name_of(path: str | None) -> str:
     """The name of a checkpoint in a sentence."""
@@ -15,7 +18,7 @@ def resume_in_words(attempt: AttemptProgress) -> str:
     if attempt.weights_only:
         at = "" if attempt.resumed_at is None else f"; the run's own count continues from step {attempt.resumed_at}"
         named = " and ".join(f"the {place}" for place in attempt.named)
-        return f"resume verified: the weights of {name} are named in {named}; the printed step starts again{at}"
+        return f"{VERIFIED}the weights of {name} are named in {named}; the printed step starts again{at}"
     stored, place = attempt.resume_step, attempt.resumed_at
     first = None if attempt.first_step is None else attempt.first_step + (attempt.offset or 0)
     if attempt.elsewhere:
@@ -28,10 +31,10 @@ def resume_in_words(attempt: AttemptProgress) -> str:
     elif attempt.resume_epoch is not None:
         held = f"{name} holds epoch {attempt.resume_epoch}"
     elif first is not None:
-        return f"resume verified: the first step after {name} is {_exactly(attempt, first)}"
+        return f"{VERIFIED}the first step after {name} is {_exactly(attempt, first)}"
     else:
         held = name
-    return f"resume verified: {held}{_goes_on(attempt, first)}"
+    return f"{VERIFIED}{held}{_goes_on(attempt, first)}"
 
 
 def _goes_on(attempt: AttemptProgress, first: int | None) -> str:
