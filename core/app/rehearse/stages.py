@@ -126,7 +126,7 @@ class Stages:
                 self._look_for_checkpoint()
             case "kill" if self._enough():
                 self._kill()
-            case "restart" if len(self.story.attempts) > 1 and steps_of(self.lines(2)):
+            case "restart" if len(self.story.attempts) > 1 and (steps_of(self.lines(2)) or self._is_judged()):
                 self._say("it trains again")
                 self._next("proof")
             case "proof" if self._proven() or self._waited > PROOF_S:
@@ -153,7 +153,10 @@ class Stages:
     def _look_for_checkpoint(self) -> None:
         lines = self.lines(1)
         found = self.newest() if self._first_sight is None else self._first_sight()
-        if found is None or (self._first_sight is not None and not tells_apart(steps_of(lines), self.step_of(found))):
+        if found is None:
+            return
+        steps = steps_of(lines)  # a log without any (tqdm off) tells no more if it is waited for
+        if self._first_sight is not None and steps and not tells_apart(steps, self.step_of(found)):
             return
         self.first_checkpoint, self.checkpoint_after_s = found, self._waited
         at = f" at step {found.step}" if found.step is not None else ""
@@ -199,12 +202,17 @@ class Stages:
         lines = self.lines(2)
         losses = sum(1 for line in lines if line.loss is not None)
         wanted = min(FEW, sum(1 for line in self.lines(1) if line.loss is not None))
-        return len(steps_of(lines)) > SURE and losses >= wanted and self._is_told()
+        steps = len(steps_of(lines)) > SURE or not steps_of(self.lines(1))
+        return steps and losses >= wanted and self._is_told()
 
     def _is_told(self) -> bool:
         """Whether the printed steps tell of the resume, or the judge has said what it saw of it."""
         told = prove_steps(self.lines(1), self.lines(2), self.step_of(self.newest())).holds is True
-        return told or not any(incident.open for incident in self.story.incidents if incident.attempt == 1)
+        return told or self._is_judged()
+
+    def _is_judged(self) -> bool:
+        """Whether the judge has said what it saw of the resume: it then closes the incident of the kill."""
+        return not any(incident.open for incident in self.story.incidents if incident.attempt == 1)
 
     def end(self, over: threading.Event) -> None:
         """End the trainer and its supervisor."""
