@@ -6,7 +6,7 @@ import msgspec
 
 from ..core.model.run import HALTED_STATES, LIVE_STATES
 from ..core.model.situation import Situation
-from ..core.views.last_step import last_step
+from ..core.views.state.last_step import last_step
 
 
 class KeyContext(msgspec.Struct, frozen=True, kw_only=True):

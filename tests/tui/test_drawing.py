@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from tests.tiers import examples
-from trainwatch.core.views.level import ALL_SAFE, BOUNDS
+from trainwatch.core.views.state.level import ALL_SAFE, BOUNDS
 from trainwatch.tui.screens.dashboard.dashboard_layout import Contents, arrange
 from trainwatch.tui.ui.cells import changed_cells, clauses, cut, fit, plain, wrap, wrap_words
 from trainwatch.tui.ui.chart import bar, braille, curve, scale, spark

@@ -17,7 +17,7 @@ from trainwatch.core.store.journal import JournalWriter, load_story
 from trainwatch.core.store.lock import SupervisorLock
 from trainwatch.core.store.metrics.history import HistoryWriter, ProgressPoint
 from trainwatch.core.store.run_directory import RunDirectory
-from trainwatch.core.views.run_progress import live_progress
+from trainwatch.core.views.state.run_progress import live_progress
 from trainwatch.tui.app import TrainwatchApp
 
 AGO_S = 300.0

@@ -5,8 +5,8 @@ import pytest
 
 from tests.fakes.feed import CRASH, HOUR, FakeFeed, StoryTeller, created, finished, healthy, hung, started, training
 from tests.tui.conftest import look, showing
-from trainwatch.core.views.level import ALL_SAFE
 from trainwatch.core.views.panes.timeline import ticks
+from trainwatch.core.views.state.level import ALL_SAFE
 from trainwatch.tui.screens.dashboard.dashboard_screen import Dashboard
 from trainwatch.tui.ui.chart import spark
 from trainwatch.tui.ui.glyphs import ASCII, UNICODE, Glyphs

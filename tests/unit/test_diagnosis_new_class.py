@@ -21,7 +21,7 @@ from trainwatch.core.model.story_fold import apply
 from trainwatch.core.views.report.markdown_report import markdown
 from trainwatch.core.views.report.report import ReportSources
 from trainwatch.core.views.report.report_building import build_report
-from trainwatch.core.views.status import status_object
+from trainwatch.core.views.state.status import status_object
 
 ENTRY = """
 [[classes]]

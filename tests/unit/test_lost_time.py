@@ -19,7 +19,7 @@ from trainwatch.core.model.record import Record
 from trainwatch.core.model.run import RunState
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import STATES, apply
-from trainwatch.core.views.lost_time import lost_time
+from trainwatch.core.views.state.lost_time import lost_time
 
 
 def told(*facts: tuple[float, Fact]) -> RunStory:

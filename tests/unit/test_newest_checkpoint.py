@@ -21,7 +21,7 @@ from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply
 from trainwatch.core.views.checkpoint_list import checkpoint_views, resume_point
 from trainwatch.core.views.screens.checkpoint_details import checkpoint_rows
-from trainwatch.core.views.verdict import verdict
+from trainwatch.core.views.state.verdict import verdict
 
 OLD, NEW = "out/step-20", "out/step-40"
 

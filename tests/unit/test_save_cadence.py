@@ -16,8 +16,8 @@ from trainwatch.core.model.fact import AttemptStarted, Fact, SaveMeasured
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.journal import JournalWriter
 from trainwatch.core.store.run_directory import RunDirectory
-from trainwatch.core.views.cadence import Cadence, cadence, cadence_words
 from trainwatch.core.views.panes.timeline import timeline_view
+from trainwatch.core.views.state.cadence import Cadence, cadence, cadence_words
 
 HOUR = 3600.0
 

@@ -19,8 +19,8 @@ from trainwatch.core.model.supervisor_life import RESPONSIVE_S, SupervisorLife, 
 from trainwatch.core.store.life_sign import RECORD_BYTES, LifeSignWriter, boot_id, read_life_sign
 from trainwatch.core.store.lock import SupervisorLock
 from trainwatch.core.store.run_directory import RunDirectory
-from trainwatch.core.views.status import status_object
-from trainwatch.core.views.troubles import troubles
+from trainwatch.core.views.state.status import status_object
+from trainwatch.core.views.state.troubles import troubles
 
 ALIVE = SupervisorLife(pid=7, alive=True, responsive=True, age_s=0.5)
 FROZEN = SupervisorLife(pid=7, alive=True, age_s=40.0, stopped=True)

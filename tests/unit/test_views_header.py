@@ -12,9 +12,9 @@ from trainwatch.core.model.incident import AVERAGE_IS_NAN, ENDED_WITH_ATTEMPT, I
 from trainwatch.core.model.progress import Outlook
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.supervisor_life import Trouble
-from trainwatch.core.views.concerns import concerns
 from trainwatch.core.views.panes.header import header_view
-from trainwatch.core.views.verdict import Verdict, verdict
+from trainwatch.core.views.state.concerns import concerns
+from trainwatch.core.views.state.verdict import Verdict, verdict
 
 replace = msgspec.structs.replace
 

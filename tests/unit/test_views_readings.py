@@ -13,7 +13,7 @@ from trainwatch.core.model.settings import Health
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.views.panes.header import header_view
-from trainwatch.core.views.status import status_object
+from trainwatch.core.views.state.status import status_object
 
 GIB = 1 << 30
 

@@ -23,8 +23,8 @@ from trainwatch.core.model.story_fold import apply
 from trainwatch.core.views.panes.header import header_view
 from trainwatch.core.views.report.report import Report, ReportSources
 from trainwatch.core.views.report.report_building import build_report
-from trainwatch.core.views.run_progress import overall_step
-from trainwatch.core.views.status import status_object
+from trainwatch.core.views.state.run_progress import overall_step
+from trainwatch.core.views.state.status import status_object
 
 
 def told(*facts: tuple[float, Fact]) -> RunStory:

@@ -22,9 +22,9 @@ from trainwatch.core.model.run_card import RunCard
 from trainwatch.core.store.metrics import history_schema
 from trainwatch.core.store.metrics.history import HistoryReader, HistoryWriter
 from trainwatch.core.store.run_directory import RunDirectory
-from trainwatch.core.views import status
 from trainwatch.core.views.columns import Column
 from trainwatch.core.views.screens.run_list import RUN_COLUMNS, run_row
+from trainwatch.core.views.state import status
 from trainwatch.tui.keys import KEYS
 from trainwatch.tui.panes import column_cells
 from trainwatch.tui.ui.glyphs import UNICODE

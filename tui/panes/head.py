@@ -1,7 +1,7 @@
 """The head of the screen: one sentence, one bar."""
 
 from ...core.views.panes.header import HeaderView
-from ...core.views.verdict import Verdict
+from ...core.views.state.verdict import Verdict
 from ..ui.cells import Line, Span, clauses, cut, fit, width_of, wrap_words
 from ..ui.chart import bar
 from ..ui.glyphs import LEVEL_WORDS

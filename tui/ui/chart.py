@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 
-from ...core.views.level import Bounds, level_in
+from ...core.views.state.level import Bounds, level_in
 from .cells import Line, Span
 from .glyphs import Glyphs
 

@@ -2,7 +2,7 @@
 
 from ...store.journal import load_story
 from ...store.run_directory import RunDirectory
-from ...views.cadence import cadence, cadence_words
+from ...views.state.cadence import cadence, cadence_words
 from ..plan.launch_plan import LaunchPlan
 from .check import Check, Machine, passed, warned
 

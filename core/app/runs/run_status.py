@@ -63,7 +63,7 @@ def idle_status(name: str) -> dict[str, Any] | None:
     from ...config.project import find_project, load_project
     from ...model.story import RunStory
     from ...store.run_directory import run_id_for
-    from ...views.status import status_object
+    from ...views.state.status import status_object
 
     try:
         path = find_project(here())
@@ -89,7 +89,7 @@ def read_status(run: RunDirectory, *, ask: bool = False) -> dict[str, Any]:
     """
     from ...store.journal import load_story
     from ...store.metrics.history import HistoryReader
-    from ...views.status import status_object
+    from ...views.state.status import status_object
     from .own_troubles import place_troubles
     from .run_ranks import ranks_now
     from .supervisor_life import supervisor_life

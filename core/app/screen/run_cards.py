@@ -39,7 +39,7 @@ def card_of(run: RunDirectory) -> RunCard:
     except (JournalTooNew, OSError):
         return RunCard(id=run.id, name=spec.name, state="idle", watched=is_held(run.lock), created_wall=time.time())
     from ...store.metrics.history_reader import HistoryReader
-    from ...views.run_progress import over_run
+    from ...views.state.run_progress import over_run
 
     history = HistoryReader(run.history)
     latest = history.latest()

@@ -18,7 +18,7 @@ from ...model.text.edge import EDGE
 from ...store.journal import JournalFollower, JournalTooNew
 from ...store.journal.stored_story import read_stored
 from ...store.run_directory import RunDirectory
-from ...views.troubles import frozen_text
+from ...views.state.troubles import frozen_text
 from ..runs.supervisor_life import supervisor_life
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ import msgspec
 from ...model.observation import GpuReading
 from ...model.situation import Situation
 from .. import quantity
-from ..level import ALL_SAFE, Bounds, level_of
-from ..run_progress import bounds_now
+from ..state.level import ALL_SAFE, Bounds, level_of
+from ..state.run_progress import bounds_now
 from .meter import Meter
 
 STALE_S = 5.0

@@ -5,8 +5,8 @@ import msgspec
 from ...model.run import LIVE_STATES
 from ...model.situation import Situation
 from .. import quantity
-from ..run_progress import fraction, run_progress
-from ..verdict import Verdict, unwatched, verdict
+from ..state.run_progress import fraction, run_progress
+from ..state.verdict import Verdict, unwatched, verdict
 
 RESUME = {
     "yes": "Resume: yes",

@@ -4,8 +4,8 @@ import msgspec
 
 from ...model.situation import Situation
 from .. import quantity
-from ..level import Bounds, level_of
-from ..run_progress import bounds_now
+from ..state.level import Bounds, level_of
+from ..state.run_progress import bounds_now
 from .meter import Meter
 
 

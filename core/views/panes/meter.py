@@ -3,7 +3,7 @@
 import msgspec
 
 from ...model.health import Level
-from ..level import ALL_SAFE, Bounds
+from ..state.level import ALL_SAFE, Bounds
 
 
 class Meter(msgspec.Struct, frozen=True, kw_only=True):

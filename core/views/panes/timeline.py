@@ -9,10 +9,10 @@ import msgspec
 from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.situation import Situation
 from .. import quantity
-from ..cadence import cadence
 from ..checkpoint_list import step_words
-from ..run_progress import live_progress
-from ..verdict import newest_trouble
+from ..state.cadence import cadence
+from ..state.run_progress import live_progress
+from ..state.verdict import newest_trouble
 
 MarkKind = Literal["start", "restart", "checkpoint", "bad_checkpoint", "crash", "hang", "incident", "profile"]
 RANK: dict[MarkKind, int] = {

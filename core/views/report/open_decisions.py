@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from ...model.situation import Situation
 from .. import quantity
-from ..verdict import unwatched
+from ..state.verdict import unwatched
 from ..withheld_words import commands, would_have
 from ..words import title_of
 

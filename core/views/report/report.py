@@ -12,8 +12,8 @@ import msgspec
 from ...model.record import Record
 from ...model.run import RunSpec
 from .. import quantity
-from ..cadence import Cadence
-from ..lost_time import LostTime
+from ..state.cadence import Cadence
+from ..state.lost_time import LostTime
 from ..words import STATE_WORDS
 from .targets import Target, Usage
 

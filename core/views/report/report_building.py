@@ -17,10 +17,10 @@ from ...model.situation import Situation
 from ...model.story import RunStory
 from ...model.text.redact import Redaction, url_secrets
 from .. import quantity
-from ..cadence import cadence
 from ..checkpoint_list import step_words
-from ..lost_time import lost_time
-from ..run_progress import live_progress, overall_step, run_progress
+from ..state.cadence import cadence
+from ..state.lost_time import lost_time
+from ..state.run_progress import live_progress, overall_step, run_progress
 from ..withheld_words import would_have
 from ..words import title_of
 from .open_decisions import waiting_for_a_person

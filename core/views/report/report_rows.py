@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from .. import quantity
-from ..cadence import cadence_words
+from ..state.cadence import cadence_words
 from .report import AttemptRow, IncidentRow, Report, date, state_words
 
 CHECKPOINTS_SHOWN = 30

@@ -11,7 +11,7 @@ from ...model.story import WithheldAction
 from .. import quantity
 from ..checkpoint_list import resume_point, step_words, steps_since
 from ..remedy_words import back_words, remedy_rows
-from ..run_progress import live_progress
+from ..state.run_progress import live_progress
 
 
 class Price(msgspec.Struct, frozen=True, kw_only=True):

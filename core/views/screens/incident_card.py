@@ -16,8 +16,8 @@ from ...model.story import ActionStory
 from .. import quantity
 from ..checkpoint_list import resume_point
 from ..incident_list import IncidentView
-from ..last_step import last_step
 from ..remedy_words import of_incident
+from ..state.last_step import last_step
 from ..withheld_words import would_have
 from ..words import sentence
 from .incident_detail import ACTION_WORDS, IncidentDetail, Part, changes_after, incident_detail

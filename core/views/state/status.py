@@ -5,23 +5,23 @@ from typing import Any
 
 import msgspec
 
-from ..model.launch.output_place import OutputPlace
-from ..model.launch.resume_way import ResumeWay
-from ..model.observation import GpuSample, HostSample
-from ..model.progress import Progress
-from ..model.run import HALTED_STATES, LIVE_STATES
-from ..model.settings import Health
-from ..model.story import RunStory, WithheldAction
-from ..model.supervisor_life import SupervisorLife, Trouble
+from ...model.launch.output_place import OutputPlace
+from ...model.launch.resume_way import ResumeWay
+from ...model.observation import GpuSample, HostSample
+from ...model.progress import Progress
+from ...model.run import HALTED_STATES, LIVE_STATES
+from ...model.settings import Health
+from ...model.story import RunStory, WithheldAction
+from ...model.supervisor_life import SupervisorLife, Trouble
+from ..metric_words import view_command
+from ..resume_words import resume_object
+from ..withheld_words import commands
+from ..words import title_of
 from .level import bounds_of
 from .lost_time import lost_time
-from .metric_words import view_command
 from .readings import current_readings
-from .resume_words import resume_object
 from .run_progress import over_run
 from .troubles import shown, troubles
-from .withheld_words import commands
-from .words import title_of
 
 NOBODY = SupervisorLife()
 DEFAULT_HEALTH = Health()

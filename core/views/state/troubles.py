@@ -5,12 +5,12 @@ from typing import Any
 
 import msgspec
 
-from ..model.run import TERMINAL_STATES
-from ..model.story import RunStory
-from ..model.supervisor_life import SupervisorLife, Trouble
-from . import quantity
-from .withheld_words import commands, would_have
-from .words import title_of
+from ...model.run import TERMINAL_STATES
+from ...model.story import RunStory
+from ...model.supervisor_life import SupervisorLife, Trouble
+from .. import quantity
+from ..withheld_words import commands, would_have
+from ..words import title_of
 
 ORDER = ("danger", "warning", "info")
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ..model.progress import Progress
-from ..model.run import HALTED_STATES
-from ..model.situation import Situation
-from ..model.story import RunStory
+from ...model.progress import Progress
+from ...model.run import HALTED_STATES
+from ...model.situation import Situation
+from ...model.story import RunStory
 from .level import Bounds, bounds_of
 
 

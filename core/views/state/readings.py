@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 
-from ..model.health import HealthReading
-from ..model.incident import Incident
-from ..model.observation import GpuSample, HostSample
-from ..model.situation import Situation
-from ..model.story import RunStory
-from . import quantity
+from ...model.health import HealthReading
+from ...model.incident import Incident
+from ...model.observation import GpuSample, HostSample
+from ...model.situation import Situation
+from ...model.story import RunStory
+from .. import quantity
 from .level import Bounds, level_of
 from .run_progress import bounds_now
 

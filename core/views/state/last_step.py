@@ -2,9 +2,9 @@
 
 import msgspec
 
-from ..model.health import Level
-from ..model.situation import Situation
-from . import quantity
+from ...model.health import Level
+from ...model.situation import Situation
+from .. import quantity
 from .run_progress import live_progress
 
 TOLD = 3.0

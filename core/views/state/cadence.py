@@ -10,8 +10,8 @@ from statistics import median
 
 import msgspec
 
-from ..model.story import RunStory
-from . import quantity
+from ...model.story import RunStory
+from .. import quantity
 from .lost_time import lost_time
 
 LEAST_SAVES = 2

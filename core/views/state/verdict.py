@@ -4,19 +4,19 @@ from collections.abc import Callable
 
 import msgspec
 
-from ..model.health import Level
-from ..model.incident import Incident
-from ..model.run import NOT_SAID, TERMINAL_STATES
-from ..model.situation import Situation
-from . import quantity
-from .checkpoint_list import resume_point
+from ...model.health import Level
+from ...model.incident import Incident
+from ...model.run import NOT_SAID, TERMINAL_STATES
+from ...model.situation import Situation
+from .. import quantity
+from ..checkpoint_list import resume_point
+from ..length_words import time_words
+from ..withheld_words import question_clause
+from ..words import PHASE_WORDS, STATE_WORDS, title_of
 from .concerns import concerns, worst_clause
 from .last_step import last_step
-from .length_words import time_words
 from .level import SEVERITY
 from .run_progress import live_progress, run_progress
-from .withheld_words import question_clause
-from .words import PHASE_WORDS, STATE_WORDS, title_of
 
 SOON_S = 600.0
 """Seconds to the end below which a countdown is shown instead of a time of day."""

@@ -13,9 +13,9 @@ from itertools import pairwise
 
 import msgspec
 
-from ..model.run import TERMINAL_STATES, RunState
-from ..model.story import RunStory
-from ..model.story_fold import STATES
+from ...model.run import TERMINAL_STATES, RunState
+from ...model.story import RunStory
+from ...model.story_fold import STATES
 
 OURS: frozenset[RunState] = frozenset({"stopping", "cleaning", "backing_off"})
 """States in which the trainer is ended and the next attempt prepared."""

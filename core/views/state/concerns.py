@@ -7,16 +7,16 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ..model.health import SLOWED_BY_FAULT, Level
-from ..model.incident import AVERAGE_IS_NAN, ENDED_WITH_ATTEMPT, Incident
-from ..model.run import LIVE_STATES
-from ..model.situation import Situation
-from ..model.story import RunStory
-from . import quantity
+from ...model.health import SLOWED_BY_FAULT, Level
+from ...model.incident import AVERAGE_IS_NAN, ENDED_WITH_ATTEMPT, Incident
+from ...model.run import LIVE_STATES
+from ...model.situation import Situation
+from ...model.story import RunStory
+from .. import quantity
+from ..words import sentence, title_of
 from .last_step import last_step
 from .level import SEVERITY
 from .readings import reason_now
-from .words import sentence, title_of
 
 NAN = frozenset({"nan", "nan_loss"})
 """Classes of incidents of a loss that is not a number."""

@@ -4,9 +4,9 @@ import math
 from collections.abc import Mapping
 from functools import lru_cache
 
-from ..model.health import VRAM_STABLE_PCT, Level
-from ..model.settings import Health
-from ..model.story import RunStory
+from ...model.health import VRAM_STABLE_PCT, Level
+from ...model.settings import Health
+from ...model.story import RunStory
 
 Bounds = tuple[tuple[float, Level], ...]
 """(highest value that still has this level, level), rising; a value at a bound has the milder level."""

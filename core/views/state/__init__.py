@@ -1,0 +1,1 @@
+"""How a run is now: one sentence, what is wrong, progress, readings with their levels."""
