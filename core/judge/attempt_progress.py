@@ -101,6 +101,15 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
         return self.resume_position if self.resume_position is not None else self.resume_step
 
     @property
+    def place_is_stored(self) -> bool:
+        """The step in the checkpoint tells ``resumed_at``, in the same unit or in one that is a multiple of it."""
+        stored, at = self.resume_step, self.resumed_at
+        if not stored or not at:
+            return stored is not None
+        ratio = max(stored, at) / min(stored, at)
+        return abs(ratio - round(ratio)) <= STRIDE_TOLERANCE / 2
+
+    @property
     def step_offset(self) -> int:
         """Steps of earlier attempts that the trainer's own count leaves out."""
         return (self.resumed_at or 0) if self.weights_only else 0

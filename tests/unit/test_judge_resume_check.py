@@ -227,6 +227,17 @@ def test_a_save_between_two_lines_of_the_log_keeps_its_step() -> None:
     assert "resume verified: step-50 holds step 50, first step after it at or before 60" in _notes(world)
 
 
+def test_a_place_that_the_log_showed_late_is_not_called_another_count() -> None:
+    """A bar that leaves out many steps was at 14 when the save of step 20 was noticed."""
+    late = AttemptProgress(**fields(resume_step=200, resume_position=140))
+    assert not late.place_is_stored
+    after, proof = follow(late, step(201), step(202))
+    said = "resume verified: a holds step 200, first step after it at or before 201"
+    assert (proof, resume_in_words(after)) == ("taken", said)
+    batches = AttemptProgress(**fields(resume_step=200, resume_position=400))
+    assert "(the log counts 400 there), first step after it 401" in resume_in_words(follow(batches, step(401))[0])
+
+
 def test_lines_that_go_far_faster_than_a_step_are_of_batches_that_are_passed_over() -> None:
     told = AttemptProgress(**fields(pace_before_s=1.0))
     passed = [step(n, loss=False).replace("1.00it/s", "900.0it/s") for n in (1, 80, 160, 240, 320, 399)]

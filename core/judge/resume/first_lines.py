@@ -42,7 +42,7 @@ def _is_passed_over(attempt: AttemptProgress, mark: Mark) -> bool:
     It has no loss, where lines with a step had one before, or it counts far faster than a step was.
     """
     at, pace_s = attempt.resumed_at, attempt.pace_before_s
-    if at is not None and (mark.step or 0) > at:
+    if at is not None and (mark.step or 0) > max(at, attempt.resume_step or 0):
         return False
     fast = pace_s is not None and mark.pace_s is not None and mark.pace_s < PASSING_SHARE * pace_s
     return fast or (attempt.losses_before and not mark.loss)
@@ -80,14 +80,14 @@ def first_after(attempt: AttemptProgress, marks: tuple[Mark, ...], at: int, *, g
     if placed is None or placed.step is None or placed.printed is None:
         return None
     if (early := _before_the_first_epoch(attempt, marks)) is not None:
-        return First(early, early == at + 1)
+        return First(early, early == at + 1 and attempt.place_is_stored)
     lines_placed = tuple(m for m in lines if m.step is not None)
     if is_early(attempt, lines, at) or not is_near(attempt, lines_placed, at):
         return None
     step = placed.step
     if lines[0].printed is not None and lines[0].epoch == placed.epoch and lines[0].printed <= placed.printed:
         step -= placed.printed - lines[0].printed
-    exact_place = attempt.resume_step is not None
+    exact_place = attempt.place_is_stored
     if placed.per_epoch and step <= at and exact_place and not (placed.loss and attempt.losses_before):
         newest = marks[-1].step
         if newest is not None and newest > at:

@@ -25,7 +25,8 @@ def resume_in_words(attempt: AttemptProgress) -> str:
         told = "" if stored is None else f" (step {stored})"
         return f"resumed by itself: first step {_exactly(attempt, first)}; it was told to resume from {name}{told}"
     # A log that counts batches has another number for the same place.
-    counted = "" if stored is None or stored == place else f" (the log counts {place} there)"
+    other = stored is not None and stored != place and attempt.place_is_stored
+    counted = f" (the log counts {place} there)" if other else ""
     if stored is not None:
         held = f"{name} holds step {stored}{counted}"
     elif attempt.resume_epoch is not None:

@@ -98,7 +98,8 @@ def _placed(
     slack = max(PLACE_LINES * every, int(PLACE_SHARE * at))
     before = max(slack, newest.total or 0) if newest.per_epoch else slack
     attempt = replace(attempt, first_step=first.step, first_is_exact=first.exact)
-    if at - before <= first.step <= at + slack + 1 or (first.step > at and gap):
+    latest = at if attempt.place_is_stored else max(at, attempt.resume_step or 0)
+    if at - before <= first.step <= latest + slack + 1 or (first.step > at and gap):
         return attempt
     stored = attempt.resume_step
     ratio = None if not stored or first.step <= at else (first.step - 1) / stored
