@@ -9,7 +9,10 @@ import pytest
 from safetensors.numpy import save_file
 
 from trainwatch.cli import main
+from trainwatch.core.app.gpu_survey import GpuSeen, GpuSurvey
 from trainwatch.core.app.plan.project_plan import plan_command
+from trainwatch.core.app.preflight import checklist
+from trainwatch.core.app.preflight.check import Machine
 from trainwatch.core.app.preflight.checklist import why_not_start
 from trainwatch.core.config.spec import Overrides
 
@@ -58,7 +61,7 @@ def test_a_checkpoint_that_the_person_named_and_that_is_missing_stops_the_start(
     assert sentence(*words, "--output_dir", "out", forced=True) is None
 
 
-@pytest.mark.parametrize("word", ["auto", "latest", "true", "https://host/x.pt", "none"])
+@pytest.mark.parametrize("word", ["auto", "latest", "true", "https://host/x.pt", "none", "500", "3k2j5h"])
 def test_a_word_that_leaves_the_choice_to_the_trainer_is_no_missing_checkpoint(word: str) -> None:
     assert sentence("--resume", word) is None
 
@@ -67,6 +70,18 @@ def test_a_checkpoint_named_as_the_output_folder_has_it_is_found(folder: Path) -
     (folder / "out" / "checkpoint-500").mkdir(parents=True)
     (folder / "out" / "checkpoint-500" / "x").touch()
     assert sentence("--resume_from_checkpoint", "checkpoint-500", "--output_dir", "out") is None
+
+
+def test_a_path_from_the_folder_of_the_config_or_of_the_script_is_found(folder: Path) -> None:
+    (folder / "jobs").mkdir()
+    (folder / "jobs" / "cfg.yaml").write_text("resume: ../old/last.pt\ndata:\n  dataset_path: ../data\n")
+    (folder / "old").mkdir()
+    (folder / "old" / "last.pt").touch()
+    assert sentence("--config", "jobs/cfg.yaml") is None
+    (folder / "old" / "last.pt").unlink()
+    found = sentence("--config", "jobs/cfg.yaml")
+    assert found is not None
+    assert "resume = ../old/last.pt: there is no such checkpoint" in found
 
 
 def test_a_script_that_asks_first_may_begin_without_its_own_last_save(folder: Path) -> None:
@@ -141,3 +156,19 @@ def test_run_and_dry_run_say_the_same_and_force_is_an_option(folder: Path, capsy
     assert not (folder / "home" / "runs").exists()
     assert main(["run", "--dry-run", "--force", "--json", *words]) == 0
     assert json.loads(capsys.readouterr().out)["problem"] is None
+
+
+def test_sdxl_on_a_card_of_8_gb_is_not_started_unless_it_is_forced(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card = GpuSurvey(gpus=(GpuSeen(index=0, name="RTX 4060", mem_total_bytes=8.2e9, mem_used_bytes=0.3e9),))
+    small = Machine(gpus=card, home=folder / "home")
+    monkeypatch.setattr(checklist, "look_at_machine", lambda: small)
+    (folder / "sdxl_train_network.py").touch()
+    words = ("--output_dir", "out")
+    command = ("python3", "sdxl_train_network.py")
+    found = sentence(*words, command=command)
+    assert found is not None
+    assert "SDXL cannot be trained with less than 12 GB; train an SD 1.5 model on this card instead" in found
+    assert sentence(*words, command=command, forced=True) is None
+    assert sentence(*words) is None, "any other training asks no driver"

@@ -45,6 +45,7 @@ from .launch_checks import (
     check_paths,
     check_profile,
     check_script,
+    is_sdxl,
 )
 from .length_check import check_length
 from .memory_checks import asks_of_gpus, check_advice, check_memory, check_need
@@ -105,7 +106,7 @@ RUN_CHECKS = (
     RunCheck(check_imports, told=True),
     RunCheck(check_torch),
     RunCheck(check_gpus_of),
-    RunCheck(check_vram, told=True),
+    RunCheck(check_vram, stops=ExitCode.FAILED, told=True),
     RunCheck(check_need, told=True),
     RunCheck(check_advice, told=True),
     RunCheck(check_measured, quick=True, told=True),
@@ -196,9 +197,10 @@ class Obstacle(NamedTuple):
 
 
 def why_not_start(plan: LaunchPlan, *, known: bool = False, forced: bool = False) -> Obstacle | None:
-    """The first check that refuses a start; None if the run can be started. Takes milliseconds.
+    """The first check that refuses a start; None if the run can be started.
 
-    ``known``: an earlier run goes on, so that only what ``check`` fails on stops it. ``forced``: that stops nothing.
+    Takes milliseconds, for SDXL as long as one question to the GPU driver. ``known``: an earlier run goes on, so that
+    only what ``check`` fails on stops it. ``forced``: that stops nothing.
     """
     machine = Machine(home=home(), environ=os.environ)
     if not known:
@@ -207,7 +209,9 @@ def why_not_start(plan: LaunchPlan, *, known: bool = False, forced: bool = False
             if row.refuses is not None and check is not None and check.result == "fail":
                 origin = _origin(plan.spec) if row.refuses is ExitCode.USAGE else ""
                 return Obstacle(row.refuses, origin + "; ".join(part for part in (check.found, check.remedy) if part))
-    return None if forced or plan.derived is None else _what_fails(plan, machine)
+    if forced or plan.derived is None:
+        return None
+    return _what_fails(plan, look_at_machine() if is_sdxl(plan) else machine)
 
 
 def _what_fails(plan: LaunchPlan, machine: Machine) -> Obstacle | None:

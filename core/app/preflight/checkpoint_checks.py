@@ -10,14 +10,14 @@ from ...source.trainer_source import read_source
 from ..plan.launch_plan import LaunchPlan
 from ..runs.output_folder import list_run_checkpoints
 from .check import Check, Machine, failed, passed, warned
-from .launch_checks import looks_like_a_path
+from .launch_checks import looks_like_a_path, place_of
 
 _OTHER = re.compile(r"\{(?:step|name|path-)")
 """What an option takes that is no path of its own."""
 _NAMES = re.compile(
     r"(auto_?)?(resume|continue|restore)(_training|_run|_from|_checkpoint|_ckpt|_path|_state|_file)*|ckpt_path"
 )
-_LIKE_ONE = re.compile(r"check_?point|ckpt|epoch|step|\d", re.IGNORECASE)
+_LIKE_ONE = re.compile(r"check_?point|ckpt|(epoch|step|iter)\w*[-_=]?\d", re.IGNORECASE)
 """A name without a folder or a suffix that can only be a checkpoint: ``checkpoint-500``."""
 
 
@@ -55,16 +55,25 @@ def _given(plan: LaunchPlan) -> Iterator[tuple[str, str]]:
         if not isinstance(value, str) or (key != option and not _NAMES.fullmatch(key.lower())):
             continue
         leaves_it = value.lower() in words.NEWEST | {"", "none", "null", "false", "no", "never", "off", "0"}
-        if leaves_it or "://" in value or any(sign in value for sign in "{}$") or words.TRACKERS.search(key):
+        if (
+            leaves_it
+            or value.isdigit()
+            or "://" in value
+            or any(sign in value for sign in "{}$")
+            or words.TRACKERS.search(key)
+        ):
             continue
         yield key, value
 
 
 def _place(plan: LaunchPlan, value: str) -> Path | None:
     """Where it is: from the working folder, or by its name in an output folder (diffusers)."""
-    places = [Path(plan.spec.cwd, os.path.expanduser(value))]  # noqa: PTH111  Path's raises for an unknown ~name
-    for folder in plan.spec.output_folders:
-        places += [Path(plan.spec.cwd, folder, value), Path(plan.spec.cwd, folder, Path(value).name)]
+    named = place_of(plan, value)
+    if named is not None:
+        return named
+    places = [
+        Path(plan.spec.cwd, folder, name) for folder in plan.spec.output_folders for name in (value, Path(value).name)
+    ]
     return next((place for place in places if place.exists()), None)
 
 

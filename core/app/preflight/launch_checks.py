@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...act.config.derive import DeriveError, read_config
+from ...act.config.trainer_config import config_in_command
 from ...act.launch.spawn import why_not
 from ...model.checkpoints.checkpoint_suffixes import TENSOR_SUFFIXES
 from ...source.trainer_source import read_source
@@ -119,9 +120,9 @@ def check_paths(plan: LaunchPlan, _machine: Machine) -> Check | None:
     empty: list[str] = []
     seen = 0
     for key, value in _paths(plan):
-        path = Path(plan.spec.cwd, os.path.expanduser(value))  # noqa: PTH111  Path's raises for an unknown ~name
+        path = place_of(plan, value)
         seen += 1
-        if not path.exists():
+        if path is None:
             made = key in MAYBE_WRITTEN or (key in DATA_KEYS and fetches_data(plan))
             (unsure if made else missing).append(f"{key} = {value}")
         elif path.is_dir() and not any(path.iterdir()):
@@ -134,6 +135,17 @@ def check_paths(plan: LaunchPlan, _machine: Machine) -> Check | None:
     if empty:
         return warned("data", f"empty: {'; '.join(empty)}", "is it the right folder, and is its disk mounted?")
     return passed("data", f"{seen} {'path' if seen == 1 else 'paths'} exist") if seen else None
+
+
+def place_of(plan: LaunchPlan, value: str) -> Path | None:
+    """Where a path of command or config is: from the working folder, else from the config's folder or the script's."""
+    given = os.path.expanduser(value)  # noqa: PTH111  Path's raises for an unknown ~name
+    config = config_in_command(plan.spec).config
+    source = read_source(plan.spec.command, plan.spec.cwd, plan.spec.env)
+    folders = [Path(plan.spec.cwd)]
+    folders += [Path(plan.spec.cwd, config).parent] if config is not None else []
+    folders += [] if isinstance(source, str) else [root for root in source.target.roots if root.is_absolute()]
+    return next((place for folder in folders if (place := folder / given).exists()), None)
 
 
 def fetches_data(plan: LaunchPlan) -> bool:
