@@ -115,8 +115,8 @@ class World:
     ) -> None:
         self.folder, self.project, self.home = folder, folder / "project", home or folder / "home"
         self.project.mkdir(parents=True)
-        library = folder / "nvml"
-        library.mkdir()
+        library = self.home.parent / "nvml"
+        library.mkdir(exist_ok=True)
         flags = ["-O1", "-std=gnu11", "-fvisibility=hidden", "-shared", "-fPIC", "-Wl,-soname,libnvidia-ml.so.1", "-w"]
         subprocess.run(["cc", *flags, "-o", str(library / "libnvidia-ml.so.1"), str(NVML), "-lpthread"], check=True)
         (folder / "gpus").write_text(gpus)

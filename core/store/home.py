@@ -1,6 +1,7 @@
 """The state folder, ``TRAINWATCH_HOME``. Only its owner may read it: logs and environments hold secrets."""
 
 import os
+import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -48,6 +49,21 @@ def make_private(path: Path) -> Path:
             if not folder.is_dir():
                 raise
     return path
+
+
+def runtime_folder(env: Mapping[str, str]) -> Path | None:
+    """A private folder in memory, for what ends with the machine's boot; None if there is none. Creates it."""
+    runtime = env.get("XDG_RUNTIME_DIR")
+    places = [Path(runtime) / "trainwatch"] if runtime and Path(runtime).is_absolute() else []
+    for place in (*places, Path(f"/dev/shm/trainwatch-{os.geteuid()}")):  # noqa: S108  its owner and mode are checked
+        try:
+            make_private(place)
+            status = place.lstat()
+        except OSError:
+            continue
+        if stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077:
+            return place
+    return None
 
 
 def runs_folder(home: Path) -> Path:

@@ -1,11 +1,14 @@
 """The sensors of a run."""
 
+import hashlib
 import os
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Literal
+
+from trainwatch import __version__
 
 from ...checkpoints import checkpoint_of, inspect_any, state_in, verify
 from ...checkpoints.formats.reading_pace import BESIDE_TRAINING_BYTES_PER_S
@@ -14,12 +17,14 @@ from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.ports.supervision import AttemptTarget, Inbox, Sensor
 from ...model.preset import Preset
 from ...model.run import RunSpec
+from ...model.settings import Watch
 from ...sense.files.checkpoint_directory import CheckpointDirectory
 from ...sense.files.checkpoint_folders import CheckpointFolders
 from ...sense.files.checkpoint_values import CheckpointValuesSensor
 from ...sense.files.output_search import OutputSearch
 from ...sense.files.scalar_files import ScalarFiles
 from ...sense.gpu.gpu_sensor import GpuSensor
+from ...sense.gpu.shared_readings import SharedReadings
 from ...sense.gpu.simulated_gpu import SimulatedGpu
 from ...sense.host.host_sensor import Host
 from ...sense.host.kernel_log import KernelLog
@@ -28,8 +33,10 @@ from ...sense.log.log_tail import LogTail
 from ...sense.process.exit_watch import ExitWatch, nothing
 from ...sense.process.process_tree import ProcessTree
 from ...store.clock import RunClock
+from ...store.home import runtime_folder
 from ...store.run_directory import RunDirectory
 from ..plan.named_places import folders_elsewhere, named_places
+from ..runs.known_runs import home
 from ..runs.output_claim import OutputClaim
 from ..supervise.run_output import RunOutput
 from .judge_of_run import compiled_catalogue
@@ -197,8 +204,18 @@ def sensors(
         ),
         SimulatedGpu(inbox=inbox, clock=clock, interval_s=watch.interval_s)
         if spec.labels.get("simulated_gpu")
-        else GpuSensor(inbox=inbox, clock=clock, watch=watch, own_gpus=spec.gpus),
+        else GpuSensor(inbox=inbox, clock=clock, watch=watch, own_gpus=spec.gpus, shared=_shared_readings(watch)),
     ]
+
+
+def _shared_readings(watch: Watch) -> SharedReadings | None:
+    """Where the supervisors of this machine that read as often, and with the same driver, share GPU readings."""
+    place = runtime_folder(os.environ)
+    if place is None:
+        return None
+    driver = os.environ.get("LD_LIBRARY_PATH", "")
+    told = (str(home()), driver, f"{watch.interval_s:g}", f"{watch.gpu_timeout_s:g}", __version__)
+    return SharedReadings(place / "gpu" / hashlib.sha256("\0".join(told).encode()).hexdigest()[:16])
 
 
 def _cloud(setting: Literal["auto", "off", "aws", "gcp", "azure"]) -> Cloud | None:

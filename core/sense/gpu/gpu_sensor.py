@@ -18,6 +18,7 @@ from ..process.process_tree import tree_pids
 from ..wakeup import Wakeup
 from .gpu_readings import Devices, GpuList, Message, Refusal
 from .nvml_codes import driver_message, no_answer
+from .shared_readings import SharedReadings
 from .visible_devices import GpuChoice, parse_visible_devices, visible_devices_of
 
 COMMAND = (sys.executable, "-P", "-m", f"{__package__}.nvml_child")
@@ -29,6 +30,8 @@ REPLACE_FACTOR = 4.0
 START_LIMIT_S = 30.0
 """Longest wait for the driver's first answer. Without persistence mode it takes 1.5 s per GPU
 (pop-os/system76-power#492)."""
+FROZEN_S = 10.0
+"""A supervisor that reads the driver for others and shows no sign of life for this long is not waited for."""
 STUCK_CHILDREN = 3
 """If this many children survive SIGKILL (they hang in the driver), no more are started."""
 INITIAL_PID_NAMESPACE = "pid:[4026531836]"
@@ -52,6 +55,7 @@ class GpuSensor:
     A GPU that hangs or is lost stays in the sample with ``trouble``, and the others are read. If none answers, or there
     is no driver, the sample has ``trouble``, and new children are started with growing waits. ``own_gpus`` None: the
     trainer's ``CUDA_VISIBLE_DEVICES``, else all. ``trust_pids`` None: use the driver's pids if they are comparable.
+    ``shared``: take the readings of another supervisor while one reads the driver.
     """
 
     def __init__(
@@ -65,6 +69,7 @@ class GpuSensor:
         start_limit_s: float = START_LIMIT_S,
         backoff_s: tuple[float, ...] = BACKOFF_S,
         command: tuple[str, ...] = COMMAND,
+        shared: SharedReadings | None = None,
     ) -> None:
         self._inbox = inbox
         self._clock = clock
@@ -75,6 +80,7 @@ class GpuSensor:
         self._start_limit_s = start_limit_s
         self._backoff_s = backoff_s
         self._command = command
+        self._shared = shared
         self._decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
         self._picture = GpuList()
         self._target: AttemptTarget | None = None
@@ -112,6 +118,10 @@ class GpuSensor:
             if ending == "refused":
                 self._answered_s = time.monotonic()  # a refusal counts as an answer
             ending = "silent"
+            if self._shared is not None and not self._shared.lead():
+                self._take_shared(self._shared)
+                failures = 0
+                continue
             if len(self._abandoned) < STUCK_CHILDREN:
                 try:
                     ending = self._use_child()
@@ -120,12 +130,47 @@ class GpuSensor:
                     self._put(self._picture.silent("cannot be read"), f"GPU telemetry failed ({fault})")
             failures = 1 if ending == "answered" else failures + 1
             self._rest(self._backoff_s[min(failures, len(self._backoff_s) - 1)], silent=ending != "refused")
+        if self._shared is not None:
+            self._shared.release()
+
+    def _take_shared(self, shared: SharedReadings) -> None:
+        """Take the messages of the supervisor that reads the driver, until it ends.
+
+        One that shows no sign of life (stopped by SIGSTOP, say) is no longer waited for: this one reads, too.
+        """
+        number, since_s = -1, time.monotonic()
+        while not self._stopping and not shared.lead():
+            found = shared.newest()
+            if found is not None and found.age_s <= FROZEN_S:
+                since_s = time.monotonic()
+                if found.number != number and found.line:
+                    self._understand(found.line)
+                number = found.number
+            elif time.monotonic() - since_s > FROZEN_S:
+                self._shared = None
+                return
+            self._put_no_answer()
+            self._wait(None, self._watch.interval_s)
+
+    def _understand(self, line: bytes) -> Ending | None:
+        """Put what a message says. Returns how the child ends by it, or that a GPU answered; None: neither."""
+        message = self._decoder.decode(line)
+        if isinstance(message, Refusal):
+            trouble = driver_message(message.code, message.text)
+            self._put(self._picture.silent(trouble), trouble)
+            return "refused"
+        return "answered" if isinstance(message, Devices) and self._take(message) else None
+
+    def _publish(self, line: bytes | None) -> None:
+        if self._shared is not None:
+            self._shared.publish(line)
 
     def _rest(self, seconds: float, *, silent: bool) -> None:
         """Wait before the next child. ``silent``: report meanwhile that there is no answer."""
         until = time.monotonic() + seconds
         while not self._stopping and (left := until - time.monotonic()) > 0:
             self._wait(None, min(left, self._watch.interval_s))
+            self._publish(None)
             if silent:
                 self._put_no_answer()
 
@@ -153,14 +198,12 @@ class GpuSensor:
             self._wait(fd, min(self._watch.interval_s, self._watch.gpu_timeout_s))
             data = self._read(fd)
             *lines, held = (held + (data or b"")).split(b"\n")
+            self._publish(lines[-1] if lines else None)
             for line in lines:
-                message = self._decoder.decode(line)
-                if isinstance(message, Refusal):
-                    trouble = driver_message(message.code, message.text)
-                    self._put(self._picture.silent(trouble), trouble)
-                    return "refused"
-                if isinstance(message, Devices):
-                    answered = self._take(message) or answered
+                ending = self._understand(line)
+                if ending == "refused":
+                    return ending
+                answered = answered or ending == "answered"
             if data == b"":
                 self._put_no_answer()
                 return "answered" if answered else "silent"

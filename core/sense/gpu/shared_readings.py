@@ -1,0 +1,97 @@
+"""GPU readings that the supervisors of one user on one machine share: one of them reads the driver for all.
+
+The one that holds the lock is the reader. It rewrites a small file with each message of its NVML child; the others take
+the messages from there. The kernel releases the lock when the reader ends, and the next one that asks becomes it.
+"""
+
+import contextlib
+import fcntl
+import os
+import struct
+import time
+from pathlib import Path
+from typing import NamedTuple
+from zlib import crc32
+
+_HEAD = struct.Struct(">IQdI")
+"""CRC-32 of the rest, number of the message, CLOCK_MONOTONIC of the last sign of life, length of the message."""
+TORN_READS = 3
+
+
+class SharedMessage(NamedTuple):
+    """``number``: rises with each message. ``age_s``: seconds since the reader's last sign of life."""
+
+    number: int
+    line: bytes
+    age_s: float
+
+
+class SharedReadings:
+    """``folder``: on this machine, of this user, for one interval. Used by one thread."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock: int | None = None
+        self._file: int | None = None
+        self._number = 0
+        self._line = b""
+
+    def lead(self) -> bool:
+        """Whether this process reads the driver: it does already, or nobody else does. True if that cannot be told."""
+        if self._lock is not None:
+            return True
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError:
+            return True
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            return False
+        except OSError:
+            os.close(lock)
+            return True
+        self._lock = lock
+        newest = self.newest()
+        self._number = newest.number if newest is not None else 0
+        self.publish(None)
+        return True
+
+    def publish(self, line: bytes | None) -> None:
+        """Give the others a message, or (None) a sign of life. Does nothing without the lock. Raises nothing."""
+        if self._lock is None:
+            return
+        if line is not None:
+            self._number, self._line = self._number + 1, line
+        rest = _HEAD.pack(0, self._number, time.monotonic(), len(self._line))[4:] + self._line
+        with contextlib.suppress(OSError):
+            if self._file is None:
+                self._file = os.open(self._folder / "newest", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            os.pwrite(self._file, crc32(rest).to_bytes(4, "big") + rest, 0)
+
+    def newest(self) -> SharedMessage | None:
+        """What the reader published last; None if there is nothing readable."""
+        for _ in range(TORN_READS):
+            try:
+                data = (self._folder / "newest").read_bytes()
+                crc, number, at, length = _HEAD.unpack_from(data)
+            except (OSError, struct.error):
+                return None
+            end = _HEAD.size + length
+            if crc32(memoryview(data)[4:end]) == crc:
+                return SharedMessage(number, data[_HEAD.size : end], time.monotonic() - at)
+        return None
+
+    def release(self) -> None:
+        """Let another process read the driver, and leave no files behind. Two readers at once do no harm."""
+        if self._lock is not None:
+            with contextlib.suppress(OSError):
+                (self._folder / "newest").unlink(missing_ok=True)
+                (self._folder / "lock").unlink(missing_ok=True)
+                self._folder.rmdir()
+        for descriptor in (self._file, self._lock):
+            if descriptor is not None:
+                os.close(descriptor)
+        self._file = self._lock = None

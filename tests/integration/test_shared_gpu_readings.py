@@ -1,0 +1,100 @@
+"""GPU readings that several supervisors share: one child reads the driver, and each run survives alone."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.fakes.nvml.driver import FakeNvml, fake_nvml, fake_nvml_library
+from tests.integration.sense_world import ListInbox, RunClock, wait_until
+from trainwatch.core.model.observation import GpuSample
+from trainwatch.core.model.settings import Watch
+from trainwatch.core.sense.gpu import gpu_sensor
+from trainwatch.core.sense.gpu.gpu_sensor import GpuSensor
+from trainwatch.core.sense.gpu.shared_readings import SharedReadings
+
+__all__ = ["fake_nvml", "fake_nvml_library"]
+WATCH = Watch(interval_s=0.05, gpu_timeout_s=1.0)
+
+
+class Rig:
+    """Sensors of several supervisors, in one process."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.sensors: list[GpuSensor] = []
+
+    def start(self) -> ListInbox:
+        inbox = ListInbox()
+        shared = SharedReadings(self.folder)
+        self.sensors.append(GpuSensor(inbox=inbox, clock=RunClock(), watch=WATCH, shared=shared))
+        self.sensors[-1].start()
+        return inbox
+
+
+@pytest.fixture
+def rig(fake_nvml: FakeNvml, tmp_path: Path) -> Iterator[Rig]:
+    fake_nvml.show("gpus = 2\n[gpu *]\nutil_gpu = 12\n")
+    made = Rig(tmp_path / "gpu")
+    yield made
+    for sensor in made.sensors:
+        sensor.stop()
+
+
+def readers() -> int:
+    children = psutil.Process(os.getpid()).children()
+    return sum("nvml_child" in " ".join(child.cmdline()) for child in children if child.status() != "zombie")
+
+
+def has_util(inbox: ListInbox, value: float) -> bool:
+    samples = inbox.of(GpuSample)
+    return bool(samples) and [gpu.util_pct for gpu in samples[-1].gpus] == [value, value]
+
+
+def test_one_child_reads_for_all_and_the_next_one_takes_over(rig: Rig, fake_nvml: FakeNvml) -> None:
+    inboxes = [rig.start() for _ in range(4)]
+    wait_until(lambda: all(has_util(inbox, 12.0) for inbox in inboxes), "readings everywhere")
+    assert readers() == 1
+    rig.sensors.pop(0).stop()
+    fake_nvml.show("gpus = 2\n[gpu *]\nutil_gpu = 34\n")
+    wait_until(lambda: all(has_util(inbox, 34.0) for inbox in inboxes[1:]), "readings of the next reader")
+    assert readers() == 1
+
+
+def test_supervisor_that_holds_the_lock_and_is_frozen_is_not_waited_for(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu_sensor, "FROZEN_S", 0.5)
+    frozen = SharedReadings(rig.folder)
+    assert frozen.lead()
+    inbox = rig.start()
+    wait_until(lambda: has_util(inbox, 12.0), "readings of its own")
+    frozen.release()
+
+
+def test_message_that_is_half_written_is_not_taken(tmp_path: Path) -> None:
+    reader, other = SharedReadings(tmp_path), SharedReadings(tmp_path)
+    assert reader.lead()
+    assert not other.lead()
+    reader.publish(b"one")
+    seen = other.newest()
+    assert seen is not None
+    assert (seen.number, seen.line) == (1, b"one")
+    newest = tmp_path / "newest"
+    newest.write_bytes(newest.read_bytes()[:-1] + b"?")
+    assert other.newest() is None
+    reader.publish(None)
+    seen = other.newest()
+    assert seen is not None
+    assert (seen.number, seen.line) == (1, b"one")
+    reader.release()
+    assert list(tmp_path.parent.glob(f"{tmp_path.name}/*")) == []
+    assert other.lead()
+    other.release()
+
+
+def test_readings_are_not_shared_where_no_folder_can_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert SharedReadings(tmp_path / "file" / "below").lead(), "it reads alone"
