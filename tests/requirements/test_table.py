@@ -34,6 +34,12 @@ def test_a_case_is_in_the_file_of_its_letter() -> None:
         assert letter[0] == requirement[0].lower(), test
 
 
+def test_the_written_page_shows_something_for_each_requirement() -> None:
+    sections = (HERE.parents[1] / "docs" / "requirements.md").read_text(encoding="utf-8").split("\n## ")[1:]
+    assert [section.split(":")[0] for section in sections] == list(REQUIREMENTS)
+    assert [section.split(":")[0] for section in sections if "\n$ trainwatch " not in section] == []
+
+
 def test_the_page_has_what_each_case_showed_under_its_requirement() -> None:
     text = page(
         [

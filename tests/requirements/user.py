@@ -17,6 +17,7 @@ from trainwatch.core.model.text.json_line import encode_line
 
 from .shown import Shown
 
+REPOSITORY = Path(__file__).parents[2]
 LONGEST = 240
 """Characters of a printed line that are kept."""
 TORCH = """__version__ = '2.8.0+cu128'
@@ -129,4 +130,7 @@ class User:
             self._shown.append(Shown(requirement, self.case, command, printed[:LONGEST]))
 
     def _plain(self, text: str) -> str:
-        return text.replace(f"{self.folder}/", "").replace(str(self.folder), ".").replace(str(Path.home()), "~")
+        """The text without the places of this machine."""
+        text = text.replace(sys.executable, "python").replace(f"{REPOSITORY}/", "")
+        text = text.replace(f"{self.folder}/", "").replace(str(self.folder), ".")
+        return text.replace(str(self.folder.parent), "~").replace(str(Path.home()), "~")
