@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
 
 from ..model.progress import Progress
 from ..model.settings import Settings
@@ -11,21 +13,72 @@ from ..model.shipped.failure import Diagnosis
 if TYPE_CHECKING:
     from ..judge.progress.metric_reader import MetricReader
     from ..judge.text.shape_table import ShapeTable
+    from .runs.ended_attempt import EndedAttempt
 
 Warn = Callable[[str], None]
 
 
-def diagnose_log(blocks: Iterable[str], exit_code: int | None, warn: Warn) -> Diagnosis:
-    """Why a run failed. ``blocks``: its log, decoded. ``exit_code`` of the trainer: negative or 128+N for a signal."""
+def diagnose_log(
+    blocks: Iterable[str],
+    exit_code: int | None,
+    warn: Warn,
+    *,
+    end: "EndedAttempt | None" = None,
+    facts: Mapping[str, Any] | None = None,
+    kernel: str = "",
+) -> Diagnosis:
+    """Why a run failed. ``blocks``: its log, decoded. ``exit_code`` of the trainer: negative or 128+N for a signal.
+
+    ``end``: what a run knows of its end; ``facts``: fields of Circumstances that were given; ``kernel``: kernel lines.
+    """
+    from ..config.learned_patterns import with_learned
     from ..config.shipped import load_failures, load_log_shapes
     from ..judge.failure.catalogue import CompiledCatalogue
+    from ..judge.failure.circumstances import Circumstances
     from ..judge.failure.diagnosis import diagnosis_of
     from ..judge.text.shape_table import ShapeTable
 
     project = project_settings(warn)
     shapes = ShapeTable(load_log_shapes(), project.progress.shapes)
-    catalogue = CompiledCatalogue(load_failures(), shapes, project.diagnose.patterns)
-    return diagnosis_of(blocks, catalogue, exit_code)
+    own = with_learned(project.diagnose.patterns, end.folder if end is not None else project_folder())
+    about = msgspec.structs.replace(end.about if end is not None else Circumstances(), **(facts or {}))
+    lines = f"{end.kernel if end is not None else ''}{kernel}"
+    return diagnosis_of(blocks, CompiledCatalogue(load_failures(), shapes, own), exit_code, about, lines)
+
+
+def project_folder() -> Path:
+    """The folder of the trainwatch.toml here or above, else the working folder."""
+    from ..config.location import find_project
+
+    try:
+        path = find_project(Path.cwd())
+    except FileNotFoundError:
+        return Path()
+    return Path.cwd() if path is None else path.parent
+
+
+def teach(failure: str, found: Diagnosis, tail: str, folder: Path) -> tuple[Path, str]:
+    """Write a pattern of the line that ended the log into the folder's file; return the file and the pattern.
+
+    It is the cause of ``found``, or the last line of ``tail`` if nothing is known.
+    Raises ValueError (one line) for an unknown class, a line without words, or a file that is damaged.
+    """
+    from ..config.bounds import failure_patterns
+    from ..config.learned_patterns import FILE_NAME, read_patterns, text_with
+    from ..judge.failure.skeleton import last_line, pattern_of
+    from ..store.atomic import write_atomically
+
+    cause = None if found.failure == "unknown" else found.cause
+    line = last_line(tail) if cause is None else cause.text
+    pattern = pattern_of(line)
+    if not line:
+        raise ValueError("the log has no line to learn from")
+    if (wrong := failure_patterns({failure: (pattern,)})) is not None:
+        raise ValueError(f"--teach {failure}: {wrong}")
+    path = folder / FILE_NAME
+    known = read_patterns(path) if path.exists() else {}
+    write_atomically(path, text_with(known, failure, pattern).encode(), mode=0o644)
+    return path, pattern
 
 
 class LogMetrics(NamedTuple):

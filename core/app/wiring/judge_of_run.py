@@ -2,7 +2,9 @@
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 
+from ...config.learned_patterns import with_learned
 from ...config.shipped import load_failures, load_log_shapes, load_remedies
 from ...judge.failure.catalogue import CompiledCatalogue
 from ...judge.knowledge import Knowledge
@@ -24,7 +26,8 @@ from ..supervise.save_request import save_request
 def compiled_catalogue(spec: RunSpec) -> CompiledCatalogue:
     """The failure catalogue and the line shapes, with the run's own patterns."""
     shapes = ShapeTable(load_log_shapes(), spec.settings.progress.shapes)
-    return CompiledCatalogue(load_failures(), shapes, spec.settings.diagnose.patterns)
+    folder = Path(spec.project).parent if spec.project is not None else Path(spec.cwd)
+    return CompiledCatalogue(load_failures(), shapes, with_learned(spec.settings.diagnose.patterns, folder))
 
 
 def knowledge(spec: RunSpec, preset: Preset, profiles: Mapping[str, Profile]) -> Knowledge:

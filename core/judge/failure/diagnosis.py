@@ -14,12 +14,14 @@ from ..text.lines import plain
 from ..text.patterns import LazyPattern
 from .blocks import DETAIL_LINES
 from .catalogue import CompiledCatalogue, Proof
+from .circumstances import Circumstances, fused
 from .evidence_state import CASCADE_KEPT, GENERIC, TEXT_KEPT, DiagnosisState, Finding
 from .exit_status import signal_of
-from .log_evidence import START_EVIDENCE, read_evidence, with_last_line, with_last_words
+from .log_evidence import START_EVIDENCE, kernel_evidence, read_evidence, with_last_line, with_last_words
 from .rank_ends import RankEnd
 from .rank_ends import exited as exited_rank
 from .rank_ends import killed as killed_rank
+from .retry import retry_reason
 from .root_cause import NO_FAILURES, PEERS, root_of, strength
 
 SUREST = 0.97
@@ -31,13 +33,20 @@ UNKNOWN_CODE = Proof("unknown", 0.2)
 """What an exit status proves that the catalogue does not list."""
 
 
-def diagnosis_of(chunks: Iterable[str], catalogue: CompiledCatalogue, exit_code: int | None = None) -> Diagnosis:
-    """What ended the run with this log, given in chunks (``trainwatch diagnose``)."""
-    state, tail = START_EVIDENCE, ""
+def diagnosis_of(
+    chunks: Iterable[str],
+    catalogue: CompiledCatalogue,
+    exit_code: int | None = None,
+    about: Circumstances | None = None,
+    kernel: str = "",
+) -> Diagnosis:
+    """What ended the run with this log, given in chunks. ``kernel``: lines of the kernel log."""
+    state, tail = kernel_evidence(START_EVIDENCE, kernel, catalogue), ""
     for chunk in chunks:
         state = read_evidence(state, chunk, catalogue)
         tail = (tail + chunk)[-TAIL_CHARS:]
-    found = diagnose(state, catalogue, exit_code=exit_code)
+    kills = None if about is None else about.oom_kills
+    found = diagnose(state, catalogue, exit_code=exit_code, oom_kills=kills, about=about)
     if found.failure != "unknown":
         return found
     shown = {each.line: each for each in (*_last_lines(tail, state.fold.lines + 1), *found.cascade)}
@@ -72,11 +81,13 @@ def diagnose(
     oom_kills: int | None = None,
     stopped_by_operator: bool = False,
     finished_hint: bool = False,
+    about: Circumstances | None = None,
 ) -> Diagnosis:
     """Weigh the evidence.
 
     ``exit_code`` negative = signal, as Python has it; None = lost. ``oom_kills``: processes the kernel killed for
     memory during the attempt, None = cannot be read. ``finished_hint``: other evidence says training was complete.
+    ``about``: what else was so at the end; its count of kills for memory and its signal are these two.
     """
     state = with_last_line(state, catalogue)
     if exit_code != 0 and not state.cascade and not any(each.failure != "success" for each in state.findings):
@@ -87,7 +98,12 @@ def diagnose(
     found = _weigh(state, catalogue, exit_code, signal, oom_kills=oom_kills, finished_hint=finished_hint)
     if end is not None and found.failure == "unknown":
         found = _with_cause(found, EvidenceLine(end.line, end.text))
-    return msgspec.structs.replace(found, explanation=f"{who} {found.explanation}") if who else found
+    if who:
+        found = msgspec.structs.replace(found, explanation=f"{who} {found.explanation}")
+    if about is None:
+        return found
+    about = msgspec.structs.replace(about, oom_kills=oom_kills, signal=signal_of(exit_code, signal))
+    return fused(found, about, catalogue)
 
 
 def _with_cause(found: Diagnosis, cause: EvidenceLine) -> Diagnosis:
@@ -296,6 +312,7 @@ def _answer(
         explanation=known.explanation,
         remedies=known.remedies,
         title=known.title,
+        retry_reason=retry_reason(known),
     )
 
 

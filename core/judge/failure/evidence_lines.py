@@ -13,7 +13,7 @@ from ..text.patterns import LazyPattern
 from ..text.reading import Reading
 from . import blocks
 from .blocks import DETAIL_LINES, Block, Raised
-from .catalogue import CHECKPOINT_READS, CONFIG_READS, CompiledCatalogue, Match, Proof
+from .catalogue import CHECKPOINT_READS, CONFIG_READS, OWN_WEIGHT, CompiledCatalogue, Match, Proof
 from .evidence_state import (
     GENERIC,
     TEXT_KEPT,
@@ -258,7 +258,8 @@ def _evidence(
     """What the signatures, status codes and kernel messages in a line prove, if the line reports an event."""
     text, level = carried.text, carried.level
     for row, start, end in matches:
-        act = act_of(text, start, end, failure=row.failure, level=level, raised=raised)
+        own = row.weight >= OWN_WEIGHT  # a project's pattern says itself what is an event
+        act = "event" if own else act_of(text, start, end, failure=row.failure, level=level, raised=raised)
         if act in EVIDENT:
             yield Weighed(row.failure, row.role, row.weight, act == "warning")
     for code in catalogue.codes.find(text):

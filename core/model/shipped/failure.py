@@ -36,6 +36,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     explanation: str = ""
     remedies: tuple[str, ...] = ()
     title: str = ""
+    retry_reason: str = ""
+    """Why ``retryable`` is so, as a clause."""
 
 
 class FailureSignature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

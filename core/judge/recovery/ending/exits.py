@@ -10,9 +10,11 @@ from ....model.observation import Exit, Outcome
 from ....model.run import NOT_SAID
 from ....model.shipped.failure import Diagnosis
 from ...failure import exit_status
+from ...failure.circumstances import Circumstances
 from ...failure.diagnosis import diagnose, diagnosis_as
 from ...run_machine import is_live
 from ...run_states import RestartPlan, Starting, Stopping
+from ...state import JudgeState
 from ...step_builder import StepBuilder
 from .. import restart_stages, resume_choice
 from ..apply import answer_failure
@@ -177,6 +179,21 @@ def _diagnose(builder: StepBuilder, observation: Exit) -> Diagnosis:
         oom_kills=new_oom_kills(state),
         stopped_by_operator=False,
         finished_hint=ended_well(state),
+        about=_circumstances(state),
+    )
+
+
+def _circumstances(state: JudgeState) -> Circumstances:
+    """What was so when the trainer ended, beside its log."""
+    from_ = state.attempt.resume_from
+    known = None if from_ is None else next((k for k in state.checkpoints.known if k.path == from_), None)
+    damaged = known is not None and known.damage is not None
+    verified = known is not None and known.complete and known.bad is None and not damaged
+    return Circumstances(
+        disk_free_bytes=state.disk_free_bytes,
+        disk_free_inodes=state.disk_free_inodes,
+        checkpoint=known.damage[0] if known is not None and known.damage else "complete" if verified else None,
+        earlier=tuple(cause.class_ for cause in state.history if cause.kind == "crash"),
     )
 
 

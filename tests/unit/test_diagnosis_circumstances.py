@@ -1,0 +1,94 @@
+"""One diagnosis of the log and of what else was so: support, contradiction, and an answer where the log has none."""
+
+import pytest
+
+from tests.shipped import CATALOGUE
+from trainwatch.core.judge.failure.circumstances import Circumstances
+from trainwatch.core.judge.failure.diagnosis import diagnosis_of
+from trainwatch.core.judge.failure.retry import retry_reason
+
+ODD = "step 3/9 loss 2\nRuntimeError: odd\n"
+QUIET = "step 3/9 loss 2\n"
+FULL = "OSError: [Errno 28] No space left on device\n"
+CORRUPT = "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory\n"
+KILLED = "torch.multiprocessing.spawn.ProcessExitedException: process 0 terminated with signal SIGKILL\n"
+
+
+@pytest.mark.parametrize(
+    ("log", "code", "about", "failure"),
+    [
+        (QUIET, 1, Circumstances(disk_free_bytes=1e6), "disk_full"),
+        (ODD, 1, Circumstances(disk_free_bytes=1e6), "disk_full"),
+        (QUIET, 1, Circumstances(disk_free_inodes=0), "disk_full"),
+        (QUIET, 137, Circumstances(oom_kills=1), "host_oom"),
+        (QUIET, 137, Circumstances(swap_used=0.99), "host_oom"),
+        (QUIET, 137, Circumstances(swap_used=0.99, oom_kills=0), "unknown"),
+        (QUIET, 1, Circumstances(checkpoint="torn"), "checkpoint_corrupt"),
+        (QUIET, 1, Circumstances(checkpoint="nonfinite"), "nan_loss"),
+        (QUIET, 1, Circumstances(stack="File dataloader.py in _try_get_data"), "dataloader_crash"),
+        (QUIET, 1, Circumstances(), "unknown"),
+        (QUIET + "KeyboardInterrupt\n", 130, Circumstances(disk_free_bytes=1e6), "killed_by_user"),
+        ("NameError: name 'x' is not defined\n", 1, Circumstances(disk_free_bytes=1e6), "code_bug"),
+        (QUIET, 0, Circumstances(disk_free_bytes=1e6), "success"),
+    ],
+)
+def test_facts_answer_where_the_log_does_not(log: str, code: int, about: Circumstances, failure: str) -> None:
+    found = diagnosis_of([log], CATALOGUE, code, about)
+    assert found.failure == failure
+    assert found.retry_reason == retry_reason(CATALOGUE.class_of(failure))
+
+
+@pytest.mark.parametrize(
+    ("log", "code", "about", "words"),
+    [
+        (FULL, 1, Circumstances(disk_free_bytes=1e6), "MB left"),
+        (ODD, 1, Circumstances(earlier=("code_bug", "cuda_oom")), "1 of 2 earlier attempts"),
+        (KILLED, 1, Circumstances(oom_kills=2), "The kernel killed"),
+        (CORRUPT, 1, Circumstances(checkpoint="corrupt"), "is corrupt"),
+    ],
+)
+def test_fact_that_agrees_raises_the_confidence(log: str, code: int, about: Circumstances, words: str) -> None:
+    alone = diagnosis_of([log], CATALOGUE, code)
+    found = diagnosis_of([log], CATALOGUE, code, about)
+    assert found.failure == alone.failure
+    assert found.confidence > alone.confidence or found.confidence >= 0.97
+    assert words in found.explanation
+
+
+@pytest.mark.parametrize(
+    ("log", "code", "about", "words"),
+    [
+        (FULL, 1, Circumstances(disk_free_bytes=9e11), "another disk is full, or a quota"),
+        (CORRUPT, 1, Circumstances(checkpoint="complete"), "was verified"),
+        ("NameError: name 'x' is not defined\n", 139, Circumstances(), "not by an exception"),
+    ],
+)
+def test_fact_that_contradicts_lowers_the_confidence(log: str, code: int, about: Circumstances, words: str) -> None:
+    alone = diagnosis_of([log], CATALOGUE, code)
+    found = diagnosis_of([log], CATALOGUE, code, about)
+    assert found.failure == alone.failure
+    assert found.confidence < alone.confidence
+    assert words in found.explanation
+
+
+def test_no_kill_in_the_counter_speaks_against_the_kernel_line() -> None:
+    log = "Out of memory: Killed process 77 (python) total-vm:1kB\n"
+    assert diagnosis_of([log], CATALOGUE, 137, Circumstances(oom_kills=0)).confidence < 0.7
+
+
+def test_kernel_lines_count_with_the_log() -> None:
+    xid = "NVRM: Xid (PCI:0000:41:00): 79, pid=7, GPU has fallen off the bus.\n"
+    found = diagnosis_of(["RuntimeError: CUDA error: unknown error\n"], CATALOGUE, 1, kernel=xid)
+    assert found.failure == "gpu_lost"
+
+
+def test_every_class_says_why_a_restart_helps_or_not() -> None:
+    reasons = {name: retry_reason(CATALOGUE.class_of(name)) for name in ("disk_full", "gpu_lost", "network_error")}
+    assert reasons["disk_full"].endswith("room")
+    assert all(reasons.values())
+    assert retry_reason(CATALOGUE.class_of("success")) == ""
+    assert "older" in retry_reason(CATALOGUE.class_of("nan_loss"))
+    assert "same settings" in retry_reason(CATALOGUE.class_of("cuda_oom"))
+    assert "corrected" in retry_reason(CATALOGUE.class_of("code_bug"))
+    assert "person" in retry_reason(CATALOGUE.class_of("killed_by_user"))
+    assert "often" in retry_reason(CATALOGUE.class_of("segfault"))
