@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -155,7 +156,7 @@ def test_log_lines_cannot_break_a_table_of_the_report() -> None:
         ({"waiting": 2}, "2 things need your decision."),
     ],
 )  # fmt: skip
-def test_summary_sentence_counts_crashes_hangs_and_lost_steps(numbers: dict[str, int], said: str) -> None:
+def test_summary_sentence_counts_crashes_hangs_and_lost_steps(numbers: dict[str, Any], said: str) -> None:
     zero = {"crashes": 0, "hangs": 0, "recovered": 0, "lost_steps": 0, "waiting": 0}
     made = SummaryNumbers(wall_s=60.0, step=None, total_steps=None, lost_s=0.0, **(zero | numbers))
     assert said in summary_sentence("finished", made)

@@ -179,15 +179,17 @@ class TimelinePane(Pane):
         if series_query is None:
             return [""] * rows, None
         since_t, until_t = self.axis
-        answer, asked, glyphs = self.series[series_query], series_query, self.glyphs
+        answer, asked, glyphs, until = self.series[series_query], series_query, self.glyphs, self.view.steps_until_t
 
         def work() -> tuple[list[str], tuple[float, float] | None]:
             step_s = (until_t - since_t) / columns / 2
             values = placed(answer, asked, since_t, step_s, columns * 2)
+            if until is not None:
+                values = tuple(v if since_t + i * step_s <= until else None for i, v in enumerate(values))
             bounds = scale(values)
             return (curve(values, rows, *bounds, glyphs) if bounds else [""] * rows), bounds
 
-        return self.last_values.get(metric, (answer, asked, since_t, until_t, columns, rows, glyphs), work)
+        return self.last_values.get(metric, (answer, asked, since_t, until_t, columns, rows, glyphs, until), work)
 
     def _column(self, t: float, columns: int) -> int:
         """The column of a time; times outside the axis get the first or last one."""

@@ -11,6 +11,7 @@ from ...model.situation import Situation
 from .. import quantity
 from ..checkpoint_list import step_words
 from ..state.cadence import cadence
+from ..state.last_step import last_step
 from ..state.run_progress import live_progress
 from ..state.verdict import newest_trouble
 
@@ -64,7 +65,10 @@ class Band(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TimelineView(msgspec.Struct, frozen=True, kw_only=True):
-    """Times in run seconds. ``end_t`` of the axis; ``done_t``: the end, or the expected end, if it is on the axis."""
+    """Times in run seconds. ``end_t`` of the axis; ``done_t``: the end, or the expected end, if it is on the axis.
+
+    ``steps_until_t``: when the newest step was seen, if no further one came when it was due: curves end there.
+    """
 
     end_t: float
     now_t: float
@@ -77,6 +81,7 @@ class TimelineView(msgspec.Struct, frozen=True, kw_only=True):
     loss: str = quantity.UNKNOWN
     pace: str = quantity.UNKNOWN
     wall0: float = 0.0
+    steps_until_t: float | None = None
     message: str | None = None
 
 
@@ -85,7 +90,8 @@ def timeline_view(now: Situation) -> TimelineView:
     over = story.state in {"finished", "ended_early", "given_up", "stopped"}
     now_t = story.state_t if over else max(now.now_t, story.t)
     progress = live_progress(now)
-    eta_s = None if over or not story.attempts else progress.eta_s
+    late = (step := last_step(now)) is not None and step.level != "safe"
+    eta_s = None if over or late or not story.attempts else progress.eta_s
     span = max(now_t, SHORTEST_S)
     end_t = span
     if not over:
@@ -106,6 +112,7 @@ def timeline_view(now: Situation) -> TimelineView:
         loss=_loss(now),
         pace=quantity.pace(progress.sec_per_step),
         wall0=story.wall0,
+        steps_until_t=now.step_t if late else None,
         message=None if story.attempts else "Nothing has happened yet",
     )
 
@@ -184,8 +191,8 @@ def checkpoint_t(now: Situation, c: Checkpoint) -> float:
 
 def _expected(now: Situation, now_t: float, until_t: float) -> tuple[float, ...]:
     """Expected times of the next checkpoints: the usual distance of the newest ones of this attempt."""
-    attempt = now.story.attempt
-    if attempt is None or attempt.ended_t is not None:
+    attempt, step = now.story.attempt, last_step(now)
+    if attempt is None or attempt.ended_t is not None or (step is not None and step.level != "safe"):
         return ()
     from statistics import median  # slow to import, and not needed for the first screen
 

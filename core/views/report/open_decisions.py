@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from ...model.situation import Situation
 from .. import quantity
+from ..state.concerns import NAN, nan_since
 from ..state.verdict import unwatched
 from ..withheld_words import commands, would_have
 from ..words import title_of
@@ -33,7 +34,13 @@ def waiting_for_a_person(now: Situation) -> Iterator[str]:
         yield f"The run is held: {why}. Continue with {how}."
     if unwatched(now):
         yield "No supervisor is watching. Start one with `trainwatch --headless`."
+    nan = nan_since(story)
+    if nan is not None:
+        at = "" if nan.step is None else f" since step {quantity.count(nan.step)}"
+        yield f"The loss is NaN{at}: what was saved since then may be worthless. Resume from a checkpoint before it."
     for incident in story.incidents:
+        if incident.class_ in NAN and nan is not None:
+            continue
         if incident.open and not incident.acknowledged and incident.severity != "info":
             title = title_of(incident) if incident.kind in {"crash", "hang"} else incident.reason
             yield f"Incident {incident.id} is open since {quantity.clock(incident.wall, now.now_wall)}: {title}."

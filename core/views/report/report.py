@@ -123,7 +123,10 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """Saves and failures, and how often a save would lose the least time."""
     step: int | None
     total_steps: int | None
+    eta_s: float | None = None
     loss: LossCourse
+    loss_is_nan: bool = False
+    """Now, or at the end."""
     metrics: tuple[MetricCourse, ...] = ()
     targets: tuple[Target, ...] = ()
     """How well it used its machine."""

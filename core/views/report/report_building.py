@@ -13,14 +13,17 @@ from ...model.fact import CommandReceived, RampMoved
 from ...model.incident import Incident
 from ...model.launch.change import Change
 from ...model.record import Record
+from ...model.run import LIVE_STATES
 from ...model.situation import Situation
 from ...model.story import RunStory
 from ...model.text.redact import Redaction, url_secrets
 from .. import quantity
 from ..checkpoint_list import step_words
 from ..state.cadence import cadence
+from ..state.concerns import nan_since
 from ..state.lost_time import lost_time
 from ..state.run_progress import live_progress, overall_step, run_progress
+from ..state.verdict import unwatched
 from ..withheld_words import would_have
 from ..words import title_of
 from .open_decisions import waiting_for_a_person
@@ -53,6 +56,7 @@ def build_report(now: Situation, sources: ReportSources) -> Report:
         lost_steps=redone,
         lost_s=sum(i.down_s or 0.0 for i in incidents),
         waiting=len(waiting),
+        nan=nan_since(story) is not None,
     )
     return Report(
         run=sources.spec.name,
@@ -70,7 +74,9 @@ def build_report(now: Situation, sources: ReportSources) -> Report:
         cadence=cadence(story, now.now_t),
         step=step,
         total_steps=progress.total_steps,
+        eta_s=live_progress(now).eta_s if story.state in LIVE_STATES and not unwatched(now) else None,
         loss=sources.loss,
+        loss_is_nan=nan_since(story) is not None,
         metrics=tuple(msgspec.structs.replace(m, name=hide.text(m.name)) for m in sources.metrics),
         targets=targets(sources.usage),
         restarts=max(0, len(story.attempts) - 1),

@@ -36,6 +36,8 @@ class SummaryNumbers(msgspec.Struct, frozen=True, kw_only=True):
     lost_steps: int
     lost_s: float
     waiting: int
+    nan: bool = False
+    """The loss is NaN now, or was at the end."""
 
 
 def summary_sentence(state: RunState, n: SummaryNumbers) -> str:
@@ -50,8 +52,10 @@ def summary_sentence(state: RunState, n: SummaryNumbers) -> str:
     if troubles:
         said = [f"{word} {_times(count)}" for word, count in (("crashed", n.crashes), ("hung", n.hangs)) if count]
         clauses.append("it " + " and ".join(said) + _brought_back(troubles, n.recovered))
-    elif n.wall_s is not None:
+    elif n.wall_s is not None and not n.nan:
         clauses.append("nothing went wrong")
+    if n.nan:
+        clauses.append("its loss is NaN")
     again = f"{quantity.plural(n.lost_steps, 'step')} had to be repeated" if n.lost_steps else "no step was lost"
     if n.recovered:
         clauses.append(f"{again}, {quantity.duration(n.lost_s)} without training")

@@ -25,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run(parser)
     parser.add_argument("-o", "--output", metavar="F", help="file to write; must not exist (default: standard output)")
     parser.add_argument("--format", choices=("md", "html", "json"), help="default: by the file's ending, else md")
+    parser.add_argument("--short", action="store_true", help="a few lines: what happened, what it cost, what needs you")
     parser.add_argument("--json", action="store_true", help="the same as --format json")
 
 
@@ -36,7 +37,8 @@ def act(args: argparse.Namespace) -> int:
     if target is not None and (target.exists() or target.is_symlink()):
         raise CliError(ExitCode.USAGE, f"{target}: already exists; choose another name")
     report = EDGE.value(report_of(run_to_read(args)))
-    form = "json" if args.json else args.format or FORMATS.get(target.suffix.lower() if target else "", "md")
+    by_name = FORMATS.get(target.suffix.lower() if target else "", "md")
+    form = "json" if args.json else "short" if args.short else args.format or by_name
     if target is None:
         if form == "json":
             print_json(report)
@@ -54,7 +56,10 @@ def _text(report: Any, form: str) -> str:
 
     from trainwatch.core.views.report.html_report import html
     from trainwatch.core.views.report.markdown_report import markdown
+    from trainwatch.core.views.report.short_report import short_report
 
+    if form == "short":
+        return short_report(report)
     if form == "json":
         return msgspec.json.format(msgspec.json.encode(jsonable(report)), indent=2).decode() + "\n"
     return html(report) if form == "html" else markdown(report)

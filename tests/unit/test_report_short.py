@@ -1,0 +1,77 @@
+"""``report --short``: what a person reads first in the morning."""
+
+import time
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from tests.fakes.feed import asking, empty, finished, given_up, healthy
+from tests.unit.test_report_texts import report
+from tests.unit.test_views_header import NAN, stepped, with_incidents
+from trainwatch.core.model.incident import ENDED_WITH_ATTEMPT
+from trainwatch.core.views.panes.timeline import timeline_view
+from trainwatch.core.views.report.short_report import MOST_INCIDENTS, short_report
+
+
+@pytest.fixture(autouse=True)
+def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def test_a_finished_night_in_a_few_lines() -> None:
+    lines = short_report(report(finished())).splitlines()
+    assert lines[0] == "luca: finished 06:44 · step 10,260 of 10,260"
+    assert lines[1].startswith("  7 h 23 m in all, trained 7 h 14 m, lost 7 min")
+    assert lines[1].endswith("(1 restart)")
+    assert any("crash: CUDA out of memory → recovered" in line for line in lines)
+    assert "  loss 0.340 → 0.0713" in lines
+    assert lines[-1] == "  nothing needs you"
+
+
+def test_a_running_training_says_when_it_will_be_done() -> None:
+    assert any(line.startswith("  done about ") for line in short_report(report(healthy())).splitlines())
+    assert "done about" not in short_report(report(given_up()))
+
+
+def test_what_needs_a_person_is_said() -> None:
+    for now in (asking(), given_up()):
+        text = short_report(report(now))
+        assert "  needs you: " in text
+        assert "nothing needs you" not in text
+
+
+def test_a_finished_run_whose_loss_was_nan_needs_a_person() -> None:
+    closed = msgspec.structs.replace(NAN, open=False, closed_t=7.4 * 3600, ending=ENDED_WITH_ATTEMPT)
+    found = report(with_incidents(finished(), closed))
+    assert "nothing went wrong" not in found.summary
+    assert "its loss is NaN" in found.summary
+    text = short_report(found)
+    assert "needs you: The loss is NaN since step 100" in text
+    assert "loss 0.340 → NaN" in text
+    assert text.count("needs you") == 1
+
+
+def test_a_run_that_never_started_has_one_line_and_no_numbers() -> None:
+    assert short_report(report(empty())) == "luca: not started\n  nothing needs you\n"
+
+
+def test_of_many_incidents_the_newest_are_shown_and_the_others_counted() -> None:
+    one = report(finished())
+    many = msgspec.structs.replace(one, incidents=one.incidents * (MOST_INCIDENTS + 2))
+    text = short_report(many)
+    assert "2 earlier incidents not shown here" in text
+    assert text.count("crash: CUDA out of memory") == MOST_INCIDENTS
+
+
+def test_the_timeline_promises_nothing_while_no_step_comes() -> None:
+    alive, late = timeline_view(stepped(2.0)), timeline_view(stepped(400.0))
+    assert alive.expected
+    assert alive.steps_until_t is None
+    assert late.expected == ()
+    assert late.done_t is None
+    assert late.steps_until_t == pytest.approx(late.now_t - 400.0)
