@@ -15,7 +15,7 @@ from .manage.copy_aside import copy_aside, folder_for_copies
 from .manage.pruning import PruneOutcome, apply_prune, plan_prune
 from .overview import show
 from .unknown_state import has_state_files
-from .written import checkpoint_of
+from .written import checkpoint_of, state_of
 
 __all__ = [
     "Backup",
@@ -43,5 +43,6 @@ __all__ = [
     "plan_prune",
     "show",
     "state_in",
+    "state_of",
     "verify",
 ]

@@ -25,18 +25,21 @@ def checkpoint_of(path: Path, stops: Container[Path] = ()) -> Checkpoint | None:
     ``stops``: folders that are no checkpoints themselves (the working folder, output folders). Of an unknown make only
     what its name or its bytes call a checkpoint. Raises OSError.
     """
+    found = state_of(path, stops)
+    return found if found is not None and (not found.unknown_make or is_named_state(found)) else None
+
+
+def state_of(path: Path, stops: Container[Path] = ()) -> Checkpoint | None:
+    """As ``checkpoint_of``, with all that may be the state of a training, whatever its make and name."""
     folder = None
     for above in path.parents[:LEVELS]:
         if above in stops:
             break
         if _is_one(above):
             folder = above
-    found = None
     if folder is not None:
-        found = inspect_any(folder)
-    elif not is_part(path.name) and not is_temporary(path.name):
-        found = inspect_any(path)
-    return found if found is not None and (not found.unknown_make or is_named_state(found)) else None
+        return inspect_any(folder)
+    return None if is_part(path.name) or is_temporary(path.name) else inspect_any(path)
 
 
 def _is_one(folder: Path) -> bool:

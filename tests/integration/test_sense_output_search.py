@@ -10,7 +10,7 @@ from typing import Any, Self
 import pytest
 
 from tests.integration.sense_world import ListInbox, RunClock, identity, running, target, wait_until
-from trainwatch.core.checkpoints import checkpoint_of
+from trainwatch.core.checkpoints import checkpoint_of, state_of
 from trainwatch.core.model.observation import OutputSeen
 from trainwatch.core.sense.files.output_search import OutputSearch
 from trainwatch.core.sense.files.written_files import open_for_writing
@@ -265,3 +265,15 @@ def test_a_folder_behind_a_link_of_the_working_folder_is_watched(tmp_path: Path)
         world.trainer.do("put('outputs/a/model_10.safetensors', 0.3)")
         wait_until(lambda: world.inbox.of(OutputSeen), "the folder is found")
         assert [each.folder for each in world.inbox.of(OutputSeen)] == [str(disk / "a")]
+
+
+def test_a_late_search_finds_state_of_any_make_and_leaves_it_to_a_person(tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    world = begun(folder)
+    with world.trainer, world.stranger:
+        world.trainer.do("[open(f'w{n}.qq', 'wb').write(b'QQ' + bytes(5_000_000)) for n in range(3)]")
+        world.trainer.do("open('notes.txt', 'w').write('x'); open('curve.png', 'wb').write(bytes(9))")
+        search = late_search(world, folder, state_of=state_of)
+        with running(search):
+            assert search.look_again(10.0)
+        assert [(each.unknown_make, each.sure) for each in world.inbox.of(OutputSeen)] == [(True, False)]

@@ -10,7 +10,7 @@ from typing import Literal
 
 from trainwatch import __version__
 
-from ...checkpoints import checkpoint_of, inspect_any, state_in, verify
+from ...checkpoints import checkpoint_of, inspect_any, state_in, state_of, verify
 from ...checkpoints.formats.reading_pace import BESIDE_TRAINING_BYTES_PER_S
 from ...judge.failure.log_evidence import is_news
 from ...model.checkpoints.checkpoint import Checkpoint
@@ -110,6 +110,7 @@ def output_search(
         roots=[spec.cwd, *output.folders, *hint, *(folders_elsewhere(spec, os.environ) if unknown else ())],
         watched=lambda: output.folders,
         checkpoint_of=checkpoint_of,
+        state_of=state_of,
         ignored=[str(run.path.parents[1])],
         named=named_places(spec, os.environ) if unknown else {},
         taken=claim.is_taken,

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.checkpoints.checkpoint_names import is_temporary
-from ...model.checkpoints.other_files import is_copy_folder, is_other_file
+from ...model.checkpoints.other_files import is_copy_folder, is_other_file, kind_of_name
 from ...model.launch.output_place import is_below
 from ...model.observation import OutputSeen
 from ...model.ports.supervision import AttemptTarget, Clock, Inbox
@@ -73,7 +73,8 @@ class OutputSearch:
 
     ``roots``: where output is expected (the working folder …). ``watched``: folders whose checkpoints are watched.
     ``checkpoint_of``: path of a file, folders that are no checkpoints → the checkpoint that it belongs to; may raise
-    OSError. ``ignored``: folders of trainwatch itself. ``open_files``: what processes hold open for writing.
+    OSError. ``state_of``: the same for whatever may be state, of any make and name (None = as ``checkpoint_of``).
+    ``ignored``: folders of trainwatch itself. ``open_files``: what processes hold open for writing.
     ``written``: told each file that is written while an attempt is followed, in this sensor's thread.
 
     ``members``: pids of the run at the last sample; ``writers``: path of a file that was seen open → pid.
@@ -87,6 +88,7 @@ class OutputSearch:
         roots: Sequence[str],
         watched: Callable[[], Collection[str]],
         checkpoint_of: Callable[[Path, Collection[Path]], Checkpoint | None],
+        state_of: Callable[[Path, Collection[Path]], Checkpoint | None] | None = None,
         ignored: Sequence[str] = (),
         open_files: Callable[[Iterable[int]], Iterable[OpenFile]] = open_for_writing,
         named: Mapping[str, str] = MappingProxyType({}),
@@ -102,6 +104,7 @@ class OutputSearch:
         self._roots = list(_with_links(roots))
         self._watched = watched
         self._checkpoint_of = checkpoint_of
+        self._state_of = checkpoint_of if state_of is None else state_of
         self._ignored = [os.path.realpath(folder) for folder in ignored]
         self._open_files = open_files
         self._named = {os.path.realpath(path): place for path, place in named.items()}
@@ -325,14 +328,16 @@ class OutputSearch:
             return
         watched = {os.path.realpath(folder) for folder in self._watched()}
         stops = {Path(folder) for folder in (*self._roots, *watched)}
+        unknown: set[tuple[str, str]] = set()
         for path in due:
             written = self._written.pop(path)
-            found = self._inspect(Path(path), stops)
+            found = self._inspect(Path(path), stops, self._state_of if late else self._checkpoint_of)
             if found is None:
                 continue
             folder = str(Path(found.path).parent)
             key = (found.path, found.mtime)
-            if folder in watched or key in self._reported:
+            alike = (folder, kind_of_name(found.name))
+            if folder in watched or key in self._reported or alike in unknown:
                 continue
             if found.verdict in {"torn", "writing"} and now - written.first < LONGEST_WRITE_S and settle_s > 0.0:
                 self._written[path] = Written(written.first, now)
@@ -342,6 +347,9 @@ class OutputSearch:
                 continue
             self._reported.add(key)
             text, sure = evidence
+            if found.unknown_make and late:  # it may be anything, so that only a person can tell; one of a kind says it
+                unknown.add(alike)
+                sure = False
             self._inbox.put(
                 OutputSeen(
                     t=self._clock.now(),
@@ -354,9 +362,12 @@ class OutputSearch:
                 )
             )
 
-    def _inspect(self, path: Path, stops: Collection[Path]) -> Checkpoint | None:
+    @staticmethod
+    def _inspect(
+        path: Path, stops: Collection[Path], look: Callable[[Path, Collection[Path]], Checkpoint | None]
+    ) -> Checkpoint | None:
         try:
-            return self._checkpoint_of(path, stops)
+            return look(path, stops)
         except OSError:
             return None
 
