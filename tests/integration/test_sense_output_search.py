@@ -232,8 +232,12 @@ def test_what_was_there_before_the_attempt_and_our_own_copies_are_left_out_of_a_
     folder = tmp_path / "work"
     world = begun(folder)
     with world.trainer, world.stranger:
-        world.trainer.do("put('old/model_10.safetensors'); put('out.kept/1/model_10.safetensors')")
-        os.utime(folder / "old" / "model_10.safetensors", (500.0, 500.0))
+        world.trainer.do("put('old/model_10.safetensors')")
+        late_search(world, folder)
+        later = (folder / "old" / "model_10.safetensors").stat().st_ctime + 1.0
+        os.utime(tmp_path / "attempt" / "order.json", (later, later))
+        world.trainer.do("put('out.kept/1/model_10.safetensors')")
+        os.utime(folder / "out.kept" / "1" / "model_10.safetensors", (later, later))
         search = late_search(world, folder)
         with running(search):
             assert search.look_again(10.0)
@@ -277,3 +281,14 @@ def test_a_late_search_finds_state_of_any_make_and_leaves_it_to_a_person(tmp_pat
         with running(search):
             assert search.look_again(10.0)
         assert [(each.unknown_make, each.sure) for each in world.inbox.of(OutputSeen)] == [(True, False)]
+
+
+def test_a_copy_with_the_time_of_its_original_is_seen_and_is_not_sure(tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    world = begun(folder)
+    with world.trainer, world.stranger:
+        world.trainer.do("put('out/model_10.safetensors'); os.utime('out/model_10.safetensors', (500, 500))")
+        search = late_search(world, folder)
+        with running(search):
+            assert search.look_again(10.0)
+        assert world.seen() == {"out": False}

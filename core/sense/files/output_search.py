@@ -342,11 +342,15 @@ class OutputSearch:
             if found.verdict in {"torn", "writing"} and now - written.first < LONGEST_WRITE_S and settle_s > 0.0:
                 self._written[path] = Written(written.first, now)
                 continue
-            evidence = None if found.mtime < self._begun_wall else self._evidence(found, folder, written, late=late)
+            copied = found.mtime < self._begun_wall
+            wall = _changed_wall(found) if copied and late else found.mtime
+            evidence = None if wall < self._begun_wall else self._evidence(found, folder, written, late=late)
             if evidence is None or (found.unknown_make and not evidence[1] and not late):
                 continue
             self._reported.add(key)
             text, sure = evidence
+            if copied:  # so its time says nothing of its age
+                sure = False
             if found.unknown_make and late:  # it may be anything, so that only a person can tell; one of a kind says it
                 unknown.add(alike)
                 sure = False
@@ -357,7 +361,7 @@ class OutputSearch:
                     path=found.path,
                     evidence=f"{Path(found.path).name}: {text}",
                     sure=sure,
-                    mtime=found.mtime,
+                    mtime=wall,
                     unknown_make=found.unknown_make,
                 )
             )
@@ -449,6 +453,14 @@ def _name(pid: int) -> str:
         return Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
     except OSError:
         return "a process of the run"
+
+
+def _changed_wall(found: Checkpoint) -> float:
+    """When its entry was changed last: made, renamed or written, whatever modification time it was given."""
+    try:
+        return Path(found.path).stat().st_ctime
+    except OSError:
+        return 0.0
 
 
 def _with_links(roots: Sequence[str]) -> Iterator[str]:

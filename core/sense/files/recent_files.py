@@ -13,7 +13,9 @@ FILES = 4096
 
 
 def written_since(folders: Iterable[str], since_wall: float, limit_s: float) -> Iterator[str]:
-    """Files with such a modification time, but logs, samples and the like; links to folders are followed once.
+    """Files that were written or put there since, but logs, samples and the like; links to folders are followed once.
+
+    A copy may keep the modification time of its original; the time of its last change is that of the copying.
 
     Ends after ``limit_s``: the working folder of a training may hold a data set of millions of files.
     """
@@ -35,11 +37,16 @@ def written_since(folders: Iterable[str], since_wall: float, limit_s: float) -> 
                     if depth < DEPTH and not is_copy_folder(entry.name):
                         later = linked if entry.is_symlink() else waiting
                         later.append((os.path.realpath(entry.path) if entry.is_symlink() else entry.path, depth + 1))
-                elif not is_other_file(entry.name) and entry.is_file() and entry.stat().st_mtime >= since_wall:
+                elif not is_other_file(entry.name) and entry.is_file() and _written(entry) >= since_wall:
                     found += 1
                     yield entry.path
             except OSError:
                 continue
+
+
+def _written(entry: os.DirEntry[str]) -> float:
+    status = entry.stat()
+    return max(status.st_mtime, status.st_ctime)
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:
