@@ -30,8 +30,15 @@ BY_NAME = {fault.name: fault for fault in FAULTS}
 QUICK = ("none", "kill")
 
 
+def missing(fault: Fault, row: Row) -> str:
+    """What the fault needs and the row does not have, for the table; "" if nothing."""
+    if fault.rank:
+        return "" if row.ranks > 1 else "one rank"
+    if fault.name == "launcher":
+        return "" if row.launcher else "no launcher"
+    return "no loader processes" if fault.name == "worker" and not row.workers else ""
+
+
 def applies(fault: Fault, row: Row) -> bool:
     """Whether the row has what the fault needs."""
-    if fault.rank:
-        return row.ranks > 1
-    return {"launcher": row.launcher, "worker": row.workers}.get(fault.name, True)
+    return not missing(fault, row)

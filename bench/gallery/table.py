@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from .faults import FAULTS, applies
+from .faults import FAULTS, missing
 from .row import Row
 from .verdicts import Result
 
@@ -57,10 +57,10 @@ def _survived(rows: dict[str, Row], results: Results) -> str:
                 cells.append(f"✓ held: {row.held[fault.name]}")
             elif fault.name in row.cannot and (result is None or not result.passed):
                 cells.append(f"– {row.cannot[fault.name]}")
-            elif not applies(fault, row):
-                cells.append("")
+            elif nothing := missing(fault, row):
+                cells.append(f"– {nothing}")
             else:
-                cells.append("not run" if result is None else _survival(result))
+                cells.append("not run" if result is None else _survival(row, result))
         loops = [
             f"{name}: {r.loop}" for fault in shown if (r := results.get((row.name, name := fault.name))) and r.loop
         ]
@@ -68,10 +68,12 @@ def _survived(rows: dict[str, Row], results: Results) -> str:
     return "\n".join(lines)
 
 
-def _survival(result: Result) -> str:
+def _survival(row: Row, result: Result) -> str:
     hang = f"{result.hang_kind} after {result.hang_s:.0f} s, " if result.hang_s is not None else ""
     mark = "✓" if result.passed else "✗"
     went = f"from {result.resumed}" if result.resumed is not None else result.state
+    if result.passed and not row.resumes:
+        went = "held, nothing overwritten: it has no way to resume"
     remedy = f", {result.remedy}" if result.remedy else ""
     return f"{mark} {hang}{went}{remedy}"
 

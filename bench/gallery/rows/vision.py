@@ -55,5 +55,6 @@ ROWS = (
         checkpoints="runs/detect/train*/weights/epoch*.pt",
         torn="runs/detect/train*/weights/*.pt", final="runs/detect/train*/weights/last.pt",
         steps=48, save_every=12, workers=True, truth=results_of, steps_in_files=False, exact=False,
+        cannot={"worker": "on the CPU Ultralytics sets workers=0"},
     ),
 )  # fmt: skip
