@@ -1,5 +1,6 @@
 """What trainwatch showed and did, compared with the framework's own numbers and with the ledger of optimizer steps."""
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -200,7 +201,7 @@ def _checkpoints(place: Place, records: list[dict[str, Any]], why: list[str]) ->
     steps = {*range(row.save_every, row.steps + 1, row.save_every), row.steps} | (
         set() if row.steps_in_files else {None}
     )
-    there = sorted(str(path) for path in place.work.glob(row.checkpoints))
+    there = sorted(os.path.normpath(path) for path in place.work.glob(row.checkpoints))
     missing = [Path(path).name for path in there if path not in seen]
     wrong = [f"{Path(path).name} with step {seen[path]}" for path in there if path in seen and seen[path] not in steps]
     if missing:

@@ -8,7 +8,7 @@ from ..row import Row
 ORDER = (
     "hf", "hf-yaml", "hf-json", "hf-notqdm", "trl", "lightning", "lightning-rich", "accelerate", "accelerate-ranks",
     "diffusers", "diffusers-lora", "kohya", "nanogpt", "dit", "timm", "ultralytics", "keras", "torchrun",
-    "llamafactory", "torchtune", "plain", "train-sh",
+    "llamafactory", "torchtune", "plain", "train-sh", "learner", "hydra", "typer", "tyro", "absl", "notebook",
 )  # fmt: skip
 
 
