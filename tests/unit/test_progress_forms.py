@@ -25,7 +25,7 @@ def lines(form: str, *counts: int) -> str:
     [
         ("{} / 90 loss {:.2f}", 1),
         ("Training  [ {}/90]  total_loss: {:.2f} (3.1)", 1),
-        ("{} of 90 :: objective={:.2f}", 2),
+        ("{} -> 90 :: objective={:.2f} (0.2 s/step)", 2),
         (" {} / 90   {:.4f}", 3),
         ("steps done {}/90 loss {:.2f}", 3),
         ("{} loss {:.2f}", 2),
@@ -63,7 +63,7 @@ def test_nothing_is_taken_from_a_form_once_a_known_counter_was_read() -> None:
 
 
 def test_a_rank_in_front_changes_nothing_about_a_form() -> None:
-    text = "".join(f"[rank{rank}]: {n} of 90 :: objective={3 - n / 100}\n" for n in (40, 41, 42) for rank in (0, 1))
+    text = "".join(f"[rank{rank}]: {n}/90 :: objective={3 - n / 100}\n" for n in (40, 41, 42) for rank in (0, 1))
     assert (after(text).step, after(text).total_steps) == (42, 90)
 
 
@@ -113,6 +113,12 @@ def test_an_epoch_and_the_steps_within_it_stand_side_by_side(
     assert (now.step, now.total_steps, now.epoch) == (step, total, epoch)
 
 
+def test_a_pair_is_found_in_a_long_text_whose_other_lines_have_dates_and_paths() -> None:
+    quiet = "".join(f"2026/01/{n % 28 + 1:02d} read /data/{n}/{n}/x of disk\n" for n in range(400))
+    state = read_progress(START, quiet + lines("{} / 90   {:.4f}", 40, 41, 42) + quiet)
+    assert (state.progress.step, state.progress.total_steps) == (42, 90)
+
+
 def test_far_below_the_head_of_a_table_a_row_may_be_of_anything() -> None:
     assert after("step,loss\n" + "a line that says nothing about it\n" * 100 + "40,0.5\n").step is None
 
@@ -142,6 +148,7 @@ def test_other_lists_are_no_tables_of_a_training(text: str) -> None:
         ("81212 steps/s", None, None),
         ("saved every 500 steps", None, None),
         ("fps step: 81211", None, None),
+        ("12/3 steps, loss 1", None, None),
     ],
 )
 def test_a_count_may_stand_before_its_name(text: str, step: int | None, total: int | None) -> None:
@@ -198,6 +205,7 @@ def test_the_pace_is_read_by_the_words_of_its_name(text: str, seconds: float | N
         ('{"step": 4, "message": "x"}', None),
         ('{"log": 5}', None),
         ("{'log': 'x'}", None),
+        ('{"log": }', None),
         ('["log"]', None),
         ("2026-01-02T10:11:12.5Z stderr F [rank3]: step 4", "step 4"),
         ("Nov  2 10:11:12 box python[42]: (Worker pid=4, ip=10.0.0.3) step 4", "step 4"),

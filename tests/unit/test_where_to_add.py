@@ -56,7 +56,7 @@ PROOFS = {
     "a check of `trainwatch check`": "unit/test_check_host.py::test_every_check_is_in_one_list_of_checks",
     "a verb": f"{HERE}::test_a_verb_is_one_file",
     "a field of `status --json`": f"{HERE}::test_a_field_of_status_is_one_line",
-    "a source of the trainer's own metrics": "unit/test_metrics.py::test_metrics_are_kept_and_read_by_name",
+    "a source of the trainer's own metrics": "unit/test_progress_metrics.py::test_metrics_are_kept_and_read_by_name",
     "a metric": f"{HERE}::test_a_metric_is_kept_with_one_row_of_columns",
     "a key of the screen": f"{HERE}::test_a_key_is_one_entry_of_its_screens_table",
     "a value of a run that the screen reads": f"{HERE}::test_every_service_of_a_run_is_handed_in",

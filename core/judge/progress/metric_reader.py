@@ -9,12 +9,14 @@ from collections.abc import Mapping
 
 from ...model.observation import MOST_METRICS
 from ...model.progress import Phase
+from ..text.columns import values_in
 from ..text.line_fields import find_loss, is_evaluation
-from ..text.lines import LineFold, fold
+from ..text.lines import LineFold, fold, plain
 from ..text.metric_fields import Metrics, metrics_of, row_of
 from ..text.reading import Reading
 from ..text.segments import read_segment
 from ..text.shape_table import ShapeTable
+from ..text.transport import own_text
 
 BLOCK_LINES = 60
 """Lines after a training line in which a row belongs to its block: the longest table of a library has about forty."""
@@ -73,13 +75,14 @@ class MetricReader:
 
     def _read_line(self, number: int, line: str) -> None:
         before = self._reading
-        if self._shapes.gates.any.search(line) is not None:
+        line = plain(own_text(line).rpartition("\r")[2])
+        if before.columns is not None or self._shapes.gates.any.search(line) is not None:
             self._reading = read_segment(before, line, number, self._shapes)
         row = row_of(line) if number <= self._row_until or line.lstrip()[:1] == "|" else None
         phase = self._reading.progress.phase
         if _trained(before, self._reading):
-            found = metrics_of(line) if row is None else dict([row])
-            self._keep(self._table | found)
+            table = {} if before.columns is None else values_in(before.columns, line.lower())
+            self._keep(self._table | (table or (metrics_of(line) if row is None else dict([row]))))
         elif before.heartbeats and (found := _evaluated(line, phase)):
             self._keep(found)
         elif row is not None and number <= self._row_until:

@@ -14,6 +14,7 @@ LEAST_CELLS, MOST_CELLS = 2, 40
 _DIVIDED = re.compile(r"\s*,\s*|\s*\|\s*|\s*\t\s*|\s{2,}")
 _NAMED_STEP = re.compile(r"(?:global[_ ]|train(?:ing)?[_ ])?(?:step|iter|iteration|update|batch)s?|#")
 _NAMED_EPOCH = re.compile(r"epochs?|e|ep")
+_NUMERIC = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|nan|-?inf")
 _VALUE = re.compile(r"(?<![a-z])\d|=|:\s|:$")
 _CELL = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?%?|nan|-?inf|none|no log|-*|[\d:]+")
 
@@ -80,6 +81,14 @@ def row_in(columns: Columns, low: str) -> Row | None:
         return None
     loss = next((cells[at] for at in columns.losses if cells[at]), "")
     return Row(step, epoch, loss, parse_number(_cell(cells, columns.lr)))
+
+
+def values_in(columns: Columns, low: str) -> dict[str, float | None]:
+    """The numbers of a row by the names of their columns; none if the line is no row. NaN is None."""
+    if row_in(columns, low) is None:
+        return {}
+    cells = zip(columns.names, _cells(low), strict=True)
+    return {name: parse_number(cell) for name, cell in cells if _NUMERIC.fullmatch(cell)}
 
 
 def _cell(cells: list[str], at: int | None) -> str:

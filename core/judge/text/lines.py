@@ -114,8 +114,8 @@ _NAMED_GROUP = LazyPattern(r"\(\?P<\w+>")
 _REFERENCE = LazyPattern(r"\(\?P=|\\[1-9]|\(\?\(")
 
 
-PAIR_FORM = r"(?<![\w./:\-+])[BbIiSs]?\d+(?:\s?/\s{0,8}|\s(?:of|->|→)\s{1,8})\d+(?![\w./:\-]|\s\d\d?:\d\d)"
-"""What may be a position and its end, without a name: "12/90", "12 / 90", "12 of 90"; no date, no path."""
+PAIR_FORM = r"(?<![\w./:\-+])[BbIiSs]?\d+\s?/\s{0,8}\d+(?![\w./:\-]|\s\d\d?:\d\d)"
+"""What may be a position and its end, without a name: "12/90", "12 / 90"; no date, no path."""
 
 
 def gates_of(literals: Iterable[str], patterns: Iterable[str] = (), *, pairs: bool = False) -> Gates:
@@ -225,21 +225,22 @@ def lines_with(done: Finished, gates: Gates) -> Iterator[tuple[int, int, str]]:
 
 
 _PAIR = LazyPattern(PAIR_FORM)
-_SIGNS = (b"0/", b"0 /", b"0 of 0", b"0 -> 0")
-_AS_ZERO = bytes.maketrans(b"123456789", b"0" * 9)
+_DIVIDED = LazyPattern(r"/(?:(?P<date>\d\d?/\d)|[ \t]{0,8}(?=\d))")
+"""What divides a pair, or the rest of a date, which is skipped whole. It begins with a fixed character, so that the
+search for it is as fast as ``str.find``."""
 
 
 def _pair_lines(flat: str) -> Iterator[int]:
-    """Starts of lines with a pair. Digits are made alike first: ``bytes.find`` then replaces a regular expression."""
-    alike = flat.encode("latin-1", "replace").translate(_AS_ZERO)
-    for sign in _SIGNS:
-        at = alike.find(sign)
-        while at >= 0:
-            start, end = alike.rfind(b"\n", 0, at) + 1, alike.find(b"\n", at)
-            end = len(alike) if end < 0 else end
-            if _PAIR.search(flat, start, end) is not None:
-                yield start
-            at = alike.find(sign, end)
+    """Starts of lines with a pair."""
+    end = -1
+    for found in _DIVIDED.finditer(flat):
+        at = found.start()
+        if at < end or found["date"] or not flat[max(0, at - 2) : at].rstrip()[-1:].isdigit():
+            continue
+        start, end = flat.rfind("\n", 0, at) + 1, flat.find("\n", at)
+        end = len(flat) if end < 0 else end
+        if _PAIR.search(flat, start, end) is not None:
+            yield start
 
 
 def is_dense(text: str, gates: Gates) -> bool:

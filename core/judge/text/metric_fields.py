@@ -8,6 +8,8 @@ from .patterns import LazyPattern
 
 LONGEST_NAME = 64
 """Characters of a name that are kept."""
+LONGEST_PHRASE = 3
+"""Words of a name that stands before its value without ":" or "="; more are a sentence."""
 _WORD = r"[^\W\d](?:[\w.@#*%$^]|'s(?=\s)|[/\-](?=\w))*"
 _VALUE = rf"(?P<value>(?>{NUMBER})|[-+]?(?i:nan|inf(?:inity)?)\b)(?P<si>[kKM](?![\w/]))?"
 _NAMED = LazyPattern(
@@ -32,7 +34,7 @@ _INSIDE = ",|;{[("
 _LEVELS = words("info debug warning warn error critical train trainer root main")
 _NO_NAMES = words(
     "pid tid line port rank host node worker version ts timestamp asctime created process thread level",
-    "at in on of to from is for and eta by with after took than over ms s sec us m h info debug warning error",
+    "at in on of to from is for and eta by with after took than over about ms s sec us m h info debug warning error",
 )
 """Names of processes and times, and words before a number that name nothing."""
 _STAMP = 1e9
@@ -90,7 +92,7 @@ def _name(text: str, match: re.Match[str]) -> str:
     begins = not last or last in _BEFORE_FIELD or before.endswith((" - ", "  "))
     if len(name) > 2 and name[-2] == "in":  # "train_step_timing in s=2.4"
         name = name[-3:]
-    elif not begins or (equals and last not in _INSIDE):
+    elif not begins or (equals and last not in _INSIDE) or (not match["sep"].strip() and len(name) > LONGEST_PHRASE):
         name = name[-2:] if name[-1][:1] == "(" else name[-1:]
     while len(name) > 1 and name[0].lower() in _LEVELS:
         name = name[1:]

@@ -92,7 +92,10 @@ class ShapeTable:
 
     def in_english(self, line: str) -> str:
         """The lower-cased line with its field names in English; a line in Latin letters is returned unchanged."""
-        if _FOREIGN_LETTERS.search(line) is None:
+        if line.isascii():
+            if not any(word in line for word in _LATIN_WORDS):
+                return line
+        elif _FOREIGN_LETTERS.search(line) is None:
             return line
         for pattern, english in self._translations:
             line = pattern.sub(english, line)
@@ -148,9 +151,10 @@ _LEARNING = LazyPattern(
 )
 """Words in -ing at the start of a label that do not name another task than training."""
 _SPACES = LazyPattern(r" {2,}")
-_FOREIGN_LETTERS = LazyPattern(
-    r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af\u0430-\u044f]|[éê]|époc|epoc(?:a|he)(?!\w)"
-    r"|pérdida|schritt|verlust|perte|étape|passo|perd(?:a|ita)(?!\w)|lernrate|valida(?:ción|ção|zione)|validierung|entren|treina|addestr|cargando|guardando|salvando"
-    r"|baixando|descargando|carregando|chargement|sauvegarde|evaluando|avaliando"
+_FOREIGN_LETTERS = LazyPattern(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af\u0430-\u044f\u00c0-\u017f]")
+_LATIN_WORDS = (
+    *("schritt", "verlust", "lernrate", "epoche", "epoca", "perte", "passo", "perda", "perdita", "validierung"),
+    *("validazione", "entren", "trein", "addestr", "cargando", "guardando", "salvando", "baixando", "descargando"),
+    *("carregando", "chargement", "sauvegarde", "evaluando", "avaliando"),
 )
 """A line in a language that has translations."""

@@ -218,7 +218,7 @@ def _leads(low: str, step: Step | None, epoch: Epoch | None) -> bool:
     if at < 0 or (step is not None and low[step.at - 1 : step.at] == "/"):
         return False
     timed = step is not None and epoch is not None and find_seconds_per_step(low) is not None
-    fields = _SETTINGS.search(low) is None and sum(1 for _ in _FIELD.finditer(low)) >= LEAST_FIELDS
+    fields = sum(1 for _ in _FIELD.finditer(low)) >= LEAST_FIELDS and _SETTINGS.search(low) is None
     if fields and any(counter is not None and counter.total is not None for counter in (step, epoch)):
         return True
     if len(low) - at > LONGEST_COUNTER_LINE and not timed and not fields:

@@ -107,6 +107,58 @@ def test_names_beyond_the_bound_are_counted_and_left_out() -> None:
     assert "loss" in reader.values
 
 
+def test_names_beyond_the_bound_are_counted_once_each_and_no_further_than_the_bound() -> None:
+    line = "step 1 loss 0.5 " + " ".join(f"layer{n}_x={n}" for n in range(3 * MOST_METRICS))
+    reader = read(f"{line}\n{line.replace('step 1', 'step 2')}\n")
+    assert reader.left_out == MOST_METRICS
+
+
+def test_values_are_taken_once_and_without_those_that_are_not_finite() -> None:
+    reader = read("step 1 loss 0.5 gnorm nan\n")
+    assert reader.take() == {"step": 1.0, "loss": 0.5}
+    assert reader.take() == {}
+
+
+def test_half_a_line_before_a_gap_is_not_joined_with_what_follows() -> None:
+    reader = read("step 1 loss 0.5\nstep 2 loss 0.")
+    reader.read("7 8 9\nstep 3 loss 0.25\n", skipped=True)
+    assert reader.values == {"step": 3.0, "loss": 0.25}
+
+
+def test_another_attempt_begins_without_the_block_of_the_last() -> None:
+    reader = read("[step=40/900,epoch=0]\n    optim/grad=0.5\n")
+    reader.begin_attempt()
+    reader.read("    optim/grad=9.5\n")
+    assert reader.values["optim/grad"] == 0.5
+
+
+def test_sentences_about_an_evaluation_hold_no_metrics() -> None:
+    assert read("step 40 loss 0.5\nthe validation takes about 12 minutes\n").values == {"step": 40.0, "loss": 0.5}
+
+
+def test_rows_of_a_table_in_columns_are_metrics_by_the_names_of_its_head() -> None:
+    reader = read("step,loss,grad_norm,note\n40,0.5,1.5,-\n41,0.25,nan,-\n")
+    assert reader.values == {"step": 41.0, "loss": 0.25, "grad_norm": None}
+
+
+def test_metrics_within_the_record_of_a_container_are_those_of_the_line() -> None:
+    record = {"log": "step 40 loss 0.5 gnorm 1.5\n", "stream": "stdout", "time": "2026-01-02T10:11:12.5Z"}
+    assert read(json.dumps(record) + "\n").values == {"step": 40.0, "loss": 0.5, "gnorm": 1.5}
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("speed: 4.5 it/s", {"speed": 4.5}),
+        ("loss: 0.5 loss: 0.7", {"loss": 0.5}),
+        ('{"loss": 0.5, "wall_time": 1767348672.5}', {"loss": 0.5}),
+        ("", {}),
+    ],
+)
+def test_a_name_has_its_first_value_and_a_stamp_none(line: str, found: dict[str, float]) -> None:
+    assert metrics_of(line) == found
+
+
 @pytest.mark.parametrize("size", [1, 7, 64])
 def test_metrics_do_not_depend_on_the_chunks(size: int) -> None:
     text = "step 40 loss 0.5 gnorm=2.5\r\n" + "".join(
