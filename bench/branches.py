@@ -14,7 +14,10 @@ ROOT = Path(__file__).resolve().parent.parent
 TESTS = (
     "scenarios",
     *(f"property/test_{name}*.py" for name in ("progress", "judge")),
-    *(f"unit/test_{name}*.py" for name in ("judge", "policy", "progress", "diagnosis", "replay", "run_machine")),
+    *(
+        f"unit/test_{name}*.py"
+        for name in ("judge", "policy", "progress", "diagnosis", "replay", "run_machine", "run_count")
+    ),
 )
 OPTIONS = (
     "--cov=trainwatch.core.judge",

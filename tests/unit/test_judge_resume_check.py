@@ -238,6 +238,31 @@ def test_a_place_that_the_log_showed_late_is_not_called_another_count() -> None:
     assert "(the log counts 400 there), first step after it 401" in resume_in_words(follow(batches, step(401))[0])
 
 
+def test_a_log_that_counts_in_another_unit_shows_it_by_its_first_step() -> None:
+    after, proof = follow(RESUMED, step(1601, 4000))
+    said = "resume verified: step-400 holds step 400 (the log counts 1600 there), first step after it 1601"
+    assert (proof, after.stride, resume_in_words(after)) == ("taken", 4, said)
+    sparse = follow(RESUMED, step(1605, 4000))[0]
+    assert resume_in_words(sparse).endswith("first step after it at or before 1605")
+
+
+def test_an_epoch_that_is_later_than_the_first_is_the_proof_if_no_step_can_be_told() -> None:
+    told = AttemptProgress(number=2, resume_from="e.pt", resume_epoch=3, resume_verdict="open", fresh_epoch=1)
+    after, proof = follow(told, *epochs(4), before=(*epochs(0), *epochs(1)))
+    assert (proof, resume_in_words(after)) == ("taken", "resume verified: e.pt holds epoch 3, first step after it 241")
+    at_4 = msgspec.structs.replace(told, first_epoch=4.0)
+    assert resume_in_words(at_4) == "resume verified: e.pt holds epoch 3, the log goes on in epoch 4"
+    bare = AttemptProgress(number=2, resume_from="e.pt")
+    assert resume_in_words(bare) == "resume verified: e.pt"
+    unsaid = msgspec.structs.replace(bare, first_epoch=4.0, resume_log_epoch=3.5)
+    assert resume_in_words(unsaid) == "resume verified: e.pt; the log was at epoch 3.5 there, first epoch after it 4"
+
+
+def test_epochs_prove_nothing_if_those_of_a_new_training_are_not_known() -> None:
+    told = AttemptProgress(**fields(resume_log_epoch=1.5))
+    assert follow(told, epoch_line(2.0).strip())[1] == "unclear"
+
+
 def test_lines_that_go_far_faster_than_a_step_are_of_batches_that_are_passed_over() -> None:
     told = AttemptProgress(**fields(pace_before_s=1.0))
     passed = [step(n, loss=False).replace("1.00it/s", "900.0it/s") for n in (1, 80, 160, 240, 320, 399)]

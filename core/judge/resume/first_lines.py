@@ -77,7 +77,7 @@ def first_after(attempt: AttemptProgress, marks: tuple[Mark, ...], at: int, *, g
     """The first step after the resume at ``at``, if the newest of ``marks`` shows it; None if it does not."""
     lines = counted(attempt, marks)
     placed = next((m for m in lines if m.step is not None), None)
-    if placed is None or placed.step is None or placed.printed is None:
+    if placed is None or placed.step is None:
         return None
     if (early := _before_the_first_epoch(attempt, marks)) is not None:
         return First(early, early == at + 1 and attempt.place_is_stored)
@@ -85,8 +85,6 @@ def first_after(attempt: AttemptProgress, marks: tuple[Mark, ...], at: int, *, g
     if is_early(attempt, lines, at) or not is_near(attempt, lines_placed, at):
         return None
     step = placed.step
-    if lines[0].printed is not None and lines[0].epoch == placed.epoch and lines[0].printed <= placed.printed:
-        step -= placed.printed - lines[0].printed
     exact_place = attempt.place_is_stored
     if placed.per_epoch and step <= at and exact_place and not (placed.loss and attempt.losses_before):
         newest = marks[-1].step
@@ -96,7 +94,7 @@ def first_after(attempt: AttemptProgress, marks: tuple[Mark, ...], at: int, *, g
     if exact_place:
         return First(step, step == at + 1)
     drawn = any(m.drawn and m.step == step - 1 and m.step for m in marks)
-    return First(step, not gap and (drawn or (placed.per_epoch and lines[0].printed == 1)))
+    return First(step, not gap and (drawn or (placed.per_epoch and placed is lines[0] and placed.printed == 1)))
 
 
 def _is_unplaced(attempt: AttemptProgress, mark: Mark) -> bool:

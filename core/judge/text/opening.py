@@ -38,6 +38,11 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     gap: bool = False
 
     @property
+    def complete(self) -> bool:
+        """No further line is kept."""
+        return len(self.marks) >= LINES + TURNS
+
+    @property
     def counted(self) -> tuple[Mark, ...]:
         """The lines that show a step of training."""
         return tuple(mark for mark in self.marks if mark.printed and not mark.drawn)
@@ -60,7 +65,7 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def with_mark(opening: Opening, mark: Mark) -> Opening:
-    """Add a line, unless it tells nothing new or the opening is complete."""
+    """Add a line to one that is not complete, unless it tells nothing new."""
     marks = opening.marks
     if marks:
         last = marks[-1]
@@ -73,8 +78,6 @@ def with_mark(opening: Opening, mark: Mark) -> Opening:
         if same and (
             len(marks) >= LINES or (mark.step, mark.printed, mark.epoch) == (last.step, last.printed, last.epoch)
         ):
-            return opening
-        if len(marks) >= LINES + TURNS:
             return opening
     return msgspec.structs.replace(opening, marks=(*marks, mark))
 

@@ -7,7 +7,7 @@ from ...model.shipped.log_shapes import EndWords
 from .columns import Columns
 from .line_fields import Loss
 from .loss_run import START_RUN, LossRun, with_printed
-from .opening import LINES, TURNS, Mark, Opening, with_mark
+from .opening import Mark, Opening, with_mark
 from .run_count import NO_RULE, START_COUNT, Count, Rule, RunCount, with_count, with_epoch
 from .skeletons import Skeleton
 
@@ -194,7 +194,7 @@ def _opening(reading: Reading, news: TrainingFields, run: RunCount, epoch: float
     opening = reading.opening
     followed = news.step is not None and run is not reading.run and not run.others
     epoch_only = news.step is None and news.epoch is not None and run.step is None
-    if len(opening.marks) >= LINES + TURNS or not (followed or epoch_only):
+    if opening.complete or not (followed or epoch_only):
         return opening
     mark = Mark(
         step=run.run_step,
