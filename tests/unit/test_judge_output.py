@@ -6,9 +6,9 @@ from tests.builders import Story, World, judge, knowledge
 from tests.unit.test_judge_resume_listing import outcome
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import CopyAside, ListCheckpoints, NotifyPeople, StartAttempt
-from trainwatch.core.model.fact import OutputKnown
+from trainwatch.core.model.fact import MetricFilesKnown, OutputKnown
 from trainwatch.core.model.launch.resume_support import resume_support
-from trainwatch.core.model.observation import CheckpointEvent, Exit, LogChunk, OutputSeen, Start
+from trainwatch.core.model.observation import CheckpointEvent, Exit, LogChunk, MetricValues, OutputSeen, Start
 from trainwatch.core.model.preset import Preset, ResumeStyle
 from trainwatch.core.model.settings import Restart, Settings
 
@@ -237,3 +237,14 @@ def test_what_an_earlier_attempt_was_seen_to_write_says_nothing_of_this_one() ->
     assert world.state.attempt.number == 2
     world.watch(Story(meta=False, period_s=5.0).load(10).train(10))
     assert known(seen(world, "0000050.pt", sure=False)) == []
+
+
+def test_where_files_of_metrics_are_is_told_once() -> None:
+    world = World().begin()
+    found = [
+        MetricValues(t=1.0, values={"loss": 1.0}, source="tensorboard", folder=folder)
+        for folder in ("", "out", "out", "b")
+    ]
+    world.see(*found)
+    told = [entry for _, entry in world.entries if isinstance(entry, MetricFilesKnown)]
+    assert [(fact.folder, fact.source) for fact in told] == [("out", "tensorboard"), ("b", "tensorboard")]
