@@ -19,6 +19,7 @@ from .failure.evidence_state import DiagnosisState
 from .failure.lost_gpu import SeenGpu
 from .findings.disk_forecast import DiskUse
 from .findings.eta import Pace
+from .findings.gpu_faults import Faults
 from .findings.health_levels import Bands
 from .findings.loss import Loss
 from .findings.save_cost import SaveCost
@@ -92,6 +93,7 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     pace: Pace = Pace()
     stall: Stall = Stall()
     bands: Bands = {}
+    gpu_faults: Faults = {}
     disk: DiskUse = DiskUse()
     save_cost: SaveCost = SaveCost()
     saves: SaveClock = SaveClock()

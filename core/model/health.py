@@ -5,8 +5,10 @@ from typing import Literal
 import msgspec
 
 Level = Literal["safe", "warning", "danger", "underused", "unknown"]
-SLOWED_BY_FAULT = frozenset({"hardware slowdown", "thermal (driver)", "thermal (hardware)", "power brake"})
-"""Reasons of throttling that come from cooling or power supply, not from a setting."""
+GPU_IS_GONE = ("lost", "needs a reset")
+"""How the trouble of a GPU begins that no program can use until it is reset."""
+SLOWED_BY_FAULT = frozenset({"hardware slowdown", "thermal (hardware)", "power brake"})
+"""Reasons for which the hardware itself slows down: its cooling or power supply, no setting and no power limit."""
 VRAM_STABLE_PCT = 95.0
 """VRAM warns from here with the profile ``stable``."""
 

@@ -6,7 +6,8 @@ from ...model.fact import HealthChanged
 from ...model.incident import IncidentKind
 from ...model.observation import GpuSample, HostSample, ProcessSample, TerminationNotice
 from ..failure.lost_gpu import SeenGpu
-from ..findings import disk_forecast, eta, health_levels
+from ..findings import disk_forecast, eta, gpu_faults, health_levels
+from ..findings.gpu_faults import Faults
 from ..hang import active_time, liveness, pauses, ranks, step_peak
 from ..knowledge import Knowledge
 from ..recovery import restart_stages, save_first, unclear_states
@@ -41,6 +42,10 @@ def on_gpu(knowledge: Knowledge, state: JudgeState, sample: GpuSample) -> Result
         state = replace(state, gpus_seen=gpus)
     state = _with_gpus(state, sample, watched=watched)
     entries = _report_levels(knowledge, state, changes) if changes else None
+    faults, begun, over = gpu_faults.take(state.gpu_faults, sample, time.t)
+    if faults is not state.gpu_faults:
+        entries = entries if entries is not None else StepBuilder(knowledge, state)
+        _report_faults(entries, faults, begun, over)
     if watched and knowledge.settings.profiles.ladder and (state.spare_since is not None or hints.has_spare(state)):
         entries = entries if entries is not None else StepBuilder(knowledge, state)
         hints.on_spare(entries)
@@ -57,6 +62,24 @@ def on_gpu(knowledge: Knowledge, state: JudgeState, sample: GpuSample) -> Result
     if entries is not None:
         return check_hang(knowledge, entries.state, tuple(entries.entries))
     return check_hang(knowledge, state, NOTHING)
+
+
+def _report_faults(builder: StepBuilder, faults: Faults, begun: tuple[str, ...], over: tuple[str, ...]) -> None:
+    builder.set(gpu_faults=faults)
+    known = {incident.class_ for incident in builder.state.incidents}
+    for name in begun:
+        fault = faults[name]
+        if name in known:  # of an earlier supervisor
+            continue
+        if not fault.severe:
+            builder.warn("health", name, fault.text)
+            continue
+        number = builder.open_incident("health", name, fault.text, severity="danger")
+        builder.notify("incident", fault.text, "", incident=number)
+    for name in over:
+        for incident in builder.state.incidents:
+            if incident.class_ == name:
+                builder.close_incident(incident.id, "it is over")
 
 
 def _with_gpus(state: JudgeState, sample: GpuSample, *, watched: bool) -> JudgeState:

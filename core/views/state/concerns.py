@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ...model.health import SLOWED_BY_FAULT, Level
+from ...model.health import GPU_IS_GONE, SLOWED_BY_FAULT, Level
 from ...model.incident import AVERAGE_IS_NAN, ENDED_WITH_ATTEMPT, Incident
 from ...model.run import LIVE_STATES
 from ...model.situation import Situation
@@ -120,10 +120,11 @@ def _of_gpus(now: Situation) -> Iterator[Concern]:
     sample = now.gpu
     if sample is None or now.now_t - sample.t > FRESH_S:
         return
+    told = {incident.class_ for incident in now.story.open_incidents}
     for gpu in sample.gpus:
-        if gpu.trouble and gpu.own is not False:
-            level: Level = "danger" if gpu.own and "lost" in gpu.trouble else "warning"
+        if gpu.trouble and gpu.own is not False and f"gpu{gpu.index}.lost" not in told:
+            level: Level = "danger" if gpu.own and gpu.trouble.startswith(GPU_IS_GONE) else "warning"
             yield Concern(level=level, text=f"GPU {gpu.index} {gpu.trouble}")
         slowed = [reason for reason in gpu.throttle or () if reason in SLOWED_BY_FAULT]
-        if slowed:
+        if slowed and f"gpu{gpu.index}.slowed" not in told:
             yield Concern(level="warning", text=f"GPU {gpu.index} is slowed down by {' and '.join(slowed)}")
