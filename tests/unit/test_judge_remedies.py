@@ -86,6 +86,15 @@ def test_smaller_images_are_only_proposed() -> None:
     assert not is_allowed(found["smaller-images"].remedy, "equivalent")
 
 
+@pytest.mark.parametrize("option", ["image_size", "img_size", "resolution"])
+def test_smaller_images_are_proposed_by_the_option_that_the_script_declares(option: str) -> None:
+    here = around("generic", {option: "512"}, options=frozenset({f"--{option}"}))
+    found = {o.remedy.name: o for o in options(load_remedies(), "cuda_oom", here)}
+    assert after(found["smaller-images"]) == {option: 256}
+    unset = around("generic", {}, options=frozenset({f"--{option}"}))
+    assert "smaller-images" not in names("cuda_oom", unset), "what it is now is not known"
+
+
 SEARCH = frozenset({"--safe_mode", "--disable_triton", "--force_pytorch_sepconv", "--use_checkpoint", "--batch_size"})
 """Options of the script of an architecture search, as its source declares them."""
 

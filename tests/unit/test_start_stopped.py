@@ -146,6 +146,19 @@ def test_a_model_that_the_named_checkpoint_contradicts_stops_the_start(
     assert sentence(*words) is None
 
 
+@pytest.mark.parametrize("option", ["--init_channels", "--model_channels"])
+def test_channels_outside_a_model_section_are_compared_too(folder: Path, option: str) -> None:
+    point = folder / "old" / "checkpoint-40"
+    layers = {f"l{n}.weight": np.ones((16 * (n % 2 + 1), 32), dtype=np.float32) for n in range(6)}
+    point.mkdir(parents=True)
+    save_file(layers, point / "model.safetensors")
+    (point / "training_state.json").write_text(json.dumps({"global_step": 40, "current_epoch": 1}))
+    found = sentence("--resume", "old/checkpoint-40", option, "12")
+    assert found is not None
+    assert f"{option[2:]} is 12 in the config and probably 16 in the checkpoint" in found
+    assert sentence("--resume", "old/checkpoint-40", option, "16") is None
+
+
 def test_run_and_dry_run_say_the_same_and_force_is_an_option(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--", sys.executable, "train.py", "--resume", "./outputs/checkpoint-epoch-118"]
     assert main(["run", "--dry-run", "--json", *words]) == 0

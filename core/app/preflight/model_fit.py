@@ -15,7 +15,9 @@ import msgspec
 
 WIDTHS = frozenset({"hidden_size", "embed_dim", "d_model", "n_embd", "model_dim"})
 """The hidden size of a transformer: norms, biases and inputs of layers have this length."""
-CHANNELS = frozenset({"channels", "base_channels", "num_channels"})
+OWN_CHANNELS = frozenset({"base_channels", "model_channels", "init_channels", "hidden_channels"})
+"""The same by names that say so also outside a section of the model (``--init_channels 16``)."""
+CHANNELS = frozenset({"channels", "num_channels", "n_channels", "ch", "dim", *OWN_CHANNELS})
 """A width that some layers multiply: contradicted if the checkpoint has one length only, or none that it divides."""
 FEW_CHANNELS = 8
 """A length up to this may be the channels of an image, a kernel size, or a pair of numbers."""
@@ -117,12 +119,14 @@ def _sections(held: Held, wanted: Wanted) -> Iterator[Misfit]:
     if len(matrices) < FEWEST or any("lora_" in key for key in held.shapes):
         return
     sizes = {length for shape in held.shapes.values() for length in shape}
-    for key, value in wanted.model.items():
+    flat = {key: value for key, value in wanted.settings.items() if key in WIDTHS and key not in wanted.model}
+    for key, value in (*wanted.model.items(), *flat.items()):
         number = _number(value)
         if number is None or number <= 1 or number != int(number):
             continue
         if key in WIDTHS and number not in sizes:
-            yield Misfit(key=f"model.{key}", held=f"probably {_commonest(held.shapes)}", wanted=f"{int(number)}")
+            name = key if key in flat else f"model.{key}"
+            yield Misfit(key=name, held=f"probably {_commonest(held.shapes)}", wanted=f"{int(number)}")
         if key in DEPTHS and (count := _depth(held.shapes)) is not None and count != number:
             yield Misfit(key=f"model.{key}", held=f"{count}", wanted=f"{int(number)}")
     patch = _number(wanted.model.get("patch_size"))
@@ -136,13 +140,16 @@ def _channels(held: Held, wanted: Wanted, matrices: list[tuple[int, ...]]) -> It
     widths = {length for shape in matrices for length in shape[:2] if length > FEW_CHANNELS}
     if len(matrices) < FEWEST_OF_ONE_WIDTH or not widths or any("lora_" in key for key in held.shapes):
         return
-    for key in sorted(CHANNELS & wanted.model.keys()):
-        number = _number(wanted.model[key])
+    flat = {key: wanted.settings[key] for key in OWN_CHANNELS & wanted.settings.keys()}
+    given = {key: (value, key) for key, value in flat.items()}
+    given |= {key: (wanted.model[key], f"model.{key}") for key in CHANNELS & wanted.model.keys()}
+    for _, (value, name) in sorted(given.items()):
+        number = _number(value)
         if number is None or number <= FEW_CHANNELS:
             continue
         if number not in widths and (len(widths) == 1 or not any(width % number == 0 for width in widths)):
             yield Misfit(
-                key=f"model.{key}",
+                key=name,
                 held=("" if len(widths) == 1 else "probably ") + f"{min(widths)}",
                 wanted=f"{number:g}",
             )
