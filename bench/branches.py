@@ -14,10 +14,9 @@ ROOT = Path(__file__).resolve().parent.parent
 TESTS = (
     "scenarios",
     *(f"property/test_{name}*.py" for name in ("progress", "judge")),
-    *(
-        f"unit/test_{name}*.py"
-        for name in ("judge", "policy", "progress", "diagnosis", "replay", "run_machine", "run_count")
-    ),
+    *(f"unit/test_{name}*.py" for name in ("judge", "policy", "progress", "diagnosis", "replay", "run_machine")),
+    *(f"unit/test_{name}*.py" for name in ("carriers", "metrics", "ranks", "recorded", "remedy", "run_count")),
+    *(f"unit/test_{name}*.py" for name in ("newest_checkpoint", "save_cadence", "status_codes")),
 )
 OPTIONS = (
     "--cov=trainwatch.core.judge",

@@ -8,6 +8,7 @@ from tests.shipped import FAILURES, SHAPES
 from tests.unit.test_judge_branches import GENERIC, at_step, notes, saved
 from tests.unit.test_judge_recovery import crash, quick, running
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
+from trainwatch.core.judge.resume.found_resume import FoundResume, with_failed_start
 from trainwatch.core.judge.run_states import GivenUp, Stopped
 from trainwatch.core.model.decision import CopyAside, GiveUp, StartAttempt, StopAttempt
 from trainwatch.core.model.launch.resume_support import resume_support
@@ -103,3 +104,8 @@ def test_a_known_way_is_not_copied() -> None:
 
     assert not world.of(CopyAside)
     assert world.of(StartAttempt)[-1].resume_from == "out/step-00200.pt"
+
+
+def test_a_failed_start_counts_once_for_an_attempt() -> None:
+    once = with_failed_start(FoundResume(), 3)
+    assert (once.failed, with_failed_start(once, 3), with_failed_start(once, 4).failed) == (1, once, 2)

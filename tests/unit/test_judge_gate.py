@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tests.builders import Story, World, judge
-from tests.unit.test_judge_recovery import crash, running, save
+from tests.unit.test_judge_recovery import crash, quick, running, save
 from trainwatch.core.judge.recovery.answers import (
     Answer,
     ApplyRemedy,
@@ -539,3 +539,11 @@ def test_a_rung_that_spills_is_not_left_without_an_order() -> None:
     save(world, "out/step-45", 45)
     assert [w.sentence for w in world.of(ActionWithheld)] == ["switched to the profile low"]
     assert len(done(world)) == before
+
+
+def test_a_restart_that_waits_is_withheld_if_a_person_then_says_notify() -> None:
+    world = crash(save(running(judge(quick(backoff_s=(30.0,))))))
+    assert world.word == "backing_off"
+    world.command("act", act="notify").wait(60.0)
+    assert len(world.of(StartAttempt)) == 1
+    assert world.of(ActionWithheld) != []

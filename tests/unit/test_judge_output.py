@@ -248,3 +248,17 @@ def test_where_files_of_metrics_are_is_told_once() -> None:
     world.see(*found)
     told = [entry for _, entry in world.entries if isinstance(entry, MetricFilesKnown)]
     assert [(fact.folder, fact.source) for fact in told] == [("out", "tensorboard"), ("b", "tensorboard")]
+
+
+def test_a_save_that_is_sure_stays_so_if_it_is_seen_again() -> None:
+    world = World(judge(created_wall=1000.0)).begin()
+    for sure in (True, False):
+        seen(world, sure=sure, t=1030.0)
+    assert [each.sure for each in world.state.outputs.seen] == [True]
+    assert known(crashed(world)) == [FOLDER]
+
+
+def test_what_a_restarted_attempt_writes_before_its_first_step_is_no_output() -> None:
+    world = crashed(running(judge()))
+    assert world.state.attempt.number == 2
+    assert known(crashed(seen(world))) == []
