@@ -5,12 +5,13 @@ from typing import NamedTuple
 import msgspec
 
 from .columns import columns_of
-from .counters import Epoch, Step, epoch_beside, find_epoch, find_step
+from .counters import Epoch, Step, epoch_beside, find_epoch, find_global_step, find_step
 from .durations import find_eta, find_seconds_per_step
 from .line_fields import Loss, find_loss, find_lr, is_evaluation, is_only_lr
 from .numbers import parse_clock
 from .patterns import LazyPattern
 from .reading import Bar, Reading, TrainingFields, advance, announce, enter, finish, with_later_epoch
+from .run_count import Rule
 from .shape_table import ShapeTable
 from .skeletons import Found, counter_of, has_count, unnamed_pair
 from .step_lines import with_declared_epochs
@@ -113,8 +114,11 @@ def _read_training(reading: Reading, fields: Fields, number: int, shapes: ShapeT
         news.seconds = find_seconds_per_step(low, of_step=step is not None or epoch is None)
     if step is not None:
         news.step, news.total = step.value, step.total
+        news.overall = find_global_step(low) if news.overall is None else news.overall
     if epoch is not None:
         news.epoch, news.epochs, news.broken = epoch.value, epoch.total, epoch.broken
+        if source == BY_FORM and news.total is not None and not epoch.broken:
+            news.rule = Rule(per_epoch=True)  # "epoch 2 | 40/90": most such pairs begin again
     left = find_eta(low) if "eta" in low else None
     if left:
         news.eta, news.eta_known = parse_clock(left), True
