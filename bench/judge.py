@@ -1,22 +1,28 @@
-"""Scores the judge on labelled logs, and its speed: ``python bench/judge.py --corpus DIR [--verbose] [--speed]``.
+"""Scores the judge on labelled logs, and its speed: ``python bench/judge.py --corpus DIR [--carriers] [--speed]``.
 
 DIR has progress*.jsonl, failures*.jsonl and hard*.jsonl. A field of a progress sample counts if the label or the
 answer has a value; numbers are correct within 1 %, ``also`` names further right answers. A phase sample (label other
-than train) is correct if no step was read and the phase is not train. Prints ratios.
+than train) is correct if no step was read and the phase is not train. Prints ratios, and how often an answer of each
+confidence was right. ``--carriers`` reads each failure in the carriers of tests/logs/carriers.py, too.
 """
 
 import argparse
 import json
 import random
 import resource
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tests.logs.carriers import CARRIERS
 from trainwatch.core.config.shipped import load_failures, load_log_shapes
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
 from trainwatch.core.judge.failure.diagnosis import diagnosis_of
@@ -87,13 +93,48 @@ def score_progress(path: Path, *, verbose: bool) -> tuple[float, float]:
     return fields, phases
 
 
-def score_failures(path: Path, *, verbose: bool) -> tuple[float, float]:
+Answers = list[tuple[float, bool]]
+"""Confidence, and whether the answer was right."""
+BINS = (0.0, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+
+
+def is_right(row: dict, failure: str) -> bool:
+    return failure in (row["label"], *(row.get("also") or ()))
+
+
+def print_reliability(answers: Answers) -> None:
+    """How often answers of each confidence were right."""
+    print("reliability: confidence, answers, right, mean confidence")
+    for low, high in pairwise(BINS):
+        of_bin = [(sure, good) for sure, good in answers if low < sure <= high]
+        if of_bin:
+            right = sum(good for _, good in of_bin)
+            mean = sum(sure for sure, _ in of_bin) / len(of_bin)
+            print(f"  {low:.1f}-{high:.1f} {len(of_bin):5} {right / len(of_bin):7.3f} {mean:7.3f}")
+
+
+def score_carried(path: Path) -> None:
+    """Causes that are named in each carrier, of those that are named without."""
+    known = [
+        row
+        for row in rows(path)
+        if is_right(row, diagnosis_of([text_of(row)], CATALOGUE, row.get("exit_hint")).failure)
+    ]
+    for name, wrap in CARRIERS.items():
+        texts = ("\n".join(wrap(text_of(row).split("\n"))) for row in known)
+        found = (diagnosis_of([text], CATALOGUE, row.get("exit_hint")) for text, row in zip(texts, known, strict=True))
+        right = sum(is_right(row, each.failure) for row, each in zip(known, found, strict=True))
+        print(f"  in {name}: {right}/{len(known)}")
+
+
+def score_failures(path: Path, answers: Answers, *, verbose: bool) -> tuple[float, float]:
     right = wrong_sure = retry = total = 0
     confusion: Counter[tuple[str, str]] = Counter()
     for row in rows(path):
         answer = diagnosis_of([text_of(row)], CATALOGUE, row.get("exit_hint"))
         total += 1
-        good = answer.failure == row["label"]
+        good = is_right(row, answer.failure)
+        answers.append((answer.confidence, good))
         right += good
         retry += answer.retryable == row.get("retryable")
         wrong_sure += not good and answer.confidence > CONFIDENT
@@ -159,14 +200,19 @@ def main() -> None:
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--speed", action="store_true")
     parser.add_argument("--mb", type=int, default=64)
+    parser.add_argument("--carriers", action="store_true")
     options = parser.parse_args()
+    answers: Answers = []
     if options.corpus:
         for path in sorted(options.corpus.glob("progress*.jsonl")):
             print(path.name)
             score_progress(path, verbose=options.verbose)
         for path in sorted((*options.corpus.glob("failures*.jsonl"), *options.corpus.glob("hard*.jsonl"))):
             print(path.name)
-            score_failures(path, verbose=options.verbose)
+            score_failures(path, answers, verbose=options.verbose)
+            if options.carriers:
+                score_carried(path)
+        print_reliability(answers)
     if options.speed:
         speed(options.mb << 20)
 

@@ -3,6 +3,8 @@
 import pytest
 
 from tests.shipped import CATALOGUE
+from trainwatch.core.config.shipped import load_failures
+from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
 from trainwatch.core.judge.failure.diagnosis import diagnosis_of
 
 HANDLING = "\nDuring handling of the above exception, another exception occurred:\n\n"
@@ -114,3 +116,75 @@ def test_traceback_at_the_end_is_the_failure_although_the_status_is_0() -> None:
     assert found.confidence <= 0.6
     after = trace("KeyError: 'm'", MAIN) + "".join(f"line {n}\n" for n in range(40))
     assert diagnosis_of([after], CATALOGUE, 0).failure == "success"
+
+
+def test_chain_whose_first_exception_was_not_printed_is_the_second_one() -> None:
+    cut = 'Traceback (most recent call last):\n  File "t.py", line 3, in <module>\n'
+    log = cut + HANDLING + trace("NameError: name 'n' is not defined", MAIN)
+    assert diagnosis_of([log], CATALOGUE, 1).failure == "code_bug"
+
+
+@pytest.mark.parametrize("raised", ["zap.Zapped: 3", "what is this", "ERROR: LoadError: MethodError: no method of f"])
+def test_type_that_nobody_knows_is_weak_evidence(raised: str) -> None:
+    found = diagnosis_of([trace(raised, MAIN)], CATALOGUE, 1)
+    assert found.failure in {"code_bug", "unknown"}
+    assert found.confidence <= 0.8
+
+
+def test_message_of_an_exception_of_c_is_read_by_its_words() -> None:
+    log = "terminate called after throwing an instance of 'std::runtime_error'\n  what():  {}\nAborted (core dumped)\n"
+    assert diagnosis_of([log.format("the shelf fell")], CATALOGUE, 134).failure == "code_bug"
+    assert diagnosis_of([log.format("device memory: allocation failed")], CATALOGUE, 134).failure == "cuda_oom"
+
+
+def test_report_before_a_line_that_says_the_program_goes_on_was_handled() -> None:
+    lost = "ERROR: could not connect to hub: [Errno 101] Network is unreachable\n"
+    assert diagnosis_of([lost], CATALOGUE, 1).failure == "network_error"
+    assert diagnosis_of([f"{lost}Trying to resume the download\n"], CATALOGUE, 1).failure == "unknown"
+    assert diagnosis_of([f"Trying to resume the download\n{lost}"], CATALOGUE, 1).failure == "network_error"
+
+
+def test_message_counts_more_than_the_type_of_another_exception() -> None:
+    log = "MemoryError:\nResourceExhaustedError: Out of memory error on GPU 2. Cannot allocate 1.9GB memory on GPU 2\n"
+    assert diagnosis_of([log], CATALOGUE, 1).failure == "cuda_oom"
+
+
+def test_nan_that_recurs_on_each_step_line_is_not_survived() -> None:
+    lines = "".join(f"{{'loss': 0.0, 'grad_norm': nan, 'epoch': 0.{n}}}\n" for n in range(9))
+    assert diagnosis_of([lines], CATALOGUE, 0).failure == "nan_loss"
+
+
+def test_kernel_message_in_a_prompt_is_no_event() -> None:
+    log = '[eval] prompt: "Out of memory: Killed process 3122 (python)"\n'
+    assert diagnosis_of([log], CATALOGUE, 1).failure == "unknown"
+    assert diagnosis_of(["NVRM: Xid (PCI:0000:41:00): 63, row remapped\n"], CATALOGUE, 1).failure == "unknown"
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "slurmstepd: error: Detected 1 oom_kill event in StepId=3.batch.\nRuntimeError: DataLoader worker (pid 91) is killed by signal: Killed.\n",
+        "RuntimeError: DataLoader worker (pid 91) is killed by signal: Killed.\nslurmstepd: error: Detected 1 oom_kill event in StepId=3.batch.\n",
+    ],
+)
+def test_kill_by_the_kernel_explains_a_dead_loader(log: str) -> None:
+    assert diagnosis_of([log], CATALOGUE, 1).failure == "host_oom"
+
+
+def test_the_last_words_count_if_nothing_else_does() -> None:
+    assert (
+        diagnosis_of(["step 1\nthe training loop did not make progress for 30 minutes\n"], CATALOGUE, 1).failure
+        == "hang"
+    )
+    assert (
+        diagnosis_of(["step 1\nif the loop makes no progress for 30 minutes, look at it\n"], CATALOGUE, 1).failure
+        == "unknown"
+    )
+
+
+def test_tables_of_line_shapes_are_bounded() -> None:
+    few = CompiledCatalogue(load_failures(), CATALOGUE.shapes)
+    for n in range(2100):
+        word = "".join(chr(97 + int(digit)) for digit in f"{n:04d}")
+        assert few.matches(f"some {word}") == []
+        assert list(few.codes.find(f"some {word}")) == []

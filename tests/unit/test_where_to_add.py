@@ -39,8 +39,8 @@ PROOFS = {
     "a remedy": f"{HERE}::test_a_remedy_is_named_nowhere_but_in_its_entry",
     "a failure class": "unit/test_diagnosis_new_class.py",
     "a failure message": "unit/test_diagnosis_new_class.py",
-    "a status code (CUDA, HIP, NCCL, errno …)": "unit/test_status_codes.py::test_one_code_is_read_in_every_spelling",
-    "a way to put text before a log line": "unit/test_carriers.py::test_prefixes_of_carriers_are_removed",
+    "a status code (CUDA, HIP, NCCL, errno …)": "unit/test_diagnosis_codes.py::test_one_code_is_read_in_every_spelling",
+    "a way to put text before a log line": "unit/test_diagnosis_carriers.py::test_prefixes_of_carriers_are_removed",
     "a log shape (a line that shows progress)": (
         "unit/test_progress_shapes.py::test_progress_a_shape_is_added_with_one_row"
     ),

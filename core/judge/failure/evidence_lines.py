@@ -154,7 +154,8 @@ def _weigh(
         if best is None and not weighed and _ERROR.match(text if not carried.level else f"{carried.level} {text}"):
             best = _worded(text, carried, catalogue)
         return _with_line(state, Line(number, text, carried.source, best, weighed, _in_report(state, number, carried)))
-    if not raised and act_of(text, 0, 0, failure="", level=carried.level) not in EVIDENT:
+    at = text.find(named.type)
+    if not raised and act_of(text, at, at + len(named.type), failure="", level=carried.level) not in EVIDENT:
         return state
     state = msgspec.structs.replace(state, raised=number)
     known = _typed(state, number, named, catalogue, with_message=best is None)

@@ -68,7 +68,7 @@ _PLANNED = LazyPattern(
 _HANDLED = LazyPattern(
     r"\b(?:retry(?:ing)?(?! failed)|retried|reconnect\w*|fall(?:s|ing)?[ -]?back|fell back|fallback|skip(?:s"
     r"|ped|ping)|"
-    r"ignor(?:ed|ing|es)|recover(?:ed|ing|able)|continuing|continues? (?:with|without|training)|resum(?:ed"
+    r"ignor(?:ed|ing|es)|recover(?:ed|ing)|continuing|continues? (?:with|without|training)|resum(?:ed"
     r"|ing) normal|"
     r"resolved|as expected|using (?:the )?cpu|non-?fatal|not (?:fatal|critical|serious)|harmless|benign|suppress\w*|"
     r"reducing(?!.* may help)|halving|lower(?:ed|ing)|trying (?:again|with|another)|try(?:ing)? again(?! later)"

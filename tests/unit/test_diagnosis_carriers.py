@@ -73,3 +73,7 @@ BAR = "steps:  44%|████▍     | 4400/10000 [1:02:11<1:19:09,  1.18it/s,
 )
 def test_message_behind_a_bar_is_a_piece_of_its_own(line: str, pieces: tuple[str, ...]) -> None:
     assert unglued(line) == pieces
+
+
+def test_prefixes_are_removed_to_a_bound() -> None:
+    assert peel("[rank0]: " * 9 + BOOM).text == f"[rank0]: {BOOM}"
