@@ -6,6 +6,7 @@ from ..model.checkpoints.checkpoint import Checkpoint, newest_resumable
 from ..model.health import Level
 from ..model.situation import Situation
 from . import quantity
+from .state.concerns import saved_after_nan
 
 LEVELS: dict[str, Level] = {
     "complete": "safe",
@@ -56,6 +57,12 @@ def steps_since(checkpoint: Checkpoint | None, step: int | None) -> int | None:
 
 def _view(c: Checkpoint, now: Situation, resume: Checkpoint | None) -> CheckpointView:
     aside = now.story.set_aside.get(c.path)
+    spoiled = saved_after_nan(c, now.story)
+    said = (
+        c.reason,
+        "saved after the loss became NaN" if spoiled else None,
+        None if aside is None else f"not used for a restart: {aside.why}",
+    )
     return CheckpointView(
         path=c.path,
         name=c.name,
@@ -63,8 +70,8 @@ def _view(c: Checkpoint, now: Situation, resume: Checkpoint | None) -> Checkpoin
         size=quantity.size(c.size_bytes),
         age=quantity.age(max(0.0, now.now_wall - c.mtime)),
         verdict=c.verdict,
-        level=LEVELS[c.verdict],
-        reason="; ".join(filter(None, (c.reason, None if aside is None else f"not used for a restart: {aside.why}"))),
+        level="warning" if spoiled and LEVELS[c.verdict] == "safe" else LEVELS[c.verdict],
+        reason="; ".join(filter(None, said)),
         resume=resume is not None and resume.path == c.path,
         understood=c.understood,
     )

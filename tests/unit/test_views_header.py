@@ -12,7 +12,10 @@ from trainwatch.core.model.incident import AVERAGE_IS_NAN, ENDED_WITH_ATTEMPT, I
 from trainwatch.core.model.progress import Outlook
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.supervisor_life import Trouble
+from trainwatch.core.views.checkpoint_list import checkpoint_views
+from trainwatch.core.views.panes.gpu import gpu_pane_view
 from trainwatch.core.views.panes.header import header_view
+from trainwatch.core.views.panes.memory import memory_view
 from trainwatch.core.views.state.concerns import concerns
 from trainwatch.core.views.state.verdict import Verdict, verdict
 
@@ -226,3 +229,27 @@ def test_a_sentence_about_a_crash_does_not_repeat_it() -> None:
     crash = incident(13, "crash", "cuda_oom", "exit code 1", title="CUDA out of memory")
     now = with_incidents(replace(base, story=replace(base.story, state="backing_off", until_t=base.now_t + 9)), crash)
     assert said(now).sentence.count("CUDA out of memory") == 1
+
+
+def test_checkpoints_that_were_saved_after_the_nan_are_marked() -> None:
+    now = with_incidents(healthy(), replace(NAN, step=5000))
+    marked = {c.path for c in checkpoint_views(now) if "saved after the loss became NaN" in c.reason}
+    assert marked == {c.path for c in now.story.checkpoints if (c.step or 0) >= 5000} != set()
+    assert all(c.level == "warning" for c in checkpoint_views(now) if c.path in marked)
+    by_time = with_incidents(healthy(), replace(NAN, step=None, t=healthy().now_t - 3600))
+    assert 0 < sum("NaN" in c.reason for c in checkpoint_views(by_time)) < len(now.story.checkpoints)
+    closed = replace(NAN, step=5000, open=False, closed_t=7.4 * 3600, ending=ENDED_WITH_ATTEMPT)
+    assert "of them saved after the NaN" in said(with_incidents(finished(), closed)).sentence
+    assert "NaN" not in said(finished()).sentence
+
+
+def test_old_readings_are_grey_and_say_their_age() -> None:
+    now = healthy()
+    later = replace(now, now_t=now.now_t + 120, now_wall=now.now_wall + 120)
+    assert {m.level for m in memory_view(later).meters} == {"unknown"}
+    assert memory_view(later).note == "2 min old"
+    (gpu,) = gpu_pane_view(later).gpus
+    assert {m.level for m in gpu.meters} == {"unknown"}
+    assert gpu_pane_view(later).note == "2 min old"
+    assert memory_view(now).note is None
+    assert "safe" in {m.level for m in memory_view(now).meters}

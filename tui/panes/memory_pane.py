@@ -20,7 +20,7 @@ class MemoryPane(Pane):
     def show(self, view: MemoryView, series: Mapping[SeriesQuery, Columns], window: TimeWindow) -> None:
         """Draw it; ``series`` answers ``series_queries``; the border names the window of the sparklines."""
         self.view, self.series, self.window = view, series, window
-        self.set_title("memory", window.words if view.meters else "")
+        self.set_title("memory", view.note or (window.words if view.meters else ""))
         self.redraw()
 
     def series_queries(self) -> list[SeriesQuery]:

@@ -7,10 +7,7 @@ from ...model.situation import Situation
 from .. import quantity
 from ..state.level import ALL_SAFE, Bounds, level_of
 from ..state.run_progress import bounds_now
-from .meter import Meter
-
-STALE_S = 5.0
-"""Age in seconds from which readings are shown with their age: a poll has a time limit of 3 s, and one may fail."""
+from .meter import Meter, dimmed, old_words
 
 
 class GpuView(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,15 +43,21 @@ def gpu_pane_view(now: Situation) -> GpuPaneView:
     if sample is None:
         return GpuPaneView(message=_nothing_yet(now))
     note = "SIMULATED" if sample.simulated else None
-    silent_s = now.now_t - sample.t
-    if sample.gpus and silent_s > STALE_S:
-        old = f"{quantity.duration(silent_s)} old"
+    old = old_words(now.now_t - sample.t)
+    if sample.gpus and old is not None:
         note = old if note is None else f"{note}, {old}"
     if not sample.gpus:
         if sample.trouble:
             return GpuPaneView(message=sample.trouble, note=note)
         return GpuPaneView(message="No NVIDIA GPU seen on this machine", note=note)
     gpus = tuple(_gpu(now, g, sample.trouble) for g in sample.gpus)
+    if old is not None:
+        gpus = tuple(
+            msgspec.structs.replace(
+                g, util=dimmed(g.util), vram=dimmed(g.vram), temp=dimmed(g.temp), power=dimmed(g.power)
+            )
+            for g in gpus
+        )
     if sample.trouble:
         note = sample.trouble if note is None else f"{note}, {sample.trouble}"
     return GpuPaneView(gpus=gpus, note=note)

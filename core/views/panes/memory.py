@@ -6,14 +6,15 @@ from ...model.situation import Situation
 from .. import quantity
 from ..state.level import Bounds, level_of
 from ..state.run_progress import bounds_now
-from .meter import Meter
+from .meter import Meter, dimmed, old_words
 
 
 class MemoryView(msgspec.Struct, frozen=True, kw_only=True):
-    """``meters`` in order of importance; ``message``: why there are none."""
+    """``meters`` in order of importance; ``message``: why there are none; ``note``: their age, if they are old."""
 
     meters: tuple[Meter, ...] = ()
     message: str | None = None
+    note: str | None = None
 
 
 def memory_view(now: Situation) -> MemoryView:
@@ -79,7 +80,8 @@ def memory_view(now: Situation) -> MemoryView:
                 bounds=bounds["disk_free"],
             )
         )
-    return MemoryView(meters=tuple(meters))
+    old = old_words(now.now_t - host.t)
+    return MemoryView(meters=tuple(meters if old is None else map(dimmed, meters)), note=old)
 
 
 def _scaled(bounds: Bounds, total: float | None) -> Bounds:

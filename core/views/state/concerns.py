@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.health import GPU_IS_GONE, SLOWED_BY_FAULT, Level
 from ...model.incident import AVERAGE_IS_NAN, ENDED_WITH_ATTEMPT, Incident
 from ...model.run import LIVE_STATES
@@ -53,6 +54,16 @@ def nan_since(story: RunStory) -> Incident | None:
     """The first incident of a loss that is NaN now, or was when the run ended; None if it is finite."""
     found = [i for i in story.incidents if _is_nan(i) and unresolved(i, story)]
     return min(found, key=lambda i: i.t, default=None)
+
+
+def saved_after_nan(c: Checkpoint, story: RunStory) -> bool:
+    """Whether it was saved when the loss was NaN already, by its step or else by its time."""
+    nan = nan_since(story)
+    if nan is None:
+        return False
+    if c.step is not None and nan.step is not None:
+        return c.step >= nan.step
+    return c.mtime - story.wall0 >= nan.t
 
 
 def _is_nan(incident: Incident) -> bool:

@@ -13,7 +13,7 @@ from ..checkpoint_list import resume_point
 from ..length_words import time_words
 from ..withheld_words import question_clause
 from ..words import PHASE_WORDS, STATE_WORDS, title_of
-from .concerns import concerns, worst_clause
+from .concerns import concerns, saved_after_nan, worst_clause
 from .last_step import last_step
 from .level import SEVERITY
 from .run_progress import live_progress, run_progress
@@ -277,6 +277,9 @@ def _finished(now: Situation) -> Verdict:
         known = len(story.checkpoints)
         of_all = "" if complete == known else f" of {quantity.count(known)}"
         clauses.append(f"{quantity.count(complete)}{of_all} checkpoint{'s' * (known != 1)} complete")
+    spoiled = sum(saved_after_nan(c, story) for c in story.checkpoints)
+    if spoiled:
+        clauses.append(f"{quantity.count(spoiled)} of them saved after the NaN")
     restarts = max(0, len(story.attempts) - 1)
     if restarts:
         clauses.append(quantity.plural(restarts, "restart"))
