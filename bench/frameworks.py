@@ -100,7 +100,7 @@ class Gallery:
         weights = None if clean else _newest(kept / "none" / "work", row.final)
         result = judge(place, done, weights, found, zero_config=not config)
         places = {str(place.work): "/home/user/run", str(self.cache): "/home/user/env"}
-        traces, proof = sorted(place.root.glob("home/runs/*/trace.jsonl")), proof_of(done.records)
+        traces, proof = sorted(place.root.glob("home/runs/*/trace.jsonl*")), proof_of(done.records)
         if fault.name == "kill" and self.args.record and result.passed and proof and traces:
             record_resume(Path(self.args.record), row, traces[0], proof, places=places)
         if clean and self.args.record and done.log:

@@ -1,5 +1,6 @@
 """Recorded logs: of an undisturbed run, with what the framework's own files say, and of a resume after kill -9."""
 
+import gzip
 import json
 import tomllib
 from pathlib import Path
@@ -42,7 +43,8 @@ def record_resume(folder: Path, row: Row, trace: Path, proof: tuple[str, float],
     said, t = proof
     kept: list[dict[str, Any]] = []
     attempt = 0
-    for line in trace.read_text().splitlines():
+    data = trace.read_bytes()
+    for line in (gzip.decompress(data) if trace.suffix == ".gz" else data).decode().splitlines():
         seen = json.loads(line)
         kind = seen["kind"]
         if seen["t"] > t + AFTER_S:

@@ -170,16 +170,16 @@ def _eta(place: Place, samples: list[Sample], why: list[str]) -> bool | None:
     times = [time for life in place.lives() for time in life.times]
     if not times:
         return False
-    if place.row.total_unsaid:
-        shown = [sample.progress["eta_s"] for sample in samples if sample.progress.get("eta_s") is not None]
-        if shown:
-            why.append(f"ETA: {shown[0]} s although the log does not say how many steps there are")
-        return False if shown else None
     begun, end = times[0], times[-1]
     pairs = [
         (end - sample.wall, sample.progress.get("eta_s")) for sample in samples
         if begun + 0.4 * (end - begun) < sample.wall < begun + 0.9 * (end - begun)
     ]  # fmt: skip
+    if place.row.total_unsaid:
+        shown = [eta for _, eta in pairs if eta is not None]
+        if shown:
+            why.append(f"ETA: {shown[0]} s although the log does not say how many steps there are")
+        return False if shown else None
     if not pairs:
         return None
     good = [left for left, eta in pairs if eta is not None and abs(eta - left) <= max(ETA_SHARE * left, ETA_S)]

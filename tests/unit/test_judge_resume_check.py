@@ -278,6 +278,12 @@ def test_an_early_resume_point_needs_a_log_that_leaves_out_no_step() -> None:
     assert proof_after(sparse, 11) == "open"
     assert proof_after(sparse, 11, 12, 18) == "unclear"
     assert proof_after(sparse, 16, 17, 18) == "taken"
+    led = msgspec.structs.replace(sparse, losses_before=True)  # by batches that are passed over up to it
+    passed = [step(n, loss=False) for n in (1, 4, 9)]
+    assert follow(led, *passed, step(11))[1] == "taken"
+    assert follow(led, *passed, *map(step, (12, 13, 14)))[1] == "unclear"
+    jumps = msgspec.structs.replace(sparse, pace_before_s=7.0)
+    assert follow(jumps, step(0), step(11))[1] == "taken"
 
 
 def test_the_total_of_an_epoch_is_not_what_is_left() -> None:

@@ -13,6 +13,7 @@ PASSED_LINES = 20
 PASSING_SHARE = 0.3
 """A line whose steps take less than this share of the time of a step shows none of training."""
 SURE_LINES = 3
+"""Lines that settle an early resume point; so many that are passed over up to it settle it at once."""
 GAPS = 2
 """x the largest distance of steps that a bar left out before: its first redraw may be as late."""
 
@@ -29,11 +30,17 @@ def counted(attempt: AttemptProgress, marks: tuple[Mark, ...]) -> tuple[Mark, ..
 
     Without a total, where bars had one before, they count within an epoch that is not named.
     """
-    found = tuple(m for m in marks if m.printed and not m.drawn and not _is_unplaced(attempt, m))
-    passed = 0
-    while passed < len(found) and _is_passed_over(attempt, found[passed]):
-        passed += 1
-    return found[passed:]
+    found = _comparable(attempt, marks)
+    return found[_passed(attempt, found) :]
+
+
+def _comparable(attempt: AttemptProgress, marks: tuple[Mark, ...]) -> tuple[Mark, ...]:
+    return tuple(m for m in marks if m.printed and not m.drawn and not _is_unplaced(attempt, m))
+
+
+def _passed(attempt: AttemptProgress, found: tuple[Mark, ...]) -> int:
+    """How many of the first lines show batches that are passed over."""
+    return next((n for n, mark in enumerate(found) if not _is_passed_over(attempt, mark)), len(found))
 
 
 def _is_passed_over(attempt: AttemptProgress, mark: Mark) -> bool:
@@ -41,11 +48,10 @@ def _is_passed_over(attempt: AttemptProgress, mark: Mark) -> bool:
 
     It has no loss, where lines with a step had one before, or it counts far faster than a step was.
     """
-    at, pace_s = attempt.resumed_at, attempt.pace_before_s
+    at = attempt.resumed_at
     if at is not None and (mark.step or 0) > max(at, attempt.resume_step or 0):
         return False
-    fast = pace_s is not None and mark.pace_s is not None and mark.pace_s < PASSING_SHARE * pace_s
-    return fast or (attempt.losses_before and not mark.loss)
+    return _is_fast(attempt, mark) or (attempt.losses_before and not mark.loss)
 
 
 def is_near(attempt: AttemptProgress, lines: tuple[Mark, ...], at: int) -> bool:
@@ -82,7 +88,9 @@ def first_after(attempt: AttemptProgress, marks: tuple[Mark, ...], at: int, *, g
     if (early := _before_the_first_epoch(attempt, marks)) is not None:
         return First(early, early == at + 1 and attempt.place_is_stored)
     lines_placed = tuple(m for m in lines if m.step is not None)
-    if is_early(attempt, lines, at) or not is_near(attempt, lines_placed, at):
+    if not _is_led_there(attempt, marks, placed, at) and (
+        is_early(attempt, lines, at) or not is_near(attempt, lines_placed, at)
+    ):
         return None
     step = placed.step
     exact_place = attempt.place_is_stored
@@ -95,6 +103,17 @@ def first_after(attempt: AttemptProgress, marks: tuple[Mark, ...], at: int, *, g
         return First(step, step == at + 1)
     drawn = any(m.drawn and m.step == step - 1 and m.step for m in marks)
     return First(step, not gap and (drawn or (placed.per_epoch and placed is lines[0] and placed.printed == 1)))
+
+
+def _is_led_there(attempt: AttemptProgress, marks: tuple[Mark, ...], first: Mark, at: int) -> bool:
+    """Whether the bar came to the step after the resume point faster than by training: in a jump, or passing over."""
+    passed = _passed(attempt, _comparable(attempt, marks))
+    return first.step == at + 1 and (passed >= SURE_LINES or _is_fast(attempt, first))
+
+
+def _is_fast(attempt: AttemptProgress, mark: Mark) -> bool:
+    pace_s = attempt.pace_before_s
+    return pace_s is not None and mark.pace_s is not None and mark.pace_s < PASSING_SHARE * pace_s
 
 
 def _is_unplaced(attempt: AttemptProgress, mark: Mark) -> bool:
