@@ -78,11 +78,10 @@ class RunCheck(NamedTuple):
 
 
 class MachineCheck(NamedTuple):
-    """A check of the machine. ``quick`` and ``stops`` as for a RunCheck."""
+    """A check of the machine. ``quick`` as for a RunCheck. None stops a start: our own trouble costs no training."""
 
     function: Callable[[Machine], Check | None]
     quick: bool = False
-    stops: ExitCode | None = None
 
 
 RUN_CHECKS = (
@@ -119,7 +118,7 @@ RUN_CHECKS = (
 MACHINE_CHECKS = (
     MachineCheck(check_memory),
     MachineCheck(check_tmux),
-    MachineCheck(check_state_folder, quick=True, stops=ExitCode.FAILED),
+    MachineCheck(check_state_folder, quick=True),
     MachineCheck(check_logout),
     MachineCheck(check_sleep),
     MachineCheck(check_wsl_idle),
@@ -219,7 +218,6 @@ def _what_fails(plan: LaunchPlan, machine: Machine) -> Obstacle | None:
     asked = [
         (row.stops, partial(_result, row.at_start or row.function, plan, machine)) for row in RUN_CHECKS if row.stops
     ]
-    asked += [(row.stops, partial(_result, row.function, machine)) for row in MACHINE_CHECKS if row.stops]
     for code, ask in asked:
         check = ask()
         if check is not None and check.result == "fail":
