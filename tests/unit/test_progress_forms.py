@@ -119,6 +119,16 @@ def test_a_pair_is_found_in_a_long_text_whose_other_lines_have_dates_and_paths()
     assert (state.progress.step, state.progress.total_steps) == (42, 90)
 
 
+def test_the_word_epoch_without_a_number_is_no_epoch() -> None:
+    now = after("[xla:1](700) Loss=0.5 of this epoch\n")
+    assert (now.step, now.epoch) == (700, None)
+
+
+def test_a_label_that_names_only_the_part_of_the_data_names_no_phase() -> None:
+    assert SHAPES.phase_of_label("train: stage two") == "train"
+    assert SHAPES.phase_of_label("val: stage two") == "eval"
+
+
 def test_far_below_the_head_of_a_table_a_row_may_be_of_anything() -> None:
     assert after("step,loss\n" + "a line that says nothing about it\n" * 100 + "40,0.5\n").step is None
 

@@ -141,6 +141,11 @@ def test_rows_of_a_table_in_columns_are_metrics_by_the_names_of_its_head() -> No
     assert reader.values == {"step": 41.0, "loss": 0.25, "grad_norm": None}
 
 
+def test_a_line_among_the_rows_of_a_table_is_read_by_its_own_names() -> None:
+    reader = read("step,loss,gnorm\n40,0.5,1.5\nstep 41 loss 0.25 speed 2.5\n")
+    assert reader.values == {"step": 41.0, "loss": 0.25, "gnorm": 1.5, "speed": 2.5}
+
+
 def test_metrics_within_the_record_of_a_container_are_those_of_the_line() -> None:
     record = {"log": "step 40 loss 0.5 gnorm 1.5\n", "stream": "stdout", "time": "2026-01-02T10:11:12.5Z"}
     assert read(json.dumps(record) + "\n").values == {"step": 40.0, "loss": 0.5, "gnorm": 1.5}
