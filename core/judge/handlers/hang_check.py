@@ -136,8 +136,10 @@ def _check_silence(builder: StepBuilder, run: deadlines.HangInput) -> None:
         open_quiet(builder, sign, capture=not ends)
     if verdict is not None and ends:
         declare(builder, verdict)
-    elif builder.state.quiet is not None:
-        builder.set(quiet=replace(builder.state.quiet, due_t=_due_t(builder, run, sign)))
+        return
+    quiet = builder.state.quiet
+    assert quiet is not None
+    builder.set(quiet=replace(quiet, due_t=_due_t(builder, run, sign)))
 
 
 def _due_t(builder: StepBuilder, run: deadlines.HangInput, sign: detector.Verdict) -> float:

@@ -76,10 +76,8 @@ def _report_faults(builder: StepBuilder, faults: Faults, begun: tuple[str, ...],
             continue
         number = builder.open_incident("health", name, fault.text, severity="danger")
         builder.notify("incident", fault.text, "", incident=number)
-    for name in over:
-        for incident in builder.state.incidents:
-            if incident.class_ == name:
-                builder.close_incident(incident.id, "it is over")
+    for incident in [each for each in builder.state.incidents if each.class_ in over]:
+        builder.close_incident(incident.id, "it is over")
 
 
 def _with_gpus(state: JudgeState, sample: GpuSample, *, watched: bool) -> JudgeState:
