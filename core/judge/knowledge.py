@@ -49,6 +49,8 @@ class Knowledge:
     """What hides the trainer's exit status, as a clause (a pipe without pipefail); "" if nothing is seen that does."""
     can_ask_to_save: bool = False
     """The trainer can be asked for a checkpoint (``run.save_signal``, ``run.save_file``)."""
+    unknown_ends: Mapping[str, int] = field(default_factory=dict)
+    """How often logs of earlier runs ended with a line without a known cause, by its skeleton."""
     levels: dict[str, dict[str, health_levels.Metric]] = field(init=False)
     """Tables of levels by profile ("" = any other)."""
 

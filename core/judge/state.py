@@ -150,6 +150,8 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Run time at which the trainer was last asked for a checkpoint."""
     kept: tuple[str, ...] = ()
     """Checkpoints that would have been deleted, and were reported as such."""
+    unknown_ends: tuple[str, ...] = ()
+    """Skeletons of the last lines of attempts that ended without a known cause, oldest first."""
     warned: dict[str, float] = {}
     """When people were last notified of a warning, in run seconds, by ``kind:class``."""
 

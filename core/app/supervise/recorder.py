@@ -16,6 +16,7 @@ from ...store.habits_file import HabitsFile
 from ...store.log_index import FILE_NAME, LogGrowth, LogIndexWriter
 from ...store.metrics.history import HistoryWriter, ProgressPoint
 from ...store.trace import TraceWriter
+from ...store.unknown_ends import UnknownEnds
 
 FIRST_READING_S = 2.0
 """A working driver answers within a second; a launch does not wait longer for one that does not."""
@@ -50,6 +51,7 @@ class RunRecorder:
         self._history = history
         self._trace = trace
         self._habits = habits
+        self._unknown = UnknownEnds(habits.path.parents[1])
         self._room = room
         self._shapes = shapes
         self._readers: dict[str | None, MetricReader] = {}
@@ -114,6 +116,7 @@ class RunRecorder:
             self._trace.flush_if_due(t)
         if self._log_growth is not None:
             self._log_growth.look(t)
+        self._keep_ends(state)
         self._state = state
         if t >= self._next_habits_t:
             self._next_habits_t = t + HABITS_S
@@ -123,6 +126,12 @@ class RunRecorder:
         habits = habits_of(self._state) if self._state is not None else None
         if habits is not None:
             self._habits.write(habits)
+
+    def _keep_ends(self, state: JudgeState) -> None:
+        """Count ends without a known cause for later runs. Those of an earlier supervisor were counted by it."""
+        before = self._state.unknown_ends if self._state is not None else state.unknown_ends
+        if state.unknown_ends != before:
+            self._unknown.add(state.unknown_ends[-1])
 
     def close(self) -> None:
         self._keep_habits()

@@ -15,11 +15,13 @@ from ...model.preset import Preset
 from ...model.profile import Profile, usual_ladders
 from ...model.run import RunSpec
 from ...replay import Replay
+from ...store.unknown_ends import UnknownEnds
 from ..plan.declared_options import declared_options
 from ..plan.definitions import Definitions
 from ..plan.trainer_values import trainer_values, traits
 from ..preflight.exit_status_check import what_hides_status
 from ..preflight.handover_check import handed_over
+from ..runs.known_runs import home
 from ..supervise.save_request import save_request
 
 
@@ -51,6 +53,7 @@ def knowledge(spec: RunSpec, preset: Preset, profiles: Mapping[str, Profile]) ->
         begin_from=spec.begin_from,
         handed_over=handed_over(spec),
         status_hidden=what_hides_status(spec),
+        unknown_ends=UnknownEnds(home()).read(),
         can_ask_to_save=any(save_request(spec, preset)),
     )
 

@@ -12,6 +12,7 @@ from ....model.shipped.failure import Diagnosis
 from ...failure import exit_status
 from ...failure.circumstances import Circumstances
 from ...failure.diagnosis import diagnose, diagnosis_as
+from ...failure.skeleton import last_line, skeleton_of
 from ...run_machine import is_live
 from ...run_states import RestartPlan, Starting, Stopping
 from ...state import JudgeState
@@ -107,12 +108,13 @@ def _crashed(builder: StepBuilder, observation: Exit, diagnosis: Diagnosis, wher
     died_t, reason = observation.died_t, _reason(diagnosis, observation)
     if where:
         reason = f"{reason} ({where})"
+    explanation = f"{diagnosis.explanation} {_seen_before(builder) if class_ == 'unknown' else ''}".strip()
     incident = builder.open_incident(
         "crash",
         class_,
         reason,
         evidence=_evidence(diagnosis, observation),
-        explanation=diagnosis.explanation,
+        explanation=explanation,
         detect_s=None if died_t is None else max(0.0, builder.t - died_t),
     )
     lost = observation.code is None and observation.signal is None
@@ -137,6 +139,30 @@ def _crashed(builder: StepBuilder, observation: Exit, diagnosis: Diagnosis, wher
         retryable=diagnosis.retryable or doubted,
         advice=diagnosis.remedies,
         confidence=diagnosis.confidence,
+    )
+
+
+ENDS_KEPT = 12
+TELLING = 3
+"""Ends with the same line from which a person is asked for its class: twice may be an accident."""
+
+
+def _seen_before(builder: StepBuilder) -> str:
+    """Remember the last line of a log without a known cause; a sentence if it ended attempts before, else ""."""
+    found = builder.state.diagnosis
+    line = last_line(found.tail + found.fold.rest)
+    if not line:
+        return ""
+    skeleton = skeleton_of(line)
+    ends = (*builder.state.unknown_ends, skeleton)[-ENDS_KEPT:]
+    builder.set(unknown_ends=ends)
+    times = builder.knowledge.unknown_ends.get(skeleton, 0) + ends.count(skeleton)
+    if times < TELLING:
+        return ""
+    builder.note(f"{times} attempts ended with this line, and its cause is not known: {line[:200]}")
+    return (
+        f"{times} attempts on this machine ended with a line like its last one, and nobody has named its cause yet: "
+        f"`trainwatch diagnose --run {builder.knowledge.run} --teach CLASS` does."
     )
 
 
