@@ -49,7 +49,7 @@ _EPOCH_BESIDE = LazyPattern(
 )
 """An epoch before the pair of its steps: "[3][412/1200]", "E3 B412/1200"."""
 _NOT_STEPS = LazyPattern(
-    r"(?:epochs?|ep|eph|rank|worker|node|gpu|device|process|fold|seed|run|trial|attempt|try|retry|part|stage|phase|shard|file"
+    r"(?:epochs?|ep|eph|loss|acc|accuracy|score|correct|rank|worker|node|gpu|device|process|fold|seed|run|trial|attempt|try|retry|part|stage|phase|shard|file"
     r"|layer|task|level|fps|workers|nodes|gpus|ranks|mem|memory|vram|ram|image|images|img|worlds?|dp|tp|pp)['\"]?\s?[:=#]?\s?[\[(]?\s*$"
 )
 """Words before a pair of numbers that are no steps."""
