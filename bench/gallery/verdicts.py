@@ -242,7 +242,12 @@ def _is_proof(row: Row, proof: str, resumed: int) -> bool:
     numbers = [int(number) for number in re.findall(r"(?<!\.)\d+", proof)]
     if not numbers or not (resumed in numbers or not row.steps_in_files):
         return False
+    epoch = re.search(r"(?:epoch after it|goes on in epoch) (\d+)$", proof)
+    if epoch is not None:  # the log prints epochs only, from 0 or from 1
+        return int(epoch[1]) - resumed // row.save_every in {0, 1}
     first = numbers[-1]
+    if "own count continues" in proof:  # weights alone
+        return first == resumed
     if "at or before" in proof:  # the log prints some steps only
         return resumed < first <= resumed + (row.log_every or row.save_every) + 1
     counted = "goes on at" in proof or "own count continues from step" in proof  # with the step of the checkpoint

@@ -258,9 +258,24 @@ def test_an_epoch_that_is_later_than_the_first_is_the_proof_if_no_step_can_be_to
     assert resume_in_words(unsaid) == "resume verified: e.pt; the log was at epoch 3.5 there, first epoch after it 4"
 
 
+def test_a_later_epoch_proves_a_resume_of_a_log_and_a_checkpoint_without_steps() -> None:
+    """A table with a row for each epoch (fastai), and a file that holds the epoch: nothing was said of its resume."""
+    told = AttemptProgress(number=2, resume_from="e.pt", resume_epoch=1, resume_verdict="open", fresh_epoch=0)
+    after, proof = follow(told, epoch_line(2).strip())
+    assert (proof, resume_in_words(after)) == (
+        "taken",
+        "resume verified: e.pt holds epoch 1, the log goes on in epoch 2",
+    )
+    assert follow(told, epoch_line(0).strip())[1] == "unclear"
+    assert follow(told, "Epoch 2")[1] == "open"
+    unknown = msgspec.structs.replace(told, fresh_epoch=None)
+    assert follow(unknown, "Epoch 2")[1] == "open"
+    assert follow(unknown, "Epoch 2", "Epoch 3", "Epoch 4")[1] == "unclear"
+
+
 def test_epochs_prove_nothing_if_those_of_a_new_training_are_not_known() -> None:
     told = AttemptProgress(**fields(resume_log_epoch=1.5))
-    assert follow(told, epoch_line(2.0).strip())[1] == "unclear"
+    assert follow(told, *(epoch_line(n).strip() for n in (2.0, 2.5, 3.0)))[1] == "unclear"
 
 
 def test_lines_that_go_far_faster_than_a_step_are_of_batches_that_are_passed_over() -> None:

@@ -56,7 +56,7 @@ def check_resume(
     if not marks:
         return attempt, "open" if attempt.beats < SURE_BEATS else "unclear"
     if all(mark.printed is None for mark in marks):
-        return _check_epoch(attempt, marks[0].epoch)
+        return _check_epoch(attempt, marks[0])
     for end in range(max(1, attempt.lines_checked), len(marks) + 1):
         if (found := _taken(attempt, marks[:end], gap=gap)) is not None:
             return found, "taken"
@@ -147,14 +147,16 @@ def _holds_an_epoch(attempt: AttemptProgress, first: Mark) -> bool:
     return first.epoch is not None and attempt.resume_epoch is not None and attempt.resume_epoch >= 1
 
 
-def _check_epoch(attempt: AttemptProgress, first: float | None) -> tuple[AttemptProgress, ResumeVerdict]:
+def _check_epoch(attempt: AttemptProgress, line: Mark) -> tuple[AttemptProgress, ResumeVerdict]:
     """Check a resume of a log that prints no step: its first epoch is compared with where it was at the save."""
+    first, at, fresh = line.epoch, attempt.resume_log_epoch, attempt.fresh_epoch
     attempt = replace(attempt, first_epoch=first)
-    at, fresh = attempt.resume_log_epoch, attempt.fresh_epoch
-    if at is None or attempt.resumed_at is None:
-        return attempt, "open" if attempt.beats < SURE_BEATS else "unclear"
-    if first is None or fresh is None or at <= fresh:
+    if not line.loss and attempt.beats < SURE_BEATS:
+        return attempt, "open"  # a heading: lines with steps may follow
+    if first is None or fresh is None:
         return attempt, "unclear"
+    if at is None or at <= fresh:
+        return attempt, "taken" if int(first) > int(fresh) else "unclear"
     if first >= at:
         return attempt, "taken"
     if first > fresh:
