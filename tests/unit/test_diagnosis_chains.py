@@ -188,3 +188,8 @@ def test_tables_of_line_shapes_are_bounded() -> None:
         word = "".join(chr(97 + int(digit)) for digit in f"{n:04d}")
         assert few.matches(f"some {word}") == []
         assert list(few.codes.find(f"some {word}")) == []
+
+
+def test_exit_status_that_agrees_with_the_log_makes_it_surer() -> None:
+    log = "bash: accelerate: command not found\n"
+    assert diagnosis_of([log], CATALOGUE, 127).confidence > diagnosis_of([log], CATALOGUE, 1).confidence
