@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from ..model.launch.recognition import Imported, SourceFacts
 from .config_options import file_options, override_options
 from .declared_whole import declares_all
-from .existence_test import goes_on_without
+from .existence_checks import goes_on_without
 from .launch_target import Target, find_target
 from .needed_imports import NeededImport, needed_imports
 from .options.all_options import options_of

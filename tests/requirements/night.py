@@ -33,7 +33,13 @@ class Night(NamedTuple):
 
 def spend(root: Path, library: Path) -> Iterator[Night]:
     """Run it to its end; everything is cleared away afterwards."""
-    with world_at(root) as world, pytest.MonkeyPatch.context() as patch:
+    with world_at(root) as world:
+        yield _spent(world, root, library)
+
+
+def _spent(world: World, root: Path, library: Path) -> Night:
+    """The environment and the folder of this process are its own again when this returns."""
+    with pytest.MonkeyPatch.context() as patch:
         driver = FakeNvml(library, root / "nvml.state")
         driver.show(CARD.format(used=15500, temp=66))
         world.env |= {"LD_LIBRARY_PATH": str(library), "FAKE_NVML_STATE": str(driver.state)}
@@ -63,4 +69,4 @@ def spend(root: Path, library: Path) -> Iterator[Night]:
         hot = until(lambda: status(85, 120), "a hot GPU")
         (world.project / "go").touch()
         assert watcher.ends() == 0, watcher.said
-        yield Night(world, cool, hot)
+        return Night(world, cool, hot)
