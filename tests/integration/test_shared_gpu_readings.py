@@ -1,6 +1,7 @@
 """GPU readings that several supervisors share: one child reads the driver, and each run survives alone."""
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -72,6 +73,25 @@ def test_supervisor_that_holds_the_lock_and_is_frozen_is_not_waited_for(
     inbox = rig.start()
     wait_until(lambda: has_util(inbox, 12.0), "readings of its own")
     frozen.release()
+
+
+def test_message_from_before_the_driver_hung_is_no_reading(rig: Rig) -> None:
+    """The reader lives and its driver does not answer: a supervisor that starts now must not take the last message."""
+    reader = SharedReadings(rig.folder)
+    assert reader.lead()
+    reader.publish(b'{"kind":"gpus","gpus":[{"index":0,"code":null,"age_s":0.0,"read":true,"util":12.0}]}')
+    time.sleep(WATCH.gpu_timeout_s + 0.2)
+    reader.publish(None)
+    inbox = rig.start()
+
+    def seen() -> list[GpuSample]:
+        reader.publish(None)  # its sign of life
+        return inbox.of(GpuSample)
+
+    sample = wait_until(seen, "a sample")[-1]
+    assert sample.trouble is not None
+    assert [gpu.util_pct for gpu in sample.gpus] in ([], [None])
+    reader.release()
 
 
 def test_message_that_is_half_written_is_not_taken(tmp_path: Path) -> None:

@@ -141,9 +141,9 @@ class GpuSensor:
         number, since_s = -1, time.monotonic()
         while not self._stopping and not shared.lead():
             found = shared.newest()
-            if found is not None and found.age_s <= FROZEN_S:
+            if found is not None and found.sign_s <= FROZEN_S:
                 since_s = time.monotonic()
-                if found.number != number and found.line:
+                if found.number != number and found.line and found.age_s <= self._watch.gpu_timeout_s:
                     self._understand(found.line)
                 number = found.number
             elif time.monotonic() - since_s > FROZEN_S:

@@ -13,17 +13,18 @@ from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
-_HEAD = struct.Struct(">IQdI")
-"""CRC-32 of the rest, number of the message, CLOCK_MONOTONIC of the last sign of life, length of the message."""
+_HEAD = struct.Struct(">IQddI")
+"""CRC-32 of the rest, number of the message, CLOCK_MONOTONIC of the message and of the last sign of life, length."""
 TORN_READS = 3
 
 
 class SharedMessage(NamedTuple):
-    """``number``: rises with each message. ``age_s``: seconds since the reader's last sign of life."""
+    """``number``: rises with each message. Seconds since the message, and since the reader's last sign of life."""
 
     number: int
     line: bytes
     age_s: float
+    sign_s: float
 
 
 class SharedReadings:
@@ -35,6 +36,7 @@ class SharedReadings:
         self._file: int | None = None
         self._number = 0
         self._line = b""
+        self._told = 0.0
 
     def lead(self) -> bool:
         """Whether this process reads the driver: it does already, or nobody else does. True if that cannot be told."""
@@ -63,9 +65,10 @@ class SharedReadings:
         """Give the others a message, or (None) a sign of life. Does nothing without the lock. Raises nothing."""
         if self._lock is None:
             return
+        now = time.monotonic()
         if line is not None:
-            self._number, self._line = self._number + 1, line
-        rest = _HEAD.pack(0, self._number, time.monotonic(), len(self._line))[4:] + self._line
+            self._number, self._line, self._told = self._number + 1, line, now
+        rest = _HEAD.pack(0, self._number, self._told, now, len(self._line))[4:] + self._line
         with contextlib.suppress(OSError):
             if self._file is None:
                 self._file = os.open(self._folder / "newest", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -76,12 +79,13 @@ class SharedReadings:
         for _ in range(TORN_READS):
             try:
                 data = (self._folder / "newest").read_bytes()
-                crc, number, at, length = _HEAD.unpack_from(data)
+                crc, number, told, sign, length = _HEAD.unpack_from(data)
             except (OSError, struct.error):
                 return None
             end = _HEAD.size + length
             if crc32(memoryview(data)[4:end]) == crc:
-                return SharedMessage(number, data[_HEAD.size : end], time.monotonic() - at)
+                now = time.monotonic()
+                return SharedMessage(number, data[_HEAD.size : end], now - told, now - sign)
         return None
 
     def release(self) -> None:

@@ -13,6 +13,8 @@ from zlib import crc32
 
 import msgspec
 
+from trainwatch import __version__
+
 from ...model import fact, story, story_fold
 from ...model.fact import JudgeSnapshot
 from ...model.record import JOURNAL_VERSION, Record
@@ -113,7 +115,9 @@ def store(journal: Path, stored: StoredStory) -> None:
 
 @cache
 def _fold() -> int:
-    """Checksum of the code that folds, so that a stored story of another version is not used."""
-    places = [module.__file__ for module in (story, story_fold, fact)]
-    code = b"".join(Path(place).read_bytes() for place in places if place is not None)
+    """Checksum of the version and of the code that folds: a story that other code stored is not used."""
+    code = __version__.encode()
+    for module in (story, story_fold, fact):
+        with contextlib.suppress(OSError, TypeError):  # no source beside the byte code: the version must do
+            code += Path(str(module.__file__)).read_bytes()
     return crc32(code, JOURNAL_VERSION)
