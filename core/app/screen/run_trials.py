@@ -1,5 +1,6 @@
 """Trials from the profiles screen: each runs ``trainwatch trial`` in a child process."""
 
+import contextlib
 import json
 import signal
 import subprocess
@@ -14,8 +15,9 @@ from ...model.launch.trial import TrialResult
 from ...model.run import RunSpec
 
 LOOK_S = 0.2
-ENDING_S = 45.0
+ENDING_S = 45
 """Time for an interrupted trial to end its trainer gently."""
+AGAIN_S = 5
 
 
 class RunTrials:
@@ -71,10 +73,12 @@ def _result(out: bytes, err: bytes, code: int) -> TrialResult:
 
 
 def _end(trial: "subprocess.Popen[bytes]") -> None:
-    """Interrupt the trial, which ends its trainer, too. SIGTERM if it does not end in time."""
-    if trial.poll() is None:
-        trial.send_signal(signal.SIGINT)
-    try:
-        trial.wait(ENDING_S)
-    except subprocess.TimeoutExpired:
-        trial.terminate()
+    """Interrupt the trial, which ends its trainer, too. SIGTERM if it does not end in time.
+
+    SIGINT is sent again: Python drops a KeyboardInterrupt that is raised in a finalizer.
+    """
+    for number in (*[signal.SIGINT] * (ENDING_S // AGAIN_S), signal.SIGTERM):
+        trial.send_signal(number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            trial.wait(AGAIN_S)
+            return
