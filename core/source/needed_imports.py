@@ -1,6 +1,7 @@
 """The packages that a script cannot start without: imported when it is loaded, under no condition."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import msgspec
 
 from .launch_target import Target
 from .project_modules import Module, Project
+from .syntax import dotted, last
 
 
 class NeededImport(msgspec.Struct, frozen=True):
@@ -39,6 +41,15 @@ def needed_imports(project: Project, target: Target) -> tuple[NeededImport, ...]
                 top = name.partition(".")[0]
                 found.setdefault(top, NeededImport(top, f"{module.shown}:{line}"))
     return tuple(found.values())
+
+
+def installs_packages(module: Module) -> bool:
+    """Whether it runs an installer; a comment or a message that names one is none."""
+    return any(last(dotted(call.func)) in _RUNS and _INSTALLS.search(ast.unparse(call)) for call in module.calls)
+
+
+_RUNS = frozenset({"system", "popen", "run", "call", "check_call", "check_output", "getoutput", "Popen", "main"})
+_INSTALLS = re.compile(r"\b(pip3?|uv|conda|mamba|apt(-get)?|poetry)\b.*\b(install|add|sync)\b|ensurepip", re.DOTALL)
 
 
 def _at_load(module: Module) -> Iterator[tuple[str, int]]:

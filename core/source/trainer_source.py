@@ -16,7 +16,7 @@ from .config_options import file_options, override_options
 from .declared_whole import declares_all
 from .existence_checks import goes_on_without
 from .launch_target import Target, find_target
-from .needed_imports import NeededImport, needed_imports
+from .needed_imports import NeededImport, installs_packages, needed_imports
 from .options.all_options import options_of
 from .options.option import Option
 from .project_modules import Module, Project, Stamp, read_module, read_project, stamp_of
@@ -115,8 +115,12 @@ class TrainerSource:
 
     @cached_property
     def finds_modules_itself(self) -> bool:
-        """Whether it changes where Python looks for modules."""
-        return self._asked(lambda project: any(PATHS.search(module.text) for module in project.modules), True)
+        """Whether it changes where Python looks for modules, or installs packages."""
+
+        def told(project: Project) -> bool:
+            return any(PATHS.search(module.text) or installs_packages(module) for module in project.modules)
+
+        return self._asked(told, True)
 
     def begins_without(self, option: str) -> str | None:
         """Where it asks whether the path given by this option exists, and goes on without it (``train.py:41``)."""

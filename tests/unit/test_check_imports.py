@@ -69,3 +69,49 @@ def test_a_script_that_changes_sys_path_is_only_warned(tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", [("./trainer.bin",), ("python3", "gone.py"), ("sh", "-c", "echo")])
 def test_where_no_script_can_be_read_nothing_is_said(tmp_path: Path, command: tuple[str, ...]) -> None:
     assert checked(tmp_path, "import no_such_package\n", *command) is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "subprocess.check_call([sys.executable, '-m', 'pip', 'install', 'no_such_package'])",
+        "os.system('pip3 install -q no_such_package')",
+    ],
+)
+def test_a_script_that_installs_its_packages_is_only_warned(tmp_path: Path, line: str) -> None:
+    found = checked(tmp_path, f"import os, subprocess, sys\n{line}\nimport no_such_package\n")
+    assert found is not None
+    assert found.result == "warn"
+
+
+def test_a_comment_about_an_installation_changes_nothing(tmp_path: Path) -> None:
+    found = checked(tmp_path, "# pip install no_such_package\nimport no_such_package\nprint('pip install x')\n")
+    assert found is not None
+    assert found.result == "fail"
+
+
+def program(folder: Path, name: str) -> str:
+    """A program that is a script of this interpreter."""
+    path = folder / name
+    path.write_text(f"#!{sys.executable}\nfrom its_package import main\nmain()\n")
+    path.chmod(0o755)
+    return f"./{name}"
+
+
+def test_a_program_that_runs_the_script_with_another_python_is_only_warned(tmp_path: Path) -> None:
+    text = "import no_such_package\n"
+    for name, result in (("conda", "warn"), ("pdm", "warn"), ("accelerate", "fail"), ("torchrun", "fail")):
+        found = checked(tmp_path, text, program(tmp_path, name), "run", "train.py")
+        assert found is not None
+        assert found.result == result, name
+
+
+@pytest.mark.parametrize(
+    ("before", "result"), [(("env", "PYTHONPATH=lib"), "pass"), (("env", "-u", "X"), "warn"), (("nohup",), "fail")]
+)
+def test_what_a_wrapper_sets_counts(tmp_path: Path, before: tuple[str, ...], result: str) -> None:
+    found = checked(
+        tmp_path, "import no_such_package\n", *before, sys.executable, "train.py", lib__no_such_package="x = 1\n"
+    )
+    assert found is None or found.result == result
+    assert found is not None or result == "warn"

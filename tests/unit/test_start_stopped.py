@@ -33,6 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").write_text(STRICT + LOADS)
+    (tmp_path / "torch.py").touch()
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "1.png").touch()
     return tmp_path
@@ -185,3 +186,13 @@ def test_sdxl_on_a_card_of_8_gb_is_not_started_unless_it_is_forced(
     assert "SDXL cannot be trained with less than 12 GB; train an SD 1.5 model on this card instead" in found
     assert sentence(*words, command=command, forced=True) is None
     assert sentence(*words) is None, "any other training asks no driver"
+
+
+def test_a_package_that_is_not_installed_stops_the_start_unless_it_is_forced(folder: Path) -> None:
+    (folder / "train.py").write_text("import no_such_package\n")
+    found = sentence(command=(sys.executable, "train.py"))
+    assert found is not None
+    assert found.startswith(f"1 imports: not installed for {sys.executable}: no_such_package (train.py:1); install")
+    assert sentence(command=(sys.executable, "train.py"), forced=True) is None
+    (folder / "no_such_package.py").touch()
+    assert sentence(command=(sys.executable, "train.py")) is None

@@ -102,7 +102,7 @@ RUN_CHECKS = (
     RunCheck(check_resume_point),
     RunCheck(check_model, stops=ExitCode.FAILED, at_start=check_model_without_torch),
     RunCheck(check_data_changed),
-    RunCheck(check_imports, told=True),
+    RunCheck(check_imports, stops=ExitCode.FAILED, told=True),
     RunCheck(check_torch),
     RunCheck(check_gpus_of),
     RunCheck(check_vram, stops=ExitCode.FAILED, told=True),
@@ -198,7 +198,8 @@ class Obstacle(NamedTuple):
 def why_not_start(plan: LaunchPlan, *, known: bool = False, forced: bool = False) -> Obstacle | None:
     """The first check that refuses a start; None if the run can be started.
 
-    Takes milliseconds, for SDXL as long as one question to the GPU driver. ``known``: an earlier run goes on, so that
+    Takes a tenth of a second for a script that imports packages, for SDXL as long as one question to the GPU driver.
+    ``known``: an earlier run goes on, so that
     only what ``check`` fails on stops it. ``forced``: that stops nothing.
     """
     machine = Machine(home=home(), environ=os.environ)
@@ -214,7 +215,7 @@ def why_not_start(plan: LaunchPlan, *, known: bool = False, forced: bool = False
 
 
 def _what_fails(plan: LaunchPlan, machine: Machine) -> Obstacle | None:
-    """The first quick check that fails, although nothing but its finding prevents the launch."""
+    """The first check that fails, although nothing but its finding prevents the launch."""
     asked = [
         (row.stops, partial(_result, row.at_start or row.function, plan, machine)) for row in RUN_CHECKS if row.stops
     ]
