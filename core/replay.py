@@ -20,7 +20,7 @@ from .judge.knowledge import Knowledge
 from .judge.run_states import WORDS, name_of
 from .judge.state import JudgeState
 from .judge.step import Judge
-from .judge.text.shape_table import ShapeTable
+from .judge.text.shapes.shape_table import ShapeTable
 from .model.decision import Decision, EndWatch, GiveUp, NotifyPeople, StartAttempt
 from .model.fact import ActionWithheld, IncidentOpened
 from .model.observation import Meta, Observation, Outcome

@@ -6,7 +6,7 @@ from trainwatch.core.config.shipped import load_failures, load_log_shapes
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
 from trainwatch.core.judge.progress import log_progress
 from trainwatch.core.judge.progress.log_progress import ProgressState
-from trainwatch.core.judge.text.shape_table import ShapeTable
+from trainwatch.core.judge.text.shapes.shape_table import ShapeTable
 from trainwatch.core.model.progress import Progress
 
 LOG_SHAPES = load_log_shapes()

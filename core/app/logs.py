@@ -12,7 +12,7 @@ from ..model.shipped.failure import Diagnosis
 
 if TYPE_CHECKING:
     from ..judge.progress.metric_reader import MetricReader
-    from ..judge.text.shape_table import ShapeTable
+    from ..judge.text.shapes.shape_table import ShapeTable
     from .runs.ended_attempt import EndedAttempt
 
 Warn = Callable[[str], None]
@@ -36,7 +36,7 @@ def diagnose_log(
     from ..judge.failure.catalogue import CompiledCatalogue
     from ..judge.failure.circumstances import Circumstances
     from ..judge.failure.diagnosis import diagnosis_of
-    from ..judge.text.shape_table import ShapeTable
+    from ..judge.text.shapes.shape_table import ShapeTable
 
     project = project_settings(warn)
     shapes = ShapeTable(load_log_shapes(), project.progress.shapes)
@@ -109,7 +109,7 @@ def metrics_in_log(blocks: Iterable[str], warn: Warn) -> tuple[Progress, LogMetr
 
 def _shapes(warn: Warn) -> "ShapeTable":
     from ..config.shipped import load_log_shapes
-    from ..judge.text.shape_table import ShapeTable
+    from ..judge.text.shapes.shape_table import ShapeTable
 
     return ShapeTable(load_log_shapes(), project_settings(warn).progress.shapes)
 

@@ -11,7 +11,7 @@ from .failure.catalogue import CompiledCatalogue
 from .findings import health_levels
 from .recovery.remedies.remedies import Values
 from .resume import checkpoint_index
-from .text.shape_table import ShapeTable
+from .text.shapes.shape_table import ShapeTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

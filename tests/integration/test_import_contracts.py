@@ -33,6 +33,10 @@ VIOLATIONS = {
         "core/judge/text/lines.py",
         "from .. import run_machine",
     ),
+    "inside the judge's text: lines, then fields, then what a log has shown, then kinds of lines": (
+        "core/judge/text/fields/counters.py",
+        "from ..position import opening",
+    ),
     "only one module imports libtmux": ("core/act/view/tmux.py", "import libtmux"),
     "inside checkpoints: formats, then layouts, then verdicts, then what is done with them": (
         "core/checkpoints/formats/damage.py",

@@ -16,7 +16,7 @@ from trainwatch.core.act.launch.output_locks import NAME
 from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.app.plan.launch_plan import LaunchPlan
 from trainwatch.core.app.preflight.check import Machine
-from trainwatch.core.app.preflight.host_checks import check_output_owner
+from trainwatch.core.app.preflight.machine.host_checks import check_output_owner
 from trainwatch.core.app.runs.output_claim import OutputClaim
 from trainwatch.core.app.runs.output_owner import (
     require_own_output,

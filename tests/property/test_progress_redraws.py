@@ -10,8 +10,8 @@ from tests.tiers import examples
 from trainwatch.core.judge.progress.log_progress import START
 from trainwatch.core.judge.progress.redraws import read_dense
 from trainwatch.core.judge.text.lines import Finished, lines_with
-from trainwatch.core.judge.text.reading import Reading
-from trainwatch.core.judge.text.segments import read_segment
+from trainwatch.core.judge.text.position.reading import Reading
+from trainwatch.core.judge.text.shapes.segments import read_segment
 
 KINDS = (
     "steps: {pct:3d}%|{glyphs:10}| {n}/4000 [{m:02d}:{s:02d}<1:00:00, {rate}, avr_loss={loss}]",

@@ -10,8 +10,8 @@ import pytest
 from trainwatch.core.act.launch import scope
 from trainwatch.core.app.preflight.check import Machine
 from trainwatch.core.app.preflight.checklist import MACHINE_CHECKS, RUN_CHECKS, preflight
-from trainwatch.core.app.preflight.disk_checks import check_state_folder
-from trainwatch.core.app.preflight.host_checks import (
+from trainwatch.core.app.preflight.machine.disk_checks import check_state_folder
+from trainwatch.core.app.preflight.machine.host_checks import (
     check_gpu_channel,
     check_logout,
     check_sleep,

@@ -13,10 +13,14 @@ from trainwatch.core.act.config.derive import Derived
 from trainwatch.core.act.launch import spool
 from trainwatch.core.app.plan.launch_plan import settings_in
 from trainwatch.core.app.preflight.check import Check
-from trainwatch.core.app.preflight.data_inventory import count_files
-from trainwatch.core.app.preflight.model_checks import check_data_changed, check_model, remember_data
-from trainwatch.core.app.preflight.model_fit import Held, Wanted, misfits
-from trainwatch.core.app.preflight.torch_shapes import torch_shapes
+from trainwatch.core.app.preflight.resumed.data_inventory import count_files
+from trainwatch.core.app.preflight.resumed.model_checks import (
+    check_data_changed,
+    check_model,
+    remember_data,
+)
+from trainwatch.core.app.preflight.resumed.model_fit import Held, Wanted, misfits
+from trainwatch.core.app.preflight.resumed.torch_shapes import torch_shapes
 
 torch = pytest.importorskip("torch")
 save_file = pytest.importorskip("safetensors.torch").save_file

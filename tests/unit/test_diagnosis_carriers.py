@@ -39,6 +39,7 @@ BOOM = "KeyError: 'x'"
         ("12:30<6:44:10, 2.5s/it", Carried("12:30<6:44:10, 2.5s/it")),
         ("[Errno 5] Input/output error", Carried("[Errno 5] Input/output error")),
         ("train.py: error: argument", Carried("train.py: error: argument")),
+        ('{"MESSAGE": [27, 91, 109, 75], "_PID": "7"}', Carried("\x1b[mK", "7")),
         ("", Carried("")),
     ],
 )

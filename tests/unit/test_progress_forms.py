@@ -6,9 +6,9 @@ import pytest
 
 from tests.shipped import SHAPES, read_progress
 from trainwatch.core.judge.progress.log_progress import START, progress_of
-from trainwatch.core.judge.text.counters import find_epoch, find_pair, find_step
-from trainwatch.core.judge.text.durations import find_seconds_per_step
-from trainwatch.core.judge.text.transport import own_text
+from trainwatch.core.judge.text.carriers import own_text
+from trainwatch.core.judge.text.fields.counters import find_epoch, find_pair, find_step
+from trainwatch.core.judge.text.fields.durations import find_seconds_per_step
 from trainwatch.core.model.progress import Progress
 
 
@@ -221,11 +221,41 @@ def test_the_pace_is_read_by_the_words_of_its_name(text: str, seconds: float | N
         ("Nov  2 10:11:12 box python[42]: (Worker pid=4, ip=10.0.0.3) step 4", "step 4"),
         ("3: step 4", "step 4"),
         ("120: loss 0.5", None),
+        ("120: train loss = nan", None),
+        ("120: 0.5", None),
+        ("[7]: loss: 0.5", None),
+        ("3: loss is rising", "loss is rising"),
+        ("trainer-1  | step 4", "step 4"),
+        ("epoch-3  | step 4", None),
+        ("[rank 2] step 4", "step 4"),
+        ("rank 2: step 4", "step 4"),
+        ("[1,3]<stdout>:step 4", "step 4"),
+        ('{"level":"info","ts":1700000000.25,"msg":"step 4"}', "step 4"),
+        ('{"event": "step 4", "level": "info"}', "step 4"),
+        ('{"MESSAGE": [115, 116, 101, 112, 32, 52], "_PID": "7"}', "step 4"),
+        ('{"message": "done", "train_loss": 0.5}', None),
+        ('{"message": "x", "metrics": {"a": 1}}', None),
+        ('{"message": [1, 2000]}', None),
         ("", None),
     ],
 )
 def test_transports_are_taken_off_a_line(line: str, own: str | None) -> None:
-    assert own_text(line) == (line if own is None else own)
+    assert own_text(line).text == (line if own is None else own)
+
+
+@pytest.mark.parametrize(
+    ("line", "rank"),
+    [
+        ("Nov  2 10:11:12 box python[42]: [rank3]: step 4", "3"),
+        ("[1,3]<stdout>:step 4", "3"),
+        ("(Worker pid=4, ip=10.0.0.3) step 4", "Worker pid=4"),
+        ("Rank 3 step 4", "3"),
+        ("Nov  2 10:11:12 box python[42]: step 4", ""),
+        ("step 4 of rank 3", ""),
+    ],
+)
+def test_a_transport_names_the_rank_of_a_line(line: str, rank: str) -> None:
+    assert own_text(line).rank == rank
 
 
 def test_a_bar_within_a_record_is_read_redraw_by_redraw() -> None:

@@ -8,7 +8,7 @@ import pytest
 from tests.shipped import SHAPES
 from trainwatch.cli import main
 from trainwatch.core.judge.progress.metric_reader import MetricReader
-from trainwatch.core.judge.text.metric_fields import metrics_of, row_of
+from trainwatch.core.judge.text.fields.metric_fields import metrics_of, row_of
 from trainwatch.core.model.observation import MOST_METRICS, MetricValues
 from trainwatch.core.store.metrics.history import HistoryReader, HistoryWriter
 

@@ -11,7 +11,7 @@ from trainwatch.core.config.problem import ConfigError
 from trainwatch.core.config.shipped import read_log_shapes
 from trainwatch.core.judge.progress import log_progress
 from trainwatch.core.judge.text.numbers import NUMBER
-from trainwatch.core.judge.text.shape_table import ShapeTable
+from trainwatch.core.judge.text.shapes.shape_table import ShapeTable
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.shipped.log_shapes import BAR_GROUPS, SHAPE_GROUPS, Example, LineShape
 

@@ -22,21 +22,8 @@ from ..plan.project_plan import project_spec
 from ..runs.known_runs import home
 from .cadence_check import check_cadence
 from .check import Check, Machine, existing, failed, look_at_machine, passed, warned
-from .checkpoint_checks import check_checkpoint_named
-from .disk_checks import check_disk, check_output_dir, check_resume_point, check_state_folder, own_checkpoint_bytes
 from .exit_status_check import check_exit_status
-from .gpu_checks import check_gpus, check_gpus_of, check_torch, check_vram
 from .handover_check import check_hand_over
-from .host_checks import (
-    check_gpu_channel,
-    check_logout,
-    check_old_sessions,
-    check_output_owner,
-    check_sleep,
-    check_supervisor,
-    check_tmux,
-    check_wsl_idle,
-)
 from .launch_checks import (
     check_command,
     check_ladder,
@@ -48,9 +35,28 @@ from .launch_checks import (
     is_sdxl,
 )
 from .length_check import check_length
-from .memory_checks import asks_of_gpus, check_advice, check_memory, check_need
-from .model_checks import check_data_changed, check_model, check_model_without_torch
-from .resume_way_check import check_resume
+from .machine.disk_checks import (
+    check_disk,
+    check_output_dir,
+    check_resume_point,
+    check_state_folder,
+    own_checkpoint_bytes,
+)
+from .machine.gpu_checks import check_gpus, check_gpus_of, check_torch, check_vram
+from .machine.host_checks import (
+    check_gpu_channel,
+    check_logout,
+    check_old_sessions,
+    check_output_owner,
+    check_sleep,
+    check_supervisor,
+    check_tmux,
+    check_wsl_idle,
+)
+from .machine.memory_checks import asks_of_gpus, check_advice, check_memory, check_need
+from .resumed.checkpoint_checks import check_checkpoint_named
+from .resumed.model_checks import check_data_changed, check_model, check_model_without_torch
+from .resumed.resume_way_check import check_resume
 from .script_checks import check_imports, check_profile_options
 from .trial_check import check_measured
 

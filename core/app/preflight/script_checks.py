@@ -13,7 +13,7 @@ from ..plan.declared_options import undeclared
 from ..plan.launch_plan import LaunchPlan
 from .check import Check, Machine, failed, passed, warned
 from .exit_status_check import without_wrappers
-from .gpu_checks import interpreter
+from .machine.gpu_checks import interpreter
 
 SHOWN = 6
 LIMIT_S = 5.0

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ...config.shipped import load_log_shapes
 from ...judge.progress.log_progress import START, ProgressState, begin_attempt, read_progress
-from ...judge.text.shape_table import ShapeTable
+from ...judge.text.shapes.shape_table import ShapeTable
 from ...model.settings import Settings
 
 MOST = 20_000

@@ -13,7 +13,7 @@ from trainwatch import __version__
 
 from ...config.shipped import load_log_shapes
 from ...judge.progress.log_progress import START, read_progress
-from ...judge.text.shape_table import ShapeTable
+from ...judge.text.shapes.shape_table import ShapeTable
 from ...model.fact import CheckpointKnown, HealthChanged, JudgeSnapshot, PhaseChanged, ProgressMade
 from ...model.record import Record
 from ...model.run import RunSpec

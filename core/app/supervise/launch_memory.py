@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ...act.config.derive import Derived
 from ...model.run import RunSpec
-from ..preflight.model_checks import remember_data, resume_misfit
+from ..preflight.resumed.model_checks import remember_data, resume_misfit
 
 log = logging.getLogger(__name__)
 

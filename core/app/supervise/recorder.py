@@ -9,7 +9,7 @@ from ...judge.handlers.learned_habits import habits_of
 from ...judge.outlook import outlook_of
 from ...judge.progress.metric_reader import MetricReader
 from ...judge.state import JudgeState
-from ...judge.text.shape_table import ShapeTable
+from ...judge.text.shapes.shape_table import ShapeTable
 from ...model.observation import GpuReading, GpuSample, LogChunk, Meta, MetricValues, Observation, Start
 from ...model.progress import Progress
 from ...store.habits_file import HabitsFile

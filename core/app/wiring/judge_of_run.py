@@ -9,7 +9,7 @@ from ...config.shipped import load_failures, load_log_shapes, load_remedies
 from ...judge.failure.catalogue import CompiledCatalogue
 from ...judge.knowledge import Knowledge
 from ...judge.step import Judge
-from ...judge.text.shape_table import ShapeTable
+from ...judge.text.shapes.shape_table import ShapeTable
 from ...model.launch.resume_support import resume_support
 from ...model.preset import Preset
 from ...model.profile import Profile, usual_ladders

@@ -36,7 +36,7 @@ from ..gpu_survey import named_users
 from ..plan.definitions import definitions_of
 from ..plan.launch_plan import LaunchPlan, plan_launch
 from ..preflight.checklist import ReadinessCheck
-from ..preflight.gpu_checks import interpreter
+from ..preflight.machine.gpu_checks import interpreter
 from ..runs.launched_attempts import live_attempt, newest_attempt, unwritten_order
 from ..runs.output_claim import OutputClaim
 from ..supervise.first_records import run_created, trace_head

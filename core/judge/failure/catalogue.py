@@ -18,7 +18,7 @@ from ...model.shipped.failure import (
 from ..text.carriers import TRACEBACK
 from ..text.lines import gate_of, gates_of, shape_of
 from ..text.patterns import LazyPattern
-from ..text.shape_table import ShapeTable
+from ..text.shapes.shape_table import ShapeTable
 from . import exit_status
 from .status_codes import StatusCodes
 

@@ -10,7 +10,7 @@ import msgspec
 
 from ..text.carriers import TRACEBACK, Carried, peel, unglued
 from ..text.patterns import LazyPattern
-from ..text.reading import Reading
+from ..text.position.reading import Reading
 from . import blocks
 from .blocks import DETAIL_LINES, Block, Raised
 from .catalogue import CHECKPOINT_READS, CONFIG_READS, OWN_WEIGHT, CompiledCatalogue, Match, Proof

@@ -4,7 +4,7 @@ import msgspec
 
 from ...model.shipped.failure import EvidenceLine
 from ..text.lines import LineFold
-from ..text.reading import Reading
+from ..text.position.reading import Reading
 from .blocks import KEPT as BLOCKS_KEPT
 from .blocks import Block, Raised
 from .rank_ends import NO_ENDS, RankEnds

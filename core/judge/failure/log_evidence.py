@@ -9,9 +9,9 @@ import msgspec
 from ..text.carriers import peel
 from ..text.lines import Finished, fold, is_quiet, lines_with, plain
 from ..text.patterns import LazyPattern
-from ..text.reading import Reading
-from ..text.segments import read_segment
-from ..text.shape_table import ShapeTable
+from ..text.position.reading import Reading
+from ..text.shapes.segments import read_segment
+from ..text.shapes.shape_table import ShapeTable
 from .catalogue import CompiledCatalogue
 from .evidence_lines import FENCE, read_last_words, read_line
 from .evidence_state import TEXT_KEPT, DiagnosisState, Finding, with_finding

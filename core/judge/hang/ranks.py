@@ -8,8 +8,8 @@ from the lines that carry a rank. If neither tells the ranks apart, nothing is s
 import msgspec
 
 from ...model.observation import Rank
-from ..text.counters import find_step
-from ..text.lines import split_rank
+from ..text.carriers import own_text
+from ..text.fields.counters import find_step
 from ..text.patterns import LazyPattern
 
 AT_MOST = 512
@@ -73,11 +73,11 @@ def with_text(ranks: Ranks, text: str, t: float) -> Ranks:
         return ranks
     known = {each.rank: each for each in ranks}
     for line in text.splitlines():
-        name, rest = split_rank(line.strip())
+        rest, name = own_text(line.strip())
         if not name.isdecimal() or not rest.strip():
             continue
         rank = int(name)
-        if rank not in known and (_NAMED.match(line.strip()) is None or len(known) >= AT_MOST):
+        if rank not in known and (_NAMED.search(line) is None or len(known) >= AT_MOST):
             continue
         step = find_step(rest.lower())
         known[rank] = msgspec.structs.replace(

@@ -11,13 +11,13 @@ from collections.abc import Iterable
 import msgspec
 
 from ...model.progress import Phase, Progress
-from ..text import opening
 from ..text.lines import Finished, LineFold, fold, is_dense, lines_with, plain
-from ..text.loss_run import LossRun
-from ..text.reading import Reading
-from ..text.run_count import next_attempt
-from ..text.segments import read_segment
-from ..text.shape_table import ShapeTable
+from ..text.position import opening
+from ..text.position.loss_run import LossRun
+from ..text.position.reading import Reading
+from ..text.position.run_count import next_attempt
+from ..text.shapes.segments import read_segment
+from ..text.shapes.shape_table import ShapeTable
 from .redraws import read_dense
 
 

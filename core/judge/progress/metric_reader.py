@@ -9,14 +9,14 @@ from collections.abc import Mapping
 
 from ...model.observation import MOST_METRICS
 from ...model.progress import Phase
-from ..text.columns import values_in
-from ..text.line_fields import find_loss, is_evaluation
+from ..text.carriers import own_text
+from ..text.fields.columns import values_in
+from ..text.fields.line_fields import find_loss, is_evaluation
+from ..text.fields.metric_fields import Metrics, metrics_of, row_of
 from ..text.lines import LineFold, fold, plain
-from ..text.metric_fields import Metrics, metrics_of, row_of
-from ..text.reading import Reading
-from ..text.segments import read_segment
-from ..text.shape_table import ShapeTable
-from ..text.transport import own_text
+from ..text.position.reading import Reading
+from ..text.shapes.segments import read_segment
+from ..text.shapes.shape_table import ShapeTable
 
 BLOCK_LINES = 60
 """Lines after a training line in which a row belongs to its block: the longest table of a library has about forty."""
@@ -75,7 +75,7 @@ class MetricReader:
 
     def _read_line(self, number: int, line: str) -> None:
         before = self._reading
-        line = plain(own_text(line).rpartition("\r")[2])
+        line = plain(own_text(line).text.rpartition("\n")[2])
         if before.columns is not None or self._shapes.gates.any.search(line) is not None:
             self._reading = read_segment(before, line, number, self._shapes)
         row = row_of(line) if number <= self._row_until or line.lstrip()[:1] == "|" else None

@@ -9,9 +9,9 @@ something happened in between, and all are read.
 from itertools import accumulate
 
 from ..text.lines import Finished, plain
-from ..text.reading import Reading
-from ..text.segments import read_segment
-from ..text.shape_table import ShapeTable
+from ..text.position.reading import Reading
+from ..text.shapes.segments import read_segment
+from ..text.shapes.shape_table import ShapeTable
 
 ENDS_READ = 3
 """Redraws of each kind that are read at either end: the second one shows that a bar moves, and an epoch changes from

@@ -17,7 +17,7 @@ from ..run_machine import is_watched
 from ..run_states import RestartPlan
 from ..state import JudgeState
 from ..step_builder import StepBuilder
-from ..text.loss_run import LossRun
+from ..text.position.loss_run import LossRun
 from . import fallback
 from .apply import answer_failure
 from .failure_history import Cause

@@ -4,7 +4,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ..attempt_progress import STARTED_OVER_STEPS, AttemptProgress
-from ..text.opening import Mark
+from ..text.position.opening import Mark
 
 NEAR_SHARE = 0.5
 """A first step below this share of the resume point did not come from it."""

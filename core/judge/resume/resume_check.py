@@ -15,8 +15,8 @@ from typing import Literal
 import msgspec
 
 from ..attempt_progress import STARTED_OVER_STEPS, AttemptProgress
-from ..text.opening import Mark
-from ..text.reading import Reading
+from ..text.position.opening import Mark
+from ..text.position.reading import Reading
 from .first_lines import First, counted, first_after, is_near, widest_gap
 
 SURE_BEATS = 3

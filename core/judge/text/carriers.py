@@ -1,14 +1,15 @@
 """What carries a line of a trainer: container, journal, launcher and logger put their own text around it.
 
-``peel`` removes prefixes in any nesting (CRI, Docker and journald as JSON, syslog, dmesg, ranks, Ray, srun, compose,
-time stamps, logger names, levels of Python, glog and TensorFlow) and keeps what they tell. ``unglued`` divides a line
-on which a bar and a message stand together.
+Two kinds. A *transport* (CRI, Docker and journald as JSON, syslog, compose, ranks, Ray, srun) is put before every line,
+whatever it says: ``own_text`` removes it and leaves the line as it was printed. What a logger writes (time, level,
+name, place in the source) is part of the line, and tells its level: ``peel`` removes both kinds, in any nesting, and
+keeps what they tell. ``unglued`` divides a line on which a bar and a message stand together.
 """
 
 import json
+import re
 from typing import NamedTuple
 
-from .lines import split_rank
 from .patterns import LazyPattern
 
 DEEPEST = 8
@@ -27,13 +28,28 @@ LEVELS = {
 
 _TIME = r"\d{4}[-/.]\d\d[-/.]\d\d[ T_]\d\d:\d\d:\d\d(?:[.,:]\d+)?(?:Z|\s?[+-]\d\d:?\d\d)?"
 _LEVEL = r"(?P<level>DEBUG|INFO|NOTICE|WARN(?:ING)?|ERR(?:OR)?|CRITICAL|FATAL|SEVERE)"
-_PREFIX = LazyPattern(
+_OF_A_STEP = r"(?!\s*(?:(?:train\w*|avg|mean)[ _]?)?loss(?:\s*[:=]|\s+is)?\s*(?:[-\d]|nan|inf)|\d+\.\d)"
+"""What does not follow the label of a rank: "120: loss 0.4" and "120: 0.4" are steps."""
+_TRANSPORT = LazyPattern(
     rf"(?:{_TIME}\s(?:stdout|stderr)\s[FP]\s"  # CRI: containerd, Kubernetes
     # syslog, journald
     r"|[A-Z][a-z]{2}\s[\s\d]\d\s\d\d:\d\d:\d\d(?:\.\d+)?\s[\w.-]+\s[\w./@-]+(?:\[(?P<pid>\d+)\])?:\s"
     rf"|{_TIME}\s[\w.-]+\s(?:[\w./@-]+\[(?P<unit>\d+)\]|kernel):\s"
-    r"|\[\s*\d+\.\d{3,6}\]\s"  # dmesg
-    r"|[\w.-]+-\d+\s+\|\s"  # docker compose: trainer-1  | …
+    r"|(?!(?i:epoch|ep|step|iter|batch|round))[\w.-]+[-_]\d+\s{2,}\|\s"  # docker compose: trainer-1  | …
+    r"|\[(?i:default|rank)[ :]{0,2}(?P<a>\d+)\]:?\s?"  # torch: [rank3]:   torchrun --tee: [default3]:   Lightning
+    r"|(?i:default|rank)\s?(?P<b>\d+)\s?[:|]\s?"
+    rf"|\[(?P<c>\d{{1,4}})\]: {_OF_A_STEP}"  # accelerate, torchrun
+    r"|\[\d+,(?P<d>\d+)\]<std\w+>:?\s?"  # mpirun --tag-output
+    r"|\((?P<e>(?:[\w.]+ )*pid=\d+)[^)]*\)\s?"  # Ray
+    rf"|(?P<f>\d{{1,4}}): {_OF_A_STEP})"  # srun --label
+)
+_RANKS = "abcdef"
+"""Groups that name a rank."""
+_HEADS = frozenset("0123456789([{rRdDJFMASON")
+"""First characters of transports, but for those of compose."""
+_COMPOSED = "  | "
+_LOGGER = LazyPattern(
+    r"(?:\[\s*\d+\.\d{3,6}\]\s"  # dmesg
     r"|[a-z][\w.-]*\d:\s(?=\[|\d{4}-|Traceback|\s+File|[\w.]+(?:Error|Exception)\b)"  # pdsh, clush
     # glog, c10, TensorFlow
     r"|\[?(?P<glog>[DIWEF])\d{0,8}\s(?:\d\d:\d\d:\d\d[.\d]*\s+)?(?:\d+\s+)?"
@@ -47,7 +63,87 @@ _PREFIX = LazyPattern(
     rf"|{_LEVEL.replace('?P<level>', '?P<named>')}:[\w.]+:"  # logging.basicConfig: ERROR:root:…
     r"|[\w.]+\s-\s(?:(?P<late>DEBUG|INFO|WARNING|ERROR|CRITICAL)\s-\s)?)"  # logging: name - LEVEL - …
 )
-_MESSAGES = ("message", "msg", "log", "MESSAGE", "text")
+
+
+class Own(NamedTuple):
+    """A line without its transports; several lines if a record holds them. ``rank``: "" = none is named."""
+
+    text: str
+    rank: str = ""
+
+
+class Carried(NamedTuple):
+    """A line without all that carries it, and what its carriers told.
+
+    ``text``: the trainer's own text, several lines if a JSON record holds them. ``source``: the rank or process that
+    printed it, "" = not named. ``level``: debug, info, warning, error or fatal; "" = not named.
+    """
+
+    text: str
+    source: str = ""
+    level: str = ""
+
+
+def own_text(line: str) -> Own:
+    """The line as it was printed. Indentation is kept."""
+    rank = ""
+    for _ in range(DEEPEST):
+        head = line[:1]
+        if head not in _HEADS and _COMPOSED not in line[:_COMPOSED_CHARS]:
+            break
+        if head == "{":
+            opened = _record(line)
+            if opened is None:
+                break
+            line = opened.text
+            if "\n" in line:
+                break
+            continue
+        found = _TRANSPORT.match(line)
+        if found is None or found.end() == len(line):
+            break
+        rank = _rank_in(found) or rank
+        line = line[found.end() :]
+    if not rank and "rank" in line[:10].lower():
+        named = _RANK_WORD.match(line)
+        rank = "" if named is None else named["rank"]
+    return Own(line, rank)
+
+
+_COMPOSED_CHARS = 64
+"""Characters in which the name of a service of compose ends."""
+_RANK_WORD = LazyPattern(r"\s*\[?(?i:rank)[ :]{0,2}(?P<rank>\d+)\]?:?\s")
+"""A rank that the trainer itself names first."""
+
+
+def peel(line: str) -> Carried:
+    """The line without the prefixes of its carriers. Indentation behind them is kept."""
+    text, source, level = line, "", ""
+    for _ in range(DEEPEST):
+        if text[:1] in " \t" or not text:
+            break
+        if text.startswith("{") and (opened := _record(text)) is not None:
+            inner = peel(opened.text) if "\n" not in opened.text else opened
+            return Carried(inner.text, inner.source or opened.source or source, inner.level or opened.level or level)
+        found = _TRANSPORT.match(text)
+        if found is not None:
+            source = _rank_in(found) or source or found["pid"] or found["unit"] or ""
+        else:
+            found = _LOGGER.match(text)
+            if found is None or found.end() == 0:
+                break
+            named = found["level"] or found["glog"] or found["late"] or found["named"]
+            level = LEVELS[named[0].lower()] if named else level
+        text = text[found.end() :]
+    return Carried(text, source, level)
+
+
+def _rank_in(found: re.Match[str]) -> str:
+    last = found.lastgroup
+    return found[last] if last is not None and last in _RANKS else ""
+
+
+_MESSAGES = ("message", "msg", "log", "MESSAGE", "event", "text")
 _TRACES = (
     "exc_info",
     "exc",
@@ -62,62 +158,46 @@ _TRACES = (
     "stacktrace",
 )
 _SOURCES = ("rank", "local_rank", "pod", "container", "process", "_PID", "pid", "host")
-_MEASURED = ("loss", "step", "iter", "epoch", "prompt", "completion", "response", "question", "answer", "instruction")
-
-
-class Carried(NamedTuple):
-    """A line and what its carriers told.
-
-    ``text``: the trainer's own text, several lines if a JSON record holds them. ``source``: the rank or process that
-    printed it, "" = not named. ``level``: debug, info, warning, error or fatal; "" = not named.
-    """
-
-    text: str
-    source: str = ""
-    level: str = ""
-
-
-def peel(line: str) -> Carried:
-    """The line without the prefixes of its carriers. Indentation behind them is kept."""
-    text, source, level = line, "", ""
-    for _ in range(DEEPEST):
-        if text[:1] in " \t" or not text:
-            break
-        if text.startswith("{") and (opened := _record(text)) is not None:
-            inner = peel(opened.text) if "\n" not in opened.text else opened
-            return Carried(inner.text, inner.source or opened.source or source, inner.level or opened.level or level)
-        rank, rest = split_rank(text)
-        if rank:
-            source, text = rank, rest
-            continue
-        found = _PREFIX.match(text)
-        if found is None or found.end() == 0:
-            break
-        named = found["level"] or found["glog"] or found["late"] or found["named"]
-        level = LEVELS[named[0].lower()] if named else level
-        source = source or found["pid"] or found["unit"] or ""
-        text = text[found.end() :]
-    return Carried(text, source, level)
+_SAMPLES = ("prompt", "completion", "response", "question", "answer", "instruction")
+"""Names in a sample of a dataset."""
+_MEASURED = frozenset(("loss", "step", "steps", "iter", "iteration", "epoch", "lr", "metrics"))
+"""Words in the names of numbers of a training step."""
+_NAME_PARTS = LazyPattern(r"[^a-z]+")
 
 
 def _record(text: str) -> Carried | None:
-    """A log record in JSON; None for other JSON, such as the numbers of a training step."""
-    if not text.rstrip().endswith("}"):
+    """A log record in JSON; None for other JSON, such as the numbers of a training step or a sample of a dataset.
+
+    A record that holds the numbers of a step beside its message is the trainer's own.
+    """
+    if '"' not in text or not text.rstrip().endswith("}"):
         return None
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
-    if not isinstance(found, dict) or any(name in found for name in _MEASURED):
+    message = next((words for name in _MESSAGES if (words := _words(found.get(name))) is not None), None)
+    if message is None or any(name in found for name in _SAMPLES) or _is_measured(found):
         return None
-    message = next((found[name] for name in _MESSAGES if isinstance(found.get(name), str)), None)
     traces = [found[name] for name in _TRACES if isinstance(found.get(name), str)]
-    if message is None:
-        return None
     level = next((found[name] for name in ("level", "levelname", "severity", "lvl") if found.get(name)), "")
     source = next((str(found[name]) for name in _SOURCES if isinstance(found.get(name), str | int)), "")
-    words = "\n".join((message.rstrip("\n"), *traces))
-    return Carried(words, source, LEVELS.get(str(level)[:1].lower(), ""))
+    lines = "\n".join((message, *traces)).replace("\r\n", "\n").replace("\r", "\n").strip("\n")
+    return Carried(lines, source, LEVELS.get(str(level)[:1].lower(), ""))
+
+
+def _words(value: object) -> str | None:
+    """The message of a record: journalctl gives one with escape sequences as a list of bytes."""
+    if isinstance(value, list) and value and all(isinstance(each, int) and 0 <= each < 256 for each in value):
+        return bytes(value).decode(errors="replace")
+    return value if isinstance(value, str) else None
+
+
+def _is_measured(record: dict[str, object]) -> bool:
+    return any(
+        isinstance(value, int | float | dict) and not _MEASURED.isdisjoint(_NAME_PARTS.split(name.lower()))
+        for name, value in record.items()
+    )
 
 
 _BAR = LazyPattern(

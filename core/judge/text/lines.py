@@ -18,16 +18,6 @@ no bar and no message of a library is longer. The rest is not read, whatever the
 _ESCAPES = LazyPattern(r"\x1b(?:\[[0-?]*[ -/]*[@-~]?|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])?|[\x07\x08\x00]")
 """CSI and OSC sequences (ECMA-48), bells, and the backspaces with which Keras erases its bar."""
 
-_RANK = LazyPattern(
-    r"\s*(?:\[(?i:default|rank)\s?:?\s?(?P<a>\d+)\]:?"  # torch: [rank3]:   torchrun --tee: [default3]:
-    r"|(?i:rank)\s?(?P<g>\d+)\s?[:|]"
-    r"|\[rank:\s?(?P<b>\d+)\]:?"  # Lightning
-    r"|\[(?P<c>\d+)\]:"  # accelerate, torchrun
-    r"|\[\d+,(?P<d>\d+)\]<std\w+>:?"  # mpirun --tag-output
-    r"|\((?P<e>(?:\w+ )?pid=\d+)[^)]*\)"  # Ray
-    r"|(?P<f>\d{1,4}):(?=\s+(?:[A-Za-z\[{│╭╰]|\d{4}-\d\d-)))\s?"  # srun --label
-)
-
 
 class LineFold(msgspec.Struct, frozen=True):
     """``rest``: the text after the last line end; ``lines``: newlines so far."""
@@ -78,14 +68,6 @@ def plain(segment: str) -> str:
     if "\x1b" in segment or "\x08" in segment or "\x07" in segment or "\x00" in segment:
         return _ESCAPES.sub("", segment)
     return segment
-
-
-def split_rank(line: str) -> tuple[str, str]:
-    """The rank that a launcher put before the line ("" if none) and the line without it."""
-    found = _RANK.match(line)
-    if found is None:
-        return "", line
-    return found[found.lastgroup or 0], line[found.end() :]
 
 
 class Gates(msgspec.Struct, frozen=True):

@@ -4,21 +4,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...act.config.derive import Derived, DeriveError, read_config
-from ...act.config.nested_keys import leaves
-from ...act.config.trainer_config import config_in_command
-from ...act.launch.launching import read_order
-from ...checkpoints import CheckpointOverview, show
-from ...model.checkpoints.checkpoint_names import tensor_format
-from ...model.run import RunSpec
-from ...store.run_directory import RunDirectory
-from ..plan.launch_plan import LaunchPlan, settings_in, settings_of
-from ..runs.output_folder import list_run_checkpoints
-from .check import Check, Machine, failed, passed, warned
+from ....act.config.derive import Derived, DeriveError, read_config
+from ....act.config.nested_keys import leaves
+from ....act.config.trainer_config import config_in_command
+from ....act.launch.launching import read_order
+from ....checkpoints import CheckpointOverview, show
+from ....model.checkpoints.checkpoint_names import tensor_format
+from ....model.run import RunSpec
+from ....store.run_directory import RunDirectory
+from ...plan.launch_plan import LaunchPlan, settings_in, settings_of
+from ...runs.output_folder import list_run_checkpoints
+from ..check import Check, Machine, failed, passed, warned
+from ..launch_checks import DATA_KEYS
+from ..machine.gpu_checks import interpreter
 from .checkpoint_checks import named_checkpoints
 from .data_inventory import count_files, difference, keep_inventory, read_inventory
-from .gpu_checks import interpreter
-from .launch_checks import DATA_KEYS
 from .model_fit import Held, Misfit, Wanted, misfits, read_config_json
 from .torch_shapes import torch_shapes
 

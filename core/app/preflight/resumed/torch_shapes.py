@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ...bound_process import bound
+from ....bound_process import bound
 
 TIMEOUT_S = 120.0
 PROGRAM = """import json, sys

@@ -2,9 +2,9 @@
 
 import re
 
+from ..numbers import NUMBER, parse_number
+from ..patterns import LazyPattern
 from .line_fields import words
-from .numbers import NUMBER, parse_number
-from .patterns import LazyPattern
 
 LONGEST_NAME = 64
 """Characters of a name that are kept."""

@@ -1,8 +1,8 @@
 """Whether the run survives a crash: how its trainer is resumed."""
 
-from ...views.resume_words import resume_words
-from ..plan.launch_plan import LaunchPlan
-from .check import Check, Machine, passed, warned
+from ....views.resume_words import resume_words
+from ...plan.launch_plan import LaunchPlan
+from ..check import Check, Machine, passed, warned
 
 REMEDY = "write {resume} into the command where the path of a checkpoint belongs (`--resume {resume}`)"
 

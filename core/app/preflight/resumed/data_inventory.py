@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ...act.launch import spool
+from ....act.launch import spool
 
 FILE_NAME = "data.json"
 BUDGET_S = 2.0

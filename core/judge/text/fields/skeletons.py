@@ -10,9 +10,9 @@ A counter of a known form is trusted more: after one was read, nothing is taken 
 
 import msgspec
 
-from ...model.progress import Phase
+from ....model.progress import Phase
+from ..patterns import LazyPattern
 from .counters import Step, find_leading, find_pair
-from .patterns import LazyPattern
 
 KEPT = 4
 """Skeletons that are kept: trainers print up to three kinds of lines in turn, or several ranks do."""

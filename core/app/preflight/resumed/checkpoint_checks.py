@@ -5,12 +5,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...source import words
-from ...source.trainer_source import read_source
-from ..plan.launch_plan import LaunchPlan
-from ..runs.output_folder import list_run_checkpoints
-from .check import Check, Machine, failed, passed, warned
-from .launch_checks import looks_like_a_path, place_of
+from ....source import words
+from ....source.trainer_source import read_source
+from ...plan.launch_plan import LaunchPlan
+from ...runs.output_folder import list_run_checkpoints
+from ..check import Check, Machine, failed, passed, warned
+from ..launch_checks import looks_like_a_path, place_of
 
 _OTHER = re.compile(r"\{(?:step|name|path-)")
 """What an option takes that is no path of its own."""

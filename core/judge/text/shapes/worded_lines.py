@@ -4,16 +4,16 @@ from typing import NamedTuple
 
 import msgspec
 
-from .columns import columns_of
-from .counters import Epoch, Step, epoch_beside, find_epoch, find_global_step, find_step
-from .durations import find_eta, find_seconds_per_step
-from .line_fields import Loss, find_loss, find_lr, is_evaluation, is_only_lr
-from .numbers import parse_clock
-from .patterns import LazyPattern
-from .reading import Bar, Reading, TrainingFields, advance, announce, enter, finish, with_later_epoch
-from .run_count import Rule
+from ..fields.columns import columns_of
+from ..fields.counters import Epoch, Step, epoch_beside, find_epoch, find_global_step, find_step
+from ..fields.durations import find_eta, find_seconds_per_step
+from ..fields.line_fields import Loss, find_loss, find_lr, is_evaluation, is_only_lr
+from ..fields.skeletons import Found, counter_of, has_count, unnamed_pair
+from ..numbers import parse_clock
+from ..patterns import LazyPattern
+from ..position.reading import Bar, Reading, TrainingFields, advance, announce, enter, finish, with_later_epoch
+from ..position.run_count import Rule
 from .shape_table import ShapeTable
-from .skeletons import Found, counter_of, has_count, unnamed_pair
 from .step_lines import with_declared_epochs
 
 

@@ -6,15 +6,15 @@ import os
 import shutil
 from pathlib import Path
 
-from ...checkpoints import verify
-from ...model.checkpoints.checkpoint import CheckpointListing
-from ...model.launch.disk_need import need_bytes
-from ...sense.files.checkpoint_entries import disk_bytes
-from ...sense.host.filesystem_type import filesystem_type, is_network_filesystem
-from ...store.run_directory import RunDirectory
-from ..plan.launch_plan import LaunchPlan
-from ..runs.output_folder import list_run_checkpoints
-from .check import GB, Check, Machine, existing, failed, passed, warned
+from ....checkpoints import verify
+from ....model.checkpoints.checkpoint import CheckpointListing
+from ....model.launch.disk_need import need_bytes
+from ....sense.files.checkpoint_entries import disk_bytes
+from ....sense.host.filesystem_type import filesystem_type, is_network_filesystem
+from ....store.run_directory import RunDirectory
+from ...plan.launch_plan import LaunchPlan
+from ...runs.output_folder import list_run_checkpoints
+from ..check import GB, Check, Machine, existing, failed, passed, warned
 
 KOHYA_CHECKPOINT_BYTES = 0.87 * GB
 """Size of an SDXL LoRA checkpoint of sd-scripts, if there is none to be measured."""

@@ -2,14 +2,14 @@
 
 import msgspec
 
-from ...model.progress import Phase, Progress
-from ...model.shipped.log_shapes import EndWords
-from .columns import Columns
-from .line_fields import Loss
+from ....model.progress import Phase, Progress
+from ....model.shipped.log_shapes import EndWords
+from ..fields.columns import Columns
+from ..fields.line_fields import Loss
+from ..fields.skeletons import Skeleton
 from .loss_run import START_RUN, LossRun, with_printed
 from .opening import Mark, Opening, with_mark
 from .run_count import NO_RULE, START_COUNT, Count, Rule, RunCount, with_count, with_epoch
-from .skeletons import Skeleton
 
 COUNTERS_KEPT = 4
 """Counters kept apart (bar, step line …), so that two that disagree do not count as movement."""

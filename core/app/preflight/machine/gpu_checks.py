@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ...act.stop.stopping import members
-from ...bound_process import bound
-from ...model.run import RunSpec
-from ...store.run_directory import RunDirectory
-from ..gpu_survey import GpuSeen, process_name
-from ..plan.launch_plan import LaunchPlan
-from ..runs.known_runs import home
-from ..runs.launched_attempts import newest_attempt
-from .check import GB, Check, Machine, failed, passed, warned
-from .launch_checks import is_sdxl
+from ....act.stop.stopping import members
+from ....bound_process import bound
+from ....model.run import RunSpec
+from ....store.run_directory import RunDirectory
+from ...gpu_survey import GpuSeen, process_name
+from ...plan.launch_plan import LaunchPlan
+from ...runs.known_runs import home
+from ...runs.launched_attempts import newest_attempt
+from ..check import GB, Check, Machine, failed, passed, warned
+from ..launch_checks import is_sdxl
 
 SDXL_MIN_BYTES = 12 * GB
 """Below this, sd-scripts cannot train SDXL with its usual settings."""

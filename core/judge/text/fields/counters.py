@@ -3,8 +3,8 @@
 import re
 from typing import NamedTuple
 
-from .numbers import parse_count, parse_number
-from .patterns import LazyPattern
+from ..numbers import parse_count, parse_number
+from ..patterns import LazyPattern
 
 _STEP = LazyPattern(
     r"(?<![a-z0-9_])(?:(?:global|train(?:ing)?|current|cur|optim(?:izer)?|completed|local|num|micro)[ _\-]?)*"

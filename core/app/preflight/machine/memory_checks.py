@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..plan.launch_plan import LaunchPlan
-from .check import GB, Check, Machine, passed, warned
-from .launch_checks import is_sdxl
+from ...plan.launch_plan import LaunchPlan
+from ..check import GB, Check, Machine, passed, warned
+from ..launch_checks import is_sdxl
 
 GIB = 2.0**30
 """GPU memory is sold in GiB: a card of 16 GB has 15.99 GiB, or 15.2 after the driver's share."""

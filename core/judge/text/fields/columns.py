@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import msgspec
 
+from ..numbers import parse_count, parse_number
 from .line_fields import find_loss, find_lr
-from .numbers import parse_count, parse_number
 
 LINES_BETWEEN = 60
 """Lines after a row of a table before another one: the output of one epoch lies in between."""

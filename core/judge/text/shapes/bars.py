@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from ...model.progress import Phase
-from .counters import find_epoch
-from .durations import find_seconds_per_step
-from .line_fields import Loss, find_loss, find_lr
-from .numbers import parse_clock, parse_count, parse_number, parse_rate
-from .patterns import LazyPattern
-from .reading import Bar, Reading, TrainingFields, advance, enter
-from .run_count import Rule, is_evaluated, without_counts
+from ....model.progress import Phase
+from ..fields.counters import find_epoch
+from ..fields.durations import find_seconds_per_step
+from ..fields.line_fields import Loss, find_loss, find_lr
+from ..numbers import parse_clock, parse_count, parse_number, parse_rate
+from ..patterns import LazyPattern
+from ..position.reading import Bar, Reading, TrainingFields, advance, enter
+from ..position.run_count import Rule, is_evaluated, without_counts
 from .shape_table import CompiledShape, ShapeTable
 
 ANNOUNCED_LINES = 4

@@ -2,13 +2,12 @@
 
 import msgspec
 
+from ..carriers import own_text
+from ..lines import plain
+from ..position.reading import Reading, enter
 from .bars import read_bar
-from .lines import plain
-from .patterns import LazyPattern
-from .reading import Reading, enter
 from .shape_table import ShapeTable
 from .step_lines import read_end, read_row, read_step
-from .transport import own_text
 from .worded_lines import read_words
 
 
@@ -18,11 +17,12 @@ def read_segment(reading: Reading, line: str, number: int, shapes: ShapeTable) -
     A segment without news returns the same object. If a line holds several bars, the last one counts. What transports
     the line (a container's log, a journal, a launcher) is taken off first.
     """
-    rank = _RANK.match(line) if "rank" in (head := line[:10].lower()) or "[default" in head else None
-    if (name := "" if rank is None else rank["rank"]) != reading.rank:
-        reading = msgspec.structs.replace(reading, rank=name)
-    own = plain(own_text(line))
-    for part in own.split("\r") if "\r" in own else (own,):
+    own, rank = own_text(line)
+    if rank != reading.rank:
+        reading = msgspec.structs.replace(reading, rank=rank)
+    if own is line:
+        return _read_own(reading, line, number, shapes)
+    for part in plain(own).split("\n"):
         reading = _read_own(reading, part, number, shapes)
     return reading
 
@@ -46,10 +46,6 @@ def _read_own(reading: Reading, line: str, number: int, shapes: ShapeTable) -> R
         rest = line[found.end() :]
         return read_end(read, rest[rest.find("]") + 1 :], shapes) if "rain" in rest and "`" in rest else read
     return read_words(reading, line, number, shapes)
-
-
-_RANK = LazyPattern(r"\s*\[?(?i:default|rank)[ :]{0,2}(?P<rank>\d+)\]?:?\s")
-"""What torchrun, Lightning and scripts put before the line of a rank."""
 
 
 def _has(line: str, gates: tuple[str, ...]) -> bool:

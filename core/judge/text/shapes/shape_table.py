@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from ...model.progress import Phase
-from ...model.shipped.log_shapes import SHAPE_GROUPS, EndWords, LineShape, LogShapes, ShapeKind, expand
-from . import line_fields
-from .lines import Gates, gate_of, gates_of
-from .patterns import LazyPattern
-from .run_count import NO_RULE, Rule
+from ....model.progress import Phase
+from ....model.shipped.log_shapes import SHAPE_GROUPS, EndWords, LineShape, LogShapes, ShapeKind, expand
+from ..fields import line_fields
+from ..lines import Gates, gate_of, gates_of
+from ..patterns import LazyPattern
+from ..position.run_count import NO_RULE, Rule
 
 
 class CompiledShape(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,18 +6,18 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...act.launch import scope
-from ...act.launch.launching import find_attempt, is_alive
-from ...act.stop.stopping import members
-from ...act.view import tmux
-from ...act.view.tmux_calls import TmuxError
-from ...sense.host.kernel_log import kernel_tail
-from ...store.lock import holder_pid, is_held
-from ...store.run_directory import RunDirectory
-from ..plan.launch_plan import LaunchPlan
-from ..runs.output_claim import lock_rival
-from ..runs.output_owner import rival_of
-from .check import Check, Machine, failed, passed, warned
+from ....act.launch import scope
+from ....act.launch.launching import find_attempt, is_alive
+from ....act.stop.stopping import members
+from ....act.view import tmux
+from ....act.view.tmux_calls import TmuxError
+from ....sense.host.kernel_log import kernel_tail
+from ....store.lock import holder_pid, is_held
+from ....store.run_directory import RunDirectory
+from ...plan.launch_plan import LaunchPlan
+from ...runs.output_claim import lock_rival
+from ...runs.output_owner import rival_of
+from ..check import Check, Machine, failed, passed, warned
 
 LOGIND = (
     "etc/systemd/logind.conf",

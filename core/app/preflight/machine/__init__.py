@@ -1,0 +1,1 @@
+"""Checks of the machine: disks, GPUs, memory, host."""
