@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from ..bound_process import bound
+from ..model.text.memory_words import memory
 
 TIMEOUT_S = 15.0
 """Without persistence mode the first answer takes 1.5 s per GPU."""
@@ -81,7 +82,7 @@ def process_name(pid: int) -> str:
 def named_users(timeout_s: float = TIMEOUT_S) -> tuple[str, ...]:
     """The processes on the GPUs by the driver's list, a sentence each; empty if it does not report them."""
     return tuple(
-        f"{process_name(user.pid)} with {user.mem_bytes / 1e9:.1f} GB of GPU {gpu.index}"
+        f"{process_name(user.pid)} with {memory(user.mem_bytes)} of GPU {gpu.index}"
         if user.mem_bytes is not None
         else f"{process_name(user.pid)} on GPU {gpu.index}"
         for gpu in survey(timeout_s).gpus

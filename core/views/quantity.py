@@ -1,12 +1,16 @@
 """Numbers as text: sizes, durations, ages and clock times for screens, status lines and reports.
 
+Memory is in GiB (``memory``), as the tools of GPUs have it; files and disks are in GB (``size``), as they are sold.
 None becomes ``–``: unknown is never shown as 0. Clock times are local time.
 """
 
 import math
 from datetime import datetime
 
+from ..model.text import memory_words
+
 UNKNOWN = "–"
+memory, memory_of = memory_words.memory, memory_words.memory_of
 MINUTE_S = 60
 HOUR_S = 3600
 DAY_S = 86400
@@ -32,7 +36,7 @@ def count(value: float | None) -> str:
 
 
 def size(size_bytes: float | None) -> str:
-    """870 MB, 17.1 GB (decimal units, as disks and drivers count)."""
+    """870 MB, 17.1 GB: the size of a file, or room on a disk."""
     if size_bytes is None or not math.isfinite(size_bytes):
         return UNKNOWN
     for factor, unit in SIZE_UNITS:

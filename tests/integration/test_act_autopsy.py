@@ -155,7 +155,7 @@ def test_a_crash_leaves_a_launch_record_in_the_incident_folder(run: World) -> No
     text = {Path(path).name: Path(path).read_text() for path in report.files}
     assert text["log-tail.txt"] == "last words\n"
     assert text["kernel-log.txt"] == "NVRM: Xid 79\n"
-    assert "memory used 2 GB, of –" in text["gpu.txt"]
+    assert "memory used 1.86 GiB, of –" in text["gpu.txt"]
     assert "echo last words" in text["launch.txt"]
 
 

@@ -81,8 +81,8 @@ def test_held_gpu_memory_is_reported_with_its_holder_and_the_run_restarts(world:
     assert watcher.ends() == 0
     (gate,) = [r.outcome for r in world.records() if r.outcome is not None and r.outcome.action == "clear_gpu"]
     assert not gate.ok
-    assert "GPU 0 9.4 GB (before: 4.2 GB)" in gate.detail
-    assert f"(pid {os.getpid()}) with 5.2 GB of GPU 0" in gate.detail
+    assert "GPU 0 8.79 GiB (before: 3.91 GiB)" in gate.detail
+    assert f"(pid {os.getpid()}) with 4.88 GiB of GPU 0" in gate.detail
     assert "continuing anyway" in watcher.said
 
 

@@ -98,16 +98,16 @@ def test_a_dry_run_lists_what_the_profile_changes(user: User) -> None:
 
 
 LEVELS = [
-    ("ram_used", {"ram_used_bytes": 0.86 * 32 * GB}, "danger"),
-    ("ram_available", {"ram_available_bytes": 3.9 * GB}, "danger"),
-    ("swap_used", {"swap_used_bytes": 2.1 * GB}, "danger"),
+    ("ram_used", {"ram_used_bytes": 0.86 * 32 * GB}, "RAM nearly full: 86 % (limit 85 %)"),
+    ("ram_available", {"ram_available_bytes": 3.9 * GB}, "almost no RAM available: 3.63 GiB (limit 3.73 GiB)"),
+    ("swap_used", {"swap_used_bytes": 2.1 * GB}, "much swap in use: 1.96 GiB (limit 1.86 GiB)"),
 ]
 
 
 @pytest.mark.requirement("B3")
-@pytest.mark.parametrize(("metric", "host", "level"), LEVELS, ids=[row[0] for row in LEVELS])
+@pytest.mark.parametrize(("metric", "host", "words"), LEVELS, ids=[row[0] for row in LEVELS])
 def test_memory_beyond_the_danger_level_is_an_incident(
-    user: User, metric: str, host: dict[str, float], level: str
+    user: User, metric: str, host: dict[str, float], words: str
 ) -> None:
     story = Story().start().load().train(40)
     story.observations = [
@@ -117,7 +117,7 @@ def test_memory_beyond_the_danger_level_is_an_incident(
     said = user.types("replay", "run.jsonl", "--json")
     classes = [incident["class"] for incident in said.json["incidents"]]
     assert classes[0] == metric
-    assert level in user.reads(said, "incidents", 0, "reason")
+    assert user.reads(said, "incidents", 0, "reason") == words
 
 
 @pytest.mark.requirement("B3")
@@ -177,7 +177,7 @@ def test_ram_above_80_per_cent_and_steps_of_more_than_3_seconds_are_told(user: U
     user.records("run.jsonl", story.observations)
     said = user.types("replay", "run.jsonl", "--json")
     told = {incident["class"]: number for number, incident in enumerate(said.json["incidents"])}
-    assert "82 % used, 5.7 GB available" in user.reads(said, "incidents", told["ram_tight"], "reason")
+    assert "82 % used, 5.31 GiB available" in user.reads(said, "incidents", told["ram_tight"], "reason")
     assert "more than 3 s" in user.reads(said, "incidents", told["slow_steps"], "reason")
 
 
@@ -187,9 +187,9 @@ def test_sdxl_on_8_gb_is_refused_by_check_with_sd_15_as_the_way_out(user: User, 
     driver.shows(total=8192)
     said = user.types("check")
     assert said.code == 1
-    user.finds(said, r"FAIL +vram +8\.6 GB of GPU memory: SDXL cannot be trained with less than 12 GB")
+    user.finds(said, r"FAIL +vram +8\.00 GiB of GPU memory: SDXL cannot be trained with less than 12 GB")
     user.finds(said, r"-> train an SD 1\.5 model")
-    user.finds(said, r"profile balanced usually takes 15–16 GB, the smallest GPU has 8\.0 GB")
+    user.finds(said, r"profile balanced usually takes 15–16 GB, the smallest GPU has 8\.00 GiB")
 
 
 @pytest.mark.requirement("B5")
@@ -197,8 +197,8 @@ def test_a_launch_says_what_check_says_about_a_card_that_is_too_small(user: User
     sdxl_project(user, images=1)
     driver.shows(total=8192)
     said = user.types("run", "--dry-run")
-    user.finds(said, r"check +vram: FAIL: 8\.6 GB of GPU memory: SDXL cannot be trained with less than 12 GB")
-    user.finds(said, r"check +vram need: warn: profile balanced usually takes 15–16 GB, the smallest GPU has 8\.0 GB")
+    user.finds(said, r"check +vram: FAIL: 8\.00 GiB of GPU memory: SDXL cannot be trained with less than 12 GB")
+    user.finds(said, r"check +vram need: warn: profile balanced usually takes 15–16 GB, the smallest GPU has 8\.00 GiB")
 
 
 @pytest.mark.requirement("B6")

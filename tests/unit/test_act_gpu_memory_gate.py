@@ -46,7 +46,7 @@ def test_gate_waits_until_memory_is_back_at_the_baseline() -> None:
 def test_unreleased_memory_is_reported_with_its_gpu_after_the_time_limit() -> None:
     report = gate([[(0, 1e9), (1, 9e9)]], {0: 1e9, 1: 1e9}, timeout_s=3.0)
     assert (report.clear, report.waited_s, report.released_bytes) == (False, 3.0, 0.0)
-    assert report.detail == "still held after 3.0 s: GPU 1 9.0 GB (before: 1.0 GB)"
+    assert report.detail == "still held after 3.0 s: GPU 1 8.38 GiB (before: 0.93 GiB)"
     assert [gpu.clear for gpu in report.gpus] == [True, False]
 
 

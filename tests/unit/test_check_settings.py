@@ -146,7 +146,7 @@ def test_processes_on_a_gpu_are_listed_by_name(tmp_path: Path) -> None:
     me = GpuUser(pid=os.getpid(), mem_bytes=9.1 * GB)
     found = check_gpus(machine(tmp_path, gpus=gpus(16, users=(me,))))
     assert found.result == "warn"
-    assert f"(pid {os.getpid()}) 9.1 GB" in found.found
+    assert f"(pid {os.getpid()}) 8.48 GiB" in found.found
     assert check_gpus(machine(tmp_path, gpus=gpus(16, users=(me,))), frozenset({os.getpid()})).result == "pass"
     assert check_gpus(machine(tmp_path, gpus=gpus(16, used_gb=4.0))).result == "warn"
     assert check_gpus(machine(tmp_path, gpus=gpus(16))).result == "pass"

@@ -59,7 +59,7 @@ def test_tight_ram_hint_names_remedies_once() -> None:
     ram(ram(ram(world, 26.5), 20.0), 26.5)
     told = hints(world, "ram_tight")
     assert [(i.severity, i.open) for i in told] == [("info", False)]
-    assert told[0].reason.startswith("RAM is 83 % used, 5.5 GB available; what may help: ")
+    assert told[0].reason.startswith("RAM is 83 % used, 5.12 GiB available; what may help: ")
     assert "(`trainwatch restart --with one-worker`)" in told[0].reason
     assert world.decisions == ["start_attempt"]
 

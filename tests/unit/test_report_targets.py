@@ -22,7 +22,7 @@ def test_a_balanced_night_meets_all_targets() -> None:
         ("GPU memory", "95 %", "90–98 %", "yes"),
         ("RAM", "64 %", "60–70 %", "yes"),
         ("hottest GPU", "76 °C", "< 80 °C", "yes"),
-        ("most swap", "0 B", "< 1.00 GB", "yes"),
+        ("most swap", "0 GiB", "< 0.93 GiB", "yes"),
         ("longest without a crash", "9 h 00 m", "8 h 00 m", "yes"),
     ]
 

@@ -7,8 +7,8 @@ def test_status_has_a_line_per_gpu_and_one_for_memory() -> None:
     gpu = {"index": 0, "util": 97.0, "mem_used": 15.2e9, "mem_total": 16.3e9, "temp": 86, "power": 290.4}
     host = {"ram_used": 12e9, "ram_total": 32e9, "ram_available": 19e9, "swap_used": 0.0, "disk_free": 200e9}
     assert machine_lines({"gpus": [gpu], "host": host}) == [
-        "GPU 0  97 % · 15.2 of 16.3 GB · 86 °C · 290 W",
-        "RAM  12.0 of 32.0 GB · 19.0 GB available · swap 0.0 GB · disk 200 GB free",
+        "GPU 0  97 % · 14.2 of 15.2 GiB · 86 °C · 290 W",
+        "RAM  11.2 of 29.8 GiB · 17.7 GiB available · swap 0 GiB · disk 200 GB free",
     ]
 
 

@@ -98,7 +98,7 @@ def test_memory_that_grows_is_not_stable(tmp_path: Path) -> None:
 
 def test_the_table_has_one_line_per_profile_and_the_doubts() -> None:
     lines = table([GOOD, bad(profile="aggressive", no_error=False, reason="CUDA out of memory", s_per_step=None)])
-    assert " ".join(lines[1].split()) == "balanced 2.5 15.4/16.3 GB 12.00 GB 97 % yes ended after its time"
+    assert " ".join(lines[1].split()) == "balanced 2.5 14.3/15.2 GiB 11.2 GiB 97 % yes ended after its time"
     assert "NO" in lines[2]
     assert lines[3].strip() == "aggressive: CUDA out of memory"
     assert trial_object(GOOD)["stable"] is True

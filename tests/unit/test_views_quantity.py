@@ -46,6 +46,21 @@ def test_size_of_shows_both_sizes_in_one_unit() -> None:
 
 
 @pytest.mark.parametrize(
+    ("value", "said"),
+    [(None, "–"), (math.nan, "–"), (0, "0 GiB"), (30 * 2**20, "30 MiB"), (0.26 * 2**30, "0.26 GiB"),
+     (15.99 * 2**30, "16.0 GiB"), (128 * 2**30, "128 GiB"), (9.996 * 2**30, "10.0 GiB")],
+)  # fmt: skip
+def test_memory_is_shown_in_binary_units_as_the_tools_of_gpus_have_it(value: float | None, said: str) -> None:
+    assert quantity.memory(value) == said
+
+
+def test_memory_of_shows_both_amounts_in_gib() -> None:
+    assert quantity.memory_of(14.2 * 2**30, 15.9 * 2**30) == "14.2 of 15.9 GiB"
+    assert quantity.memory_of(None, 8e9) == "–"
+    assert quantity.memory_of(2**30, None) == "1.00 GiB"
+
+
+@pytest.mark.parametrize(
     ("seconds", "said"),
     [(None, "–"), (0, "0 s"), (96.4, "96 s"), (119.6, "2 min"), (18 * 60, "18 min"), (5 * 3600 + 720, "5 h 12 m"),
      (76 * 3600, "3 d 4 h"), (-4, "0 s")],

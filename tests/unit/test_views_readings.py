@@ -65,17 +65,19 @@ def test_memory_of_a_card_and_the_host_are_of_now() -> None:
     assert shown(levels("ram_available", 9e9, "B", "safe"), None, host) == {"ram_available": (5e9, "warning")}
 
 
-@pytest.mark.parametrize(("used", "sentence"), [(15, "GPU 0 memory 94 % (safe)"), (16, "GPU 0 memory 100 % (warning)")])
+@pytest.mark.parametrize(
+    ("used", "sentence"), [(15, "GPU 0 memory 94 % (safe)"), (16, "GPU 0 memory nearly full: 100 % (limit 98 %)")]
+)
 def test_header_names_the_value_of_now(used: int, sentence: str) -> None:
     """The header said "vram is 100 %" beside a meter that showed 94 %."""
     story = levels("gpu0.vram", 100, "%", "warning", incident=True)
     now = Situation(story=story, gpu=card(mem_used_bytes=used * GIB), now_t=100.0, now_wall=1100.0)
     assert sentence in header_view(now).verdict.sentence
     unread = Situation(story=story, now_t=100.0, now_wall=1100.0)
-    assert "GPU 0 memory 100 % (warning)" in header_view(unread).verdict.sentence
+    assert "GPU 0 memory nearly full: 100 %" in header_view(unread).verdict.sentence
 
 
 def test_header_names_the_free_disk_of_now() -> None:
     story = levels("ram_available", 3e9, "B", "danger", incident=True)
     now = Situation(story=story, host=HostSample(t=90.0, ram_available_bytes=3.5e9), now_t=100.0, now_wall=1100.0)
-    assert "RAM available 3.50 GB (danger)" in header_view(now).verdict.sentence
+    assert "Almost no RAM available: 3.26 GiB (limit 3.73 GiB)" in header_view(now).verdict.sentence

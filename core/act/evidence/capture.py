@@ -13,6 +13,7 @@ import msgspec
 from ...model.observation import GpuReading
 from ...model.ports.supervision import AttemptTarget
 from ...model.run import RunSpec
+from ...model.text.memory_words import GIB
 from ..gpu.gpu_holders import Holder, gpu_holders
 from .launch_record import write_launch_record
 from .stack_capture import StackReport, capture_stacks
@@ -88,8 +89,8 @@ def gpu_text(gpus: Sequence[GpuReading] | None, holders: Sequence[Holder]) -> st
 def _gpu_line(gpu: GpuReading) -> str:
     values = (
         ("utilisation", gpu.util_pct, 1, "%"),
-        ("memory used", gpu.mem_used_bytes, 1e9, "GB"),
-        ("of", gpu.mem_total_bytes, 1e9, "GB"),
+        ("memory used", gpu.mem_used_bytes, GIB, "GiB"),
+        ("of", gpu.mem_total_bytes, GIB, "GiB"),
         ("temperature", gpu.temp_c, 1, "°C"),
         ("power", gpu.power_w, 1, "W"),
         ("clock", gpu.clock_mhz, 1, "MHz"),

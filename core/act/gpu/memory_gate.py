@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from ...model.observation import GpuReading
+from ...model.text.memory_words import memory
 
 POLL_S = 0.5
 """Polling faster would load the driver."""
@@ -111,7 +112,7 @@ def _detail(rest: tuple[GpuRest, ...], waited_s: float, *, clear: bool) -> str:
             return doubt.removeprefix("; ")
         return f"GPU memory is released ({waited_s:.1f} s){doubt}"
     held = ", ".join(
-        f"GPU {gpu.index} {(gpu.used_bytes or 0) / 1e9:.1f} GB (before: {(gpu.baseline_bytes or 0) / 1e9:.1f} GB)"
+        f"GPU {gpu.index} {memory(gpu.used_bytes)} (before: {memory(gpu.baseline_bytes)})"
         for gpu in rest
         if not gpu.clear
     )

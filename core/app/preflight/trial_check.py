@@ -1,7 +1,8 @@
 """Check: what trials of the profile measured on this machine."""
 
+from ...model.text.memory_words import memory
 from ..plan.launch_plan import LaunchPlan
-from .check import GB, Check, Machine, passed, warned
+from .check import Check, Machine, passed, warned
 
 
 def check_measured(plan: LaunchPlan, _machine: Machine) -> Check | None:
@@ -16,8 +17,8 @@ def check_measured(plan: LaunchPlan, _machine: Machine) -> Check | None:
     if result is None:
         return passed("measured here", f"{', '.join(known)} measured, not {profile or 'your own settings'}")
     parts = [f"{result.s_per_step:.3g} s a step"] if result.s_per_step is not None else []
-    parts += [f"VRAM {result.vram_peak_bytes / GB:.1f} GB"] if result.vram_peak_bytes is not None else []
-    parts += [f"RAM {result.ram_peak_bytes / GB:.1f} GB"] if result.ram_peak_bytes is not None else []
+    parts += [f"VRAM {memory(result.vram_peak_bytes)}"] if result.vram_peak_bytes is not None else []
+    parts += [f"RAM {memory(result.ram_peak_bytes)}"] if result.ram_peak_bytes is not None else []
     found = f"{profile} measured here: {', '.join(parts) or 'no step was reached'}"
     if result.stable is False:
         return warned("measured here", f"{found}; not stable: {'; '.join(result.doubts)}", "choose a safer profile")

@@ -14,6 +14,7 @@ import msgspec
 from ...model.health import VRAM_STABLE_PCT, Level
 from ...model.observation import GpuSample, HostSample
 from ...model.settings import Health as HealthSettings
+from ...model.text.health_words import health_clause
 
 HOLD_S = 10.0
 """How long a new level must hold before it is reported."""
@@ -74,6 +75,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     before: Level
     alarming: bool = False
     """Bad enough to be an incident."""
+    limit: float | None = None
+    """The bound that it is beyond."""
 
 
 Bands = dict[str, Band]
@@ -131,8 +134,17 @@ def take(
         new[name] = band_of(metric, level)
         if level != before:
             alarming = ORDER[level] >= ORDER[metric.incident_from]
+            limit = {"danger": metric.danger, "warning": metric.warning}.get(level)
             changes.append(
-                Change(metric=name, value=value, unit=metric.unit, level=level, before=before, alarming=alarming)
+                Change(
+                    metric=name,
+                    value=value,
+                    unit=metric.unit,
+                    level=level,
+                    before=before,
+                    alarming=alarming,
+                    limit=limit,
+                )
             )
     return (bands if new is None else new), tuple(changes)
 
@@ -172,10 +184,5 @@ def band_of(metric: Metric, level: Level) -> Band:
 
 
 def sentence(change: Change) -> str:
-    """Describe a change in a sentence."""
-    match change.unit:
-        case "B":
-            value = f"{change.value / 1e9:.1f} GB"
-        case unit:
-            value = f"{change.value:.0f} {unit}"
-    return f"{change.metric} is {value}: {change.level}"
+    """Describe a change: ``GPU 3 too hot: 86 °C (limit 85)``."""
+    return health_clause(change.metric, change.value, change.unit, change.level, change.limit)

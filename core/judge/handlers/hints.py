@@ -7,6 +7,7 @@ Each appears once per attempt, as an incident of severity ``info``.
 
 from ...model.incident import IncidentKind
 from ...model.observation import HostSample
+from ...model.text.memory_words import memory
 from ..recovery.remedies import remedies, remedy_choice
 from ..state import JudgeState
 from ..step_builder import StepBuilder
@@ -50,7 +51,7 @@ def on_host(builder: StepBuilder, sample: HostSample) -> None:
         builder.set(tight_since=builder.t)
     elif builder.t - since >= RAM_HOLD_S:
         free = sample.ram_available_bytes
-        left = "" if free is None else f", {free / 1e9:.1f} GB available"
+        left = "" if free is None else f", {memory(free)} available"
         _hint(
             builder, "health", "ram_tight", f"RAM is {used_pct(sample):.0f} % used{left}{advice(builder, 'host_oom')}"
         )

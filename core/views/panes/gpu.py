@@ -92,8 +92,8 @@ def _gpu(now: Situation, g: GpuReading, sample_trouble: str | None) -> GpuView:
         ),
         vram=Meter(
             label="vram",
-            text=quantity.percent(vram_pct) if vram_pct is not None else quantity.size(g.mem_used_bytes),
-            extra=quantity.size_of(g.mem_used_bytes, g.mem_total_bytes),
+            text=quantity.percent(vram_pct) if vram_pct is not None else quantity.memory(g.mem_used_bytes),
+            extra=quantity.memory_of(g.mem_used_bytes, g.mem_total_bytes),
             level=level_of(now.story, (f"{prefix}.vram",), bounds["vram"], vram_pct),
             series=f"{prefix}.vram",
             high=g.mem_total_bytes,

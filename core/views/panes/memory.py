@@ -30,7 +30,7 @@ def memory_view(now: Situation) -> MemoryView:
     meters = [
         Meter(
             label="RAM",
-            text=quantity.size_of(host.ram_used_bytes, host.ram_total_bytes),
+            text=quantity.memory_of(host.ram_used_bytes, host.ram_total_bytes),
             level=level_of(story, ("ram_used", "host.ram_used"), bounds["ram_used"], used_pct),
             series="host.ram_used",
             high=host.ram_total_bytes,
@@ -38,7 +38,7 @@ def memory_view(now: Situation) -> MemoryView:
         ),
         Meter(
             label="avail",
-            text=quantity.size(host.ram_available_bytes),
+            text=quantity.memory(host.ram_available_bytes),
             level=level_of(
                 story, ("ram_available", "host.ram_available"), bounds["ram_available"], host.ram_available_bytes
             ),
@@ -48,8 +48,8 @@ def memory_view(now: Situation) -> MemoryView:
         ),
         Meter(
             label="swap",
-            text=quantity.size(host.swap_used_bytes),
-            extra=f"of {quantity.size(host.swap_total_bytes)}" if host.swap_total_bytes else "",
+            text=quantity.memory(host.swap_used_bytes),
+            extra=f"of {quantity.memory(host.swap_total_bytes)}" if host.swap_total_bytes else "",
             level=level_of(story, ("swap_used", "host.swap_used"), bounds["swap_used"], host.swap_used_bytes),
             series="host.swap_used",
             high=max(host.swap_total_bytes or 0.0, 2e9),

@@ -282,10 +282,10 @@ def _environment(now: Situation, sources: ReportSources, hide: Redaction) -> Ite
     gpus = [g for g in now.gpu.gpus if g.name] if now.gpu is not None else []
     if gpus and now.gpu is not None:
         simulated = " (simulated)" if now.gpu.simulated else ""
-        yield "GPU", ", ".join(f"{g.index}: {g.name}, {quantity.size(g.mem_total_bytes)}" for g in gpus) + simulated
+        yield "GPU", ", ".join(f"{g.index}: {g.name}, {quantity.memory(g.mem_total_bytes)}" for g in gpus) + simulated
     elif now.gpu is not None and now.gpu.trouble:
         yield "GPU", now.gpu.trouble
     if now.host is not None and now.host.ram_total_bytes is not None:
-        yield "RAM", quantity.size(now.host.ram_total_bytes)
+        yield "RAM", quantity.memory(now.host.ram_total_bytes)
     for name, value in sources.machine.items():
         yield name, hide.text(value)

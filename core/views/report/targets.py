@@ -58,8 +58,8 @@ def _rows(usage: Usage) -> Iterator[Target]:
     if (temp := usage.temp_c) is not None:
         yield Target(what="hottest GPU", value=f"{temp:.0f} °C", target=f"< {TEMP_C:.0f} °C", met=temp < TEMP_C)
     if (swap := usage.swap_bytes) is not None:
-        most = f"< {quantity.size(SWAP_BYTES)}"
-        yield Target(what="most swap", value=quantity.size(swap), target=most, met=swap < SWAP_BYTES)
+        most = f"< {quantity.memory(SWAP_BYTES)}"
+        yield Target(what="most swap", value=quantity.memory(swap), target=most, met=swap < SWAP_BYTES)
     if (alone := usage.alone_s) is not None:
         night = quantity.duration(NIGHT_S)
         yield Target(what="longest without a crash", value=quantity.duration(alone), target=night, met=alone >= NIGHT_S)

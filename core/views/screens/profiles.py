@@ -96,8 +96,8 @@ def measured_words(trial: TrialResult | None, now_wall: float) -> tuple[tuple[st
     stable = {True: "yes", False: f"no: {'; '.join(trial.doubts)}", None: "too short to judge"}[trial.stable]
     said = (
         ("a step", "" if trial.s_per_step is None else f"{trial.s_per_step:.3g} s"),
-        ("VRAM", "" if trial.vram_peak_bytes is None else quantity.size(trial.vram_peak_bytes)),
-        ("RAM", "" if trial.ram_peak_bytes is None else quantity.size(trial.ram_peak_bytes)),
+        ("VRAM", "" if trial.vram_peak_bytes is None else quantity.memory(trial.vram_peak_bytes)),
+        ("RAM", "" if trial.ram_peak_bytes is None else quantity.memory(trial.ram_peak_bytes)),
         ("GPU", "" if trial.gpu_util_pct is None else f"{trial.gpu_util_pct:.0f} %"),
         ("stable", stable),
         ("tried", quantity.clock(trial.wall, now_wall)),

@@ -60,6 +60,15 @@ def level_in(bounds: Bounds, value: float | None) -> Level:
     return bounds[-1][1]
 
 
+def limit_in(bounds: Bounds, level: Level) -> float | None:
+    """The bound that a value of this level is beyond; None if it has none."""
+    at = next((i for i, (_, name) in enumerate(bounds) if name == level), None)
+    if at is None or level in {"safe", "underused", "unknown"}:
+        return None
+    falling = bounds[-1][1] == "safe"
+    return bounds[at if falling else at - 1][0]
+
+
 def level_of(story: RunStory, names: tuple[str, ...], bounds: Bounds, value: float | None) -> Level:
     """The level of the current value; near a bound, the judge's level of the first of these metrics.
 

@@ -7,19 +7,9 @@ from ...model.incident import Incident
 from ...model.observation import GpuSample, HostSample
 from ...model.situation import Situation
 from ...model.story import RunStory
-from .. import quantity
-from .level import Bounds, level_of
+from ...model.text.health_words import health_clause
+from .level import Bounds, level_of, limit_in
 from .run_progress import bounds_now
-
-_WORDS = {
-    "temp": "temperature",
-    "vram": "memory",
-    "util": "utilisation",
-    "ram_used": "RAM used",
-    "ram_available": "RAM available",
-    "swap_used": "swap used",
-    "disk_free": "disk free",
-}
 
 
 def current_readings(
@@ -63,7 +53,7 @@ def _values(gpu: GpuSample | None, host: HostSample | None) -> Iterator[tuple[st
 def reason_now(incident: Incident, now: Situation) -> str:
     """The reason of an open incident; of one about a reading, with the value of now.
 
-    For example "GPU 0 temperature 86 °C (danger)".
+    For example "GPU 0 too hot: 86 °C (limit 85)".
     """
     if not incident.open or incident.kind not in {"health", "disk"}:
         return incident.reason
@@ -71,7 +61,5 @@ def reason_now(incident: Incident, now: Situation) -> str:
     found = next((r for r in readings if r.metric == incident.class_), None)
     if found is None or found.value is None:
         return incident.reason
-    device, _, row = found.metric.rpartition(".")
-    name = f"GPU {device.removeprefix('gpu')} {_WORDS[row]}" if device else _WORDS[row]
-    value = quantity.size(found.value) if found.unit == "B" else f"{found.value:.0f} {found.unit}"
-    return f"{name} {value} ({found.level})"
+    limit = limit_in(bounds_now(now)[found.metric.rpartition(".")[2]], found.level)
+    return health_clause(found.metric, found.value, found.unit, found.level, limit)

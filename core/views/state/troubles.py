@@ -13,6 +13,8 @@ from ..withheld_words import commands, would_have
 from ..words import title_of
 
 ORDER = ("danger", "warning", "info")
+ABOUT_READINGS = frozenset({"health", "disk"})
+"""Kinds of incidents whose reason says all."""
 
 
 def troubles(
@@ -74,6 +76,6 @@ def _of_incidents(story: RunStory) -> Iterator[Trouble]:
         yield Trouble(
             kind=incident.kind,
             level=incident.severity,
-            text=f"{title_of(incident)}: {incident.reason}",
+            text=incident.reason if incident.kind in ABOUT_READINGS else f"{title_of(incident)}: {incident.reason}",
             since=incident.wall,
         )

@@ -11,6 +11,7 @@ from typing import Any
 from ....act.stop.stopping import members
 from ....bound_process import bound
 from ....model.run import RunSpec
+from ....model.text.memory_words import memory
 from ....store.run_directory import RunDirectory
 from ...gpu_survey import GpuSeen, process_name
 from ...plan.launch_plan import LaunchPlan
@@ -72,7 +73,7 @@ def check_vram(plan: LaunchPlan, machine: Machine) -> Check | None:
     vram = machine.vram_bytes
     if vram is None or not is_sdxl(plan):
         return None
-    found = f"{vram / GB:.1f} GB of GPU memory"
+    found = f"{memory(vram)} of GPU memory"
     if vram < SDXL_MIN_BYTES:
         return failed(
             "vram",
@@ -158,13 +159,11 @@ def _others(gpu: GpuSeen, own: frozenset[int]) -> str:
     users = gpu.users or ()
     foreign = [user for user in users if user.pid not in own]
     if foreign:
-        named = [
-            process_name(u.pid) + (f" {u.mem_bytes / GB:.1f} GB" if u.mem_bytes is not None else "") for u in foreign
-        ]
+        named = [process_name(u.pid) + (f" {memory(u.mem_bytes)}" if u.mem_bytes is not None else "") for u in foreign]
         return f"GPU {gpu.index}: {', '.join(named)}"
     used = gpu.mem_used_bytes or 0.0
     if not users and used > FOREIGN_BYTES:
-        return f"GPU {gpu.index}: {used / GB:.1f} GB (the driver does not report by which process)"
+        return f"GPU {gpu.index}: {memory(used)} (the driver does not report by which process)"
     return ""
 
 

@@ -4,13 +4,13 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from ....model.text.memory_words import GIB, memory
 from ...plan.launch_plan import LaunchPlan
 from ..check import GB, Check, Machine, passed, warned
 from ..launch_checks import is_sdxl
 
-GIB = 2.0**30
-"""GPU memory is sold in GiB: a card of 16 GB has 15.99 GiB, or 15.2 after the driver's share."""
 CARD_SLACK_GB = 1.0
+"""GPU memory is sold in GiB: a card of 16 GB has 15.99 GiB, or 15.2 after the driver's share."""
 OVER_GB = 2.0
 """A profile for "over 16 GB" counts as 16 GB plus this, so that a card of 16 GB is too small for it."""
 MIN_RAM_AVAILABLE_BYTES = 10 * GB
@@ -63,11 +63,15 @@ def check_memory(machine: Machine) -> Check | None:
     available = machine.ram_available_bytes
     if available is None:
         return None
-    found = f"{available / GB:.1f} GB available"
+    found = f"{memory(available)} available"
     if machine.ram_total_bytes is not None:
-        found += f" of {machine.ram_total_bytes / GB:.1f} GB"
+        found += f" of {memory(machine.ram_total_bytes)}"
     if available < MIN_RAM_AVAILABLE_BYTES:
-        return warned("memory", found, "close other programs (a training needs 10 GB), or use --profile conservative")
+        return warned(
+            "memory",
+            found,
+            f"close other programs (a training needs {memory(MIN_RAM_AVAILABLE_BYTES)}), or use --profile conservative",
+        )
     return passed("memory", found)
 
 
@@ -108,7 +112,7 @@ def check_need(plan: LaunchPlan, machine: Machine) -> Check | None:
         return None
     if machine.vram_bytes is None:
         return passed("vram need", f"profile {profile} usually takes {needs}; the GPU's memory is unknown here")
-    found = f"profile {profile} usually takes {needs}, the smallest GPU has {machine.vram_bytes / GIB:.1f} GB"
+    found = f"profile {profile} usually takes {needs}, the smallest GPU has {memory(machine.vram_bytes)}"
     if machine.vram_bytes / GIB < least - CARD_SLACK_GB:
         return warned(
             "vram need", found, "use a smaller profile (`trainwatch profiles`), or measure it: trainwatch trial"

@@ -8,11 +8,9 @@ from typing import Any
 
 from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.model.launch.trial import TrialResult
+from trainwatch.core.model.text.memory_words import gib, memory
 
 from ..output import jsonable, print_json
-
-GB = 1e9
-
 
 HELP = "measure a profile on this machine for some minutes"
 DESCRIPTION = (
@@ -80,9 +78,9 @@ def table(results: list[TrialResult]) -> list[str]:
     wide = max(12, *(len(r.profile) for r in results))
     lines = [f"{'profile':{wide}}  s/step    VRAM peak     RAM peak   GPU  stable  ended"]
     for r in results:
-        total = f"/{r.vram_total_bytes / GB:.1f}" if r.vram_total_bytes else ""
-        vram = f"{r.vram_peak_bytes / GB:.1f}{total} GB" if r.vram_peak_bytes is not None else "–"
-        ram = f"{r.ram_peak_bytes / GB:.2f} GB" if r.ram_peak_bytes is not None else "–"
+        total = f"/{gib(r.vram_total_bytes)}" if r.vram_total_bytes else ""
+        vram = f"{gib(r.vram_peak_bytes)}{total} GiB" if r.vram_peak_bytes is not None else "–"
+        ram = memory(r.ram_peak_bytes)
         util = f"{r.gpu_util_pct:.0f} %" if r.gpu_util_pct is not None else "–"
         pace = f"{r.s_per_step:.3g}" if r.s_per_step is not None else "–"
         word = {True: "yes", False: "NO", None: "?"}[r.stable]

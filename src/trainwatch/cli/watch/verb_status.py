@@ -5,6 +5,7 @@ import time
 from typing import Any
 
 from trainwatch.core.app.errors import ExitCode
+from trainwatch.core.model.text.memory_words import memory, memory_of
 from trainwatch.core.views.act_words import ACT_WORDS
 
 from ..output import print_json, printable, warn
@@ -121,8 +122,8 @@ def machine_lines(status: dict[str, Any]) -> list[str]:
     host = status["host"]
     parts = [
         _share(host, "ram_used", "ram_total"),
-        _part(host, "ram_available", "{:.1f} GB available", GB),
-        _part(host, "swap_used", "swap {:.1f} GB", GB),
+        _memory(host, "ram_available", "{} available"),
+        _memory(host, "swap_used", "swap {}"),
         _part(host, "disk_free", "disk {:.0f} GB free", GB),
     ]
     if any(parts):
@@ -135,8 +136,12 @@ def _part(values: dict[str, Any], key: str, shape: str, unit: float = 1.0) -> st
     return None if value is None else shape.format(value / unit)
 
 
+def _memory(values: dict[str, Any], key: str, shape: str) -> str | None:
+    value = values.get(key)
+    return None if value is None else shape.format(memory(value))
+
+
 def _share(values: dict[str, Any], used: str, total: str) -> str | None:
     if values.get(used) is None:
         return None
-    of = "" if not values.get(total) else f" of {values[total] / GB:.1f}"
-    return f"{values[used] / GB:.1f}{of} GB"
+    return memory_of(values[used], values.get(total))
