@@ -75,6 +75,7 @@ class StepBuilder:
         severity: Severity = "danger",
         evidence: tuple[Evidence, ...] = (),
         explanation: str = "",
+        confidence: float | None = None,
         detect_s: float | None = None,
         ending: str | None = None,
     ) -> int:
@@ -91,6 +92,7 @@ class StepBuilder:
             severity=severity,
             reason=reason,
             explanation=explanation,
+            confidence=confidence,
             evidence=evidence,
             step=self.state.attempt.step,
             open=ending is None,

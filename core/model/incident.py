@@ -39,6 +39,8 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     severity: Severity = "danger"
     reason: str
     explanation: str = ""
+    confidence: float | None = None
+    """0 to 1, that the class of a crash is right; None = not weighed, or the class is unknown."""
     evidence: tuple[Evidence, ...] = ()
     step: int | None = None
     open: bool = True

@@ -52,6 +52,15 @@ def title_of(incident: Incident) -> str:
     return incident.title or TITLES.get(incident.class_, incident.class_.replace("_", " "))
 
 
+def how_likely(confidence: float) -> str:
+    """A confidence of 0 to 1 in words, with the number: ``very likely (97 %)``."""
+    word = next(word for least, word in _LIKELY if confidence >= least)
+    return f"{word} ({100 * confidence:.0f} %)"
+
+
+_LIKELY = ((0.9, "very likely"), (0.65, "likely"), (0.4, "possibly"), (0.0, "a guess"))
+
+
 def sentence(text: str) -> str:
     """With a capital letter at its beginning, unless it begins with the name of a file or a setting."""
     first = text.partition(" ")[0].rstrip(".,:;")

@@ -8,7 +8,7 @@ import pytest
 from tests.fakes.feed import CRASH, StoryTeller, asking, crashed, given_up, healthy, hung
 from tests.unit.test_views_header import incident, told, with_incidents
 from trainwatch.core.model.decision import CaptureStacks, StopAttempt
-from trainwatch.core.model.fact import RemedyProposed
+from trainwatch.core.model.fact import IncidentUpdated, RemedyProposed
 from trainwatch.core.model.incident import EvidenceFile, IncidentKind
 from trainwatch.core.model.launch.change import Change
 from trainwatch.core.model.observation import Outcome
@@ -156,3 +156,20 @@ def test_an_unknown_number_has_no_card() -> None:
 
 def test_the_letters_of_remedies_are_no_other_choices() -> None:
     assert not set(LETTERS) & set("Ywrkclsyjq")
+
+
+def test_the_card_says_how_likely_the_cause_is() -> None:
+    now = crashed()
+    sure = replace(now.story.incidents[0], confidence=0.97)
+    card = card_of(told(now, IncidentUpdated(incident=sure)), 1)
+    why = [row for row in card.rows if row.heading == "why"]
+    assert why[0].text.startswith("Very likely (97 %): torch.OutOfMemoryError")
+    assert why[0].line == 48_211
+    assert "Very likely (97 %)" in card_markdown(card, "luca")
+    assert not any("%)" in row.text for row in why[1:])
+
+
+def test_how_likely_is_said_although_the_first_row_is_the_cause() -> None:
+    bare = replace(CRASH, confidence=0.5, explanation="", evidence=())
+    card = card_of(told(crashed(), IncidentUpdated(incident=bare)), 1)
+    assert [row.text for row in card.rows if row.heading == "why"] == ["Possibly (50 %)"]

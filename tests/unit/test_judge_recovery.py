@@ -80,6 +80,14 @@ def test_crash_is_seen_from_its_death() -> None:
     assert crash(running()).incidents[0].detect_s == pytest.approx(0.4)
 
 
+def test_the_incident_of_a_crash_has_how_likely_its_class_is() -> None:
+    known = crash(running(), "\ntorch.cuda.OutOfMemoryError: CUDA out of memory\n").incidents[0]
+    assert known.confidence is not None
+    assert 0.5 < known.confidence <= 1.0
+    unknown = crash(running(), "\n", 7).incidents[0]
+    assert (unknown.class_, unknown.confidence) == ("unknown", None)
+
+
 def loading(mind: Judge | None = None) -> World:
     """A trainer that has not made a step."""
     return World(mind).begin().watch(Story(meta=False, period_s=5.0).load(10))

@@ -19,7 +19,7 @@ from ..incident_list import IncidentView
 from ..remedy_words import of_incident
 from ..state.last_step import last_step
 from ..withheld_words import would_have
-from ..words import sentence
+from ..words import how_likely, sentence
 from .incident_detail import ACTION_WORDS, IncidentDetail, Part, changes_after, incident_detail
 from .stack_dumps import STACK_NAME
 
@@ -81,7 +81,7 @@ def incident_card(now: Situation, number: int, where: Sequence[str] = ()) -> Inc
     if incident is None or detail is None:
         return None
     view = detail.view
-    rows = tuple(_without_repeats(_rows(now, incident, detail, where), view.title))
+    rows = tuple(_with_confidence(_without_repeats(_rows(now, incident, detail, where), view.title), incident))
     line = next((row.line for row in rows if row.line is not None), None)
     return IncidentCard(
         number=number,
@@ -196,6 +196,20 @@ def _without_repeats(rows: Iterable[CardRow], title: str) -> Iterator[CardRow]:
         if row.heading in {"why", "where", "end"} and any(text in other or text == _plain(title) for other in said):
             continue
         said.append(text)
+        yield row
+
+
+def _with_confidence(rows: Iterable[CardRow], incident: Incident) -> Iterator[CardRow]:
+    """Say in the first row of the reasons how likely they are; if all of them stand elsewhere, in a row of its own."""
+    sure = "" if incident.confidence is None else sentence(how_likely(incident.confidence))
+    for row in rows:
+        if sure and row.heading == "why":
+            yield msgspec.structs.replace(row, text=f"{sure}: {row.text}")
+            sure = ""
+            continue
+        if sure and row.heading != "happened":
+            yield CardRow(heading="why", text=sure)
+            sure = ""
         yield row
 
 

@@ -115,6 +115,7 @@ def _crashed(builder: StepBuilder, observation: Exit, diagnosis: Diagnosis, wher
         reason,
         evidence=_evidence(diagnosis, observation),
         explanation=explanation,
+        confidence=None if class_ == "unknown" else diagnosis.confidence,
         detect_s=None if died_t is None else max(0.0, builder.t - died_t),
     )
     lost = observation.code is None and observation.signal is None
