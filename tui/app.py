@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
 
+from textual import events
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.filter import LineFilter
@@ -21,6 +22,7 @@ from ..core.model.run import TERMINAL_STATES
 from ..core.store.home import make_private
 from .places import PLACES, SIDE_PLACES
 from .screen_state import Remembered, keep, recall
+from .screens.away_watch import AwayWatch
 from .screens.dashboard.dashboard_screen import Dashboard
 from .screens.dashboard.pane_focus import PaneFocus
 from .screens.open_place import place_screen
@@ -113,6 +115,14 @@ class TrainwatchApp(App[None]):
         else:
             self.action_runs()
 
+    async def on_event(self, event: events.Event) -> None:
+        """Note that a person is at the screen."""
+        if isinstance(event, events.Key | events.MouseDown | events.AppFocus) and self.dashboard is not None:
+            away = self.dashboard.away
+            if away is not None:
+                away.used(pressed=not isinstance(event, events.AppFocus))
+        await super().on_event(event)
+
     @property
     def dashboard(self) -> Dashboard | None:
         """The dashboard on the stack of screens."""
@@ -130,6 +140,7 @@ class TrainwatchApp(App[None]):
             interval_s=self.interval_s,
             memory=self.pane_focus,
         )
+        dashboard.away = AwayWatch(self, dashboard)
         dashboard.zoom = self.dashboard.zoom if self.dashboard is not None else self.remembered.zoom
         self._uncover()
         while sum(isinstance(s, PlaceScreen) for s in self.screen_stack) > 1:

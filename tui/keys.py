@@ -125,6 +125,10 @@ KEYS: tuple[Key, ...] = (
         first=lambda c: c.state in {"given_up", "ended_early", "hung", "backing_off", "cleaning"},
     ),
     Key(
+        key="m", shown="m", action="summary", label="summary", help="what happened while you were away", footer=False,
+        when=lambda c: c.started,
+    ),
+    Key(
         key="P", shown="P", action="pause", label="pause", help="pause the training; its GPU memory stays held (asks)",
         when=lambda c: c.state in {"running", "starting", "hung"} and c.watched, acts=True, footer=False,
     ),

@@ -41,6 +41,9 @@ from .stop.pause import pause_attempt, unpause_attempt
 from .stop.save_request import SaveReport, request_save, take_back
 from .stop.stopping import members, stop_attempt
 
+OF_THE_END = frozenset({"finish", "give_up"})
+"""Events after which nothing follows by itself."""
+
 
 class RunActor:
     """Implements ``model.ports.Actor`` for one run.
@@ -50,7 +53,8 @@ class RunActor:
     lines of the kernel log. ``gpu_help``: what the GPU memory gate uses beside ``gpus_now``. ``wsl``: stop trainers
     with the longer graces of WSL2. ``list_checkpoints``: lists the output folder within a number of seconds (and
     whether checkpoints are expected there); returns None, or why the list is not complete. ``save_signal``,
-    ``save_file``: how the trainer is asked for a checkpoint.
+    ``save_file``: how the trainer is asked for a checkpoint. ``end_in_words``: what a notice that the run is over says
+    beside its reason.
     """
 
     def __init__(
@@ -70,6 +74,7 @@ class RunActor:
         save_signal: str | None = None,
         save_file: str | None = None,
         copy_aside: Callable[[Sequence[Path]], CopiedAside] | None = None,
+        end_in_words: Callable[[], str] = lambda: "",
     ) -> None:
         self._spec = spec
         self._launcher = launcher
@@ -85,6 +90,7 @@ class RunActor:
         self._save_signal, self._save_file = save_signal, save_file
         self._saved: SaveReport | None = None
         self._copy = copy_aside
+        self._end_in_words = end_in_words
         self._stacks = threading.Lock()
         """The runner takes stacks for one request at a time."""
         self._target: AttemptTarget | None = None
@@ -121,7 +127,10 @@ class RunActor:
         return Outcome(t=0.0, decision=decision.id, action=action, ok=ok, detail=detail, data=data)
 
     def _notify(self, decision: NotifyPeople) -> Performed:
-        ok, detail, output = send_notice(self._spec, decision.event, decision.title, decision.body, decision.incident)
+        body = decision.body
+        if decision.event in OF_THE_END:
+            body = "\n\n".join(filter(None, (body, self._end_in_words().strip())))
+        ok, detail, output = send_notice(self._spec, decision.event, decision.title, body, decision.incident)
         return ok, detail, {"output": output} if output else {}
 
     def _capture(self, decision: CaptureStacks) -> Performed:

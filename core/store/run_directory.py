@@ -98,6 +98,11 @@ class RunDirectory(msgspec.Struct, frozen=True):
         return self.path / "control.json"
 
     @property
+    def last_look(self) -> Path:
+        """``last_look.json``: when a person last looked at it on a screen, or with ``status``."""
+        return self.path / "last_look.json"
+
+    @property
     def supervisor_log(self) -> Path:
         """``supervisor.log``: output of a detached supervisor."""
         return self.path / "supervisor.log"

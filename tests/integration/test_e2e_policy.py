@@ -37,6 +37,9 @@ def test_incident_restart_recovery_and_finish_are_notified(world: World) -> None
     assert by_event["restart"]["title"] == "job: attempt 2 started"
     assert "step 40" in by_event["restart"]["body"]
     assert "10 steps lost" in by_event["recovery"]["body"]
+    short = world.do("report", "--short").out.splitlines()
+    assert len(short) >= 4
+    assert set(by_event["finish"]["body"].splitlines()) >= {line for line in short if not line.startswith("  loss ")}
 
 
 def test_a_trainer_that_always_fails_is_given_up_and_notified_with_the_reason(world: World) -> None:

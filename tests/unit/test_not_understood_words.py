@@ -12,7 +12,7 @@ from trainwatch.core.model.checkpoints.checkpoint import Checkpoint
 from trainwatch.core.model.fact import CheckpointKnown
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.views.checkpoint_list import checkpoint_views
-from trainwatch.core.views.report.open_decisions import waiting_for_a_person
+from trainwatch.core.views.report.open_decisions import needs
 from trainwatch.tui.dialogs.choose import BEGINNING, choose_checkpoint
 
 
@@ -28,14 +28,14 @@ def situation_of(*checkpoints: Checkpoint) -> Situation:
 def test_the_report_advises_to_keep_what_is_not_understood() -> None:
     folders = [known(f"checkpoint-{n}", "torn", understood=False) for n in (20, 40)]
 
-    said = "\n".join(waiting_for_a_person(situation_of(*folders)))
+    said = "\n".join(need.text for need in needs(situation_of(*folders)))
 
     assert "you may remove" not in said
     assert "Keep checkpoint-20, checkpoint-40: nothing else was saved" in said
 
 
 def test_the_report_advises_to_remove_what_is_damaged() -> None:
-    said = "\n".join(waiting_for_a_person(situation_of(known("checkpoint-20", "corrupt"))))
+    said = "\n".join(need.text for need in needs(situation_of(known("checkpoint-20", "corrupt"))))
 
     assert "you may remove it: checkpoint-20" in said
 

@@ -19,14 +19,17 @@ from ...model.record import Record
 from ...model.run import RunSpec
 from ...model.situation import Situation
 from ...model.story import RunStory
+from ...model.summary import Summary
+from ...model.text.edge import EDGE
 from ...model.text.log_lines import LogLine
 from ...sense.log.log_browser import FileLogBrowser
 from ...store.journal import JournalTooNew, load_story, read_journal
 from ...store.lock import is_held
 from ...store.metrics.history import HistoryReader
-from ...store.run_directory import RunDirectory
+from ...store.run_directory import RunDirectory, RunUnreadable
 from ...views.report.report import LossCourse, MetricCourse, Report, ReportSources
 from ...views.report.report_building import build_report
+from ...views.report.short_report import short_report, summary
 from ..errors import CliError, ExitCode
 from ..gpu_survey import survey
 from .unwatched import as_found
@@ -50,8 +53,29 @@ def report_of(run: RunDirectory) -> Report:
         raise CliError(ExitCode.FAILED, str(error)) from None
 
 
-def gather(run: RunDirectory) -> tuple[Situation, ReportSources]:
-    """Read all of it; no supervisor is needed. Raises JournalTooNew, RunUnreadable."""
+def summary_of(run: RunDirectory, since_wall: float | None = None) -> Summary:
+    """The report in a few lines. ``since_wall``: when a person last looked, epoch seconds.
+
+    Raises JournalTooNew, RunUnreadable, OSError.
+    """
+    return summary(EDGE.value(build_report(*gather(run, since_wall, of_machine=False), since_wall)))
+
+
+def end_in_words(run: RunDirectory) -> str:
+    """What a notice at the end of a run says beside its reason; empty if the run cannot be read."""
+    try:
+        return short_report(EDGE.value(build_report(*gather(run, of_machine=False))))
+    except (JournalTooNew, RunUnreadable, OSError, ValueError):
+        return ""
+
+
+def gather(
+    run: RunDirectory, since_wall: float | None = None, *, of_machine: bool = True
+) -> tuple[Situation, ReportSources]:
+    """Read all of it; no supervisor is needed. ``since_wall``: the loss is that of the time since then.
+
+    ``of_machine``: facts about the machine, too, which takes seconds. Raises JournalTooNew, RunUnreadable.
+    """
     spec = run.load_spec()
     story = load_story(run.journal)
     records = tuple(record for record in read_journal(run.journal) if _is_for_report(record))
@@ -64,7 +88,8 @@ def gather(run: RunDirectory) -> tuple[Situation, ReportSources]:
         latest = history.latest()
         progress = latest.progress
         end_t = max(story.t, progress.t if progress is not None else 0.0) + 1.0
-        losses = history.series("progress.loss", 0.0, end_t, LOSS_POINTS)
+        since_t = 0.0 if since_wall is None else max(0.0, since_wall - story.wall0)
+        losses = history.series("progress.loss", since_t, end_t, LOSS_POINTS)
         metrics = tuple(_courses(history, end_t))
         usage = usage_of(history, story, latest.gpu, latest.host)
     now = Situation(
@@ -88,7 +113,7 @@ def gather(run: RunDirectory) -> tuple[Situation, ReportSources]:
         ),
         metrics=metrics,
         usage=usage,
-        machine=machine(),
+        machine=machine() if of_machine else {},
         log_ends={
             a.number: last_words(a.log) for a in story.attempts if a.log and a.how in {"crashed", "lost", "ended_early"}
         },

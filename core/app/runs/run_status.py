@@ -1,5 +1,6 @@
 """The status of a run, read from outside: no supervisor is needed."""
 
+import contextlib
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,25 @@ def status_of(name: str | None, warn: Callable[[str], None]) -> dict[str, Any]:
         if idle is None:
             raise
         return idle
+
+
+def look_at(run_id: str) -> None:
+    """Remember that a person looked at this run now, and what needed them; errors are ignored."""
+    from ...model.situation import Situation
+    from ...model.summary import Look
+    from ...store.journal import JournalTooNew, load_story
+    from ...store.last_look import write_look
+    from ...store.lock import is_held
+    from ...views.report.open_decisions import urgent_keys
+    from .unwatched import as_found
+
+    run = next((run for run in all_runs() if run.id == run_id), None)
+    if run is None:
+        return
+    with contextlib.suppress(JournalTooNew, OSError):
+        story = as_found(run, load_story(run.journal))
+        seen = Situation(story=story, now_wall=time.time(), supervisor_alive=is_held(run.lock))
+        write_look(run.last_look, Look(wall=seen.now_wall, needs=urgent_keys(seen)))
 
 
 def run_rows(warn: Callable[[str], None]) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ from ...sense.log.log_browser import FileLogBrowser
 from ..runs.known_runs import open_run
 from .run_cards import current_story, run_cards
 from .run_checkpoints import RunCheckpoints
+from .run_looks import RunLooks
 from .run_services import AttemptStamps, IncidentFolder, RunLaunch, RunProfiles, RunSamples
 from .run_trials import RunTrials
 from .store_feed import StoreFeed
@@ -30,6 +31,7 @@ class MachineRuns:
             profiles=RunProfiles(spec),
             ladder=spec.settings.profiles.ladder,
             incident_files=IncidentFolder(run),
+            looks=RunLooks(run),
             checkpoints=RunCheckpoints(spec, run.load_spec),
             launch=RunLaunch(spec),
             samples=RunSamples(spec, run.load_spec),

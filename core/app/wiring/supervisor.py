@@ -149,6 +149,7 @@ def build_supervisor(
             touching=not spec.labels.get("simulated_gpu") and not is_wsl(),
         ),
         wsl=is_wsl(),
+        end_in_words=partial(_end_in_words, run),
     )
     newest = newest_attempt(run)
     metrics = scalar_files(output, inbox, clock, on_problem=lambda text: supervisor.note(text))  # noqa: PLW0108  made below
@@ -254,3 +255,9 @@ def _mounts() -> str:
         return Path("/proc/self/mountinfo").read_text()
     except OSError:
         return ""
+
+
+def _end_in_words(run: RunDirectory) -> str:
+    from ..runs.report_sources import end_in_words  # the report is loaded only at the end
+
+    return end_in_words(run)

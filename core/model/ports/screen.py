@@ -20,6 +20,7 @@ from ..profile import Profile
 from ..run_card import RunCard, RunPlan
 from ..settings import Screen as ScreenSettings
 from ..situation import Situation
+from ..summary import Look, Summary
 from ..text.log_lines import LogLine, LogStretch, LogTally, Stopped
 
 
@@ -111,6 +112,22 @@ class IncidentFiles(Protocol):
 
     def files(self, incident: int) -> Sequence[EvidenceFile]:
         """Sorted by name; empty if there are none. May block; called in a thread. Raises OSError."""
+        ...
+
+
+class Looks(Protocol):
+    """When a person last looked at the run, and what happened since. All methods may block."""
+
+    def last(self) -> Look | None:
+        """None: never, or not known."""
+        ...
+
+    def keep(self, look: Look) -> None:
+        """Remember one; errors are ignored."""
+        ...
+
+    def summary(self, since_wall: float | None) -> Summary:
+        """What happened since then (epoch seconds), else in the whole run. Raises RuntimeError with a sentence."""
         ...
 
 
@@ -259,6 +276,7 @@ class OpenRun(msgspec.Struct, frozen=True, kw_only=True):
     ladder: tuple[str, ...] = ()
     """Names of profiles, safest first; empty = no ladder is configured."""
     incident_files: IncidentFiles | None = None
+    looks: Looks | None = None
     checkpoints: CheckpointJobs | None = None
     launch: LaunchSettings | None = None
     samples: SampleFolder | None = None

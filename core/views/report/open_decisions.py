@@ -1,8 +1,9 @@
-"""What the user has to decide."""
+"""What the user has to do or to decide."""
 
 from collections.abc import Iterator
 
 from ...model.situation import Situation
+from ...model.summary import Need
 from .. import quantity
 from ..state.concerns import NAN, nan_since
 from ..state.verdict import unwatched
@@ -12,46 +13,78 @@ from ..words import title_of
 MARK_BAD = frozenset({"torn", "corrupt", "nonfinite"})
 
 
-def waiting_for_a_person(now: Situation) -> Iterator[str]:
-    """One sentence each, the most urgent first."""
+def needs(now: Situation) -> Iterator[Need]:
+    """The most urgent first."""
+    yield from _of_the_end(now)
+    if unwatched(now):
+        text = "No supervisor is watching. Start one with `trainwatch --headless`."
+        yield Need(kind="unwatched", text=text, subject=_attempt(now))
+    yield from _of_incidents(now)
+    yield from _of_checkpoints(now)
+    for reading in now.story.health.values():
+        if reading.level == "danger" and reading.metric.endswith("disk_free"):
+            yield Need(kind="disk", text=f"The disk is nearly full: {quantity.size(reading.value)} free.")
+
+
+def urgent_keys(now: Situation) -> tuple[str, ...]:
+    """Of the urgent ones, to tell later which of them were seen."""
+    return tuple(need.key for need in needs(now) if need.urgent)
+
+
+def _attempt(now: Situation) -> int:
+    return 0 if now.story.attempt is None else now.story.attempt.number
+
+
+def _of_the_end(now: Situation) -> Iterator[Need]:
     story = now.story
+    reason = story.state_reason or "no reason given"
     if story.state == "given_up":
-        reason = story.state_reason or "no reason given"
-        yield f"No further attempt is made: {reason}. Fix the cause, then `trainwatch resume`."
+        text = f"No further attempt is made: {reason}. Fix the cause, then `trainwatch resume`."
+        yield Need(kind="given_up", text=text, subject=_attempt(now))
     if story.state == "ended_early":
-        reason = story.state_reason or "no reason given"
-        yield f"The trainer exited before the end: {reason}. Read the end of its log, then `trainwatch resume`."
+        text = f"The trainer exited before the end: {reason}. Read the end of its log, then `trainwatch resume`."
+        yield Need(kind="ended_early", text=text, subject=_attempt(now))
     if story.question is not None:
         asked = story.question.action
         text = would_have(story.question, story.wall0, now.now_wall)
         text = asked.question if asked.asks else text
         answers = "; ".join(f"{what}: `{command}`" for what, command in commands(story))
-        yield f"{text[:1].upper()}{text[1:]} {answers}."
+        text = f"{text[:1].upper()}{text[1:]} {answers}."
+        yield Need(kind="question", text=text, subject=int(story.question.t))
     elif story.state == "stopped":
         unclear = any(i.open and i.class_ == "not_understood" for i in story.incidents)
         how = "`trainwatch resume --from CHECKPOINT` or `--fresh`" if unclear else "`trainwatch resume`"
         why = (story.state_reason or "stopped by a person").removeprefix("held: ")
-        yield f"The run is held: {why}. Continue with {how}."
-    if unwatched(now):
-        yield "No supervisor is watching. Start one with `trainwatch --headless`."
-    nan = nan_since(story)
+        held = story.state_reason.startswith("held: ")  # a person who stopped it knows that
+        text = f"The run is held: {why}. Continue with {how}."
+        yield Need(kind="held", text=text, subject=_attempt(now), urgent=held)
+
+
+def _of_incidents(now: Situation) -> Iterator[Need]:
+    nan = nan_since(now.story)
     if nan is not None:
         at = "" if nan.step is None else f" since step {quantity.count(nan.step)}"
-        yield f"The loss is NaN{at}: what was saved since then may be worthless. Resume from a checkpoint before it."
-    for incident in story.incidents:
+        text = f"The loss is NaN{at}: what was saved since then may be worthless. Resume from a checkpoint before it."
+        yield Need(kind="nan", text=text, incident=nan.id)
+    for incident in now.story.incidents:
         if incident.class_ in NAN and nan is not None:
             continue
         if incident.open and not incident.acknowledged and incident.severity != "info":
             title = title_of(incident) if incident.kind in {"crash", "hang"} else incident.reason
-            yield f"Incident {incident.id} is open since {quantity.clock(incident.wall, now.now_wall)}: {title}."
-    bad = [c for c in story.checkpoints if c.verdict in MARK_BAD and c.understood]
+            at = quantity.clock(incident.wall, now.now_wall)
+            text = f"Incident {incident.id} is open since {at}: {title}."
+            yield Need(kind="incident", text=text, incident=incident.id, urgent=incident.severity == "danger")
+
+
+def _of_checkpoints(now: Situation) -> Iterator[Need]:
+    found = now.story.checkpoints
+    bad = [c for c in found if c.verdict in MARK_BAD and c.understood]
     if bad:
         names = ", ".join(c.name for c in bad[-3:])
-        yield f"{quantity.plural(len(bad), 'checkpoint')} cannot be resumed from; you may remove it: {names}."
-    unclear_ones = [c for c in story.checkpoints if not c.understood]
-    if unclear_ones and not any(c.verdict == "complete" for c in story.checkpoints):
-        names = ", ".join(c.name for c in unclear_ones[-3:])
-        yield f"Keep {names}: nothing else was saved, and only the trainer can tell whether it can go on from there."
-    for reading in story.health.values():
-        if reading.level == "danger" and reading.metric.endswith("disk_free"):
-            yield f"The disk is nearly full: {quantity.size(reading.value)} free."
+        text = f"{quantity.plural(len(bad), 'checkpoint')} cannot be resumed from; you may remove it: {names}."
+        yield Need(kind="checkpoints", text=text, urgent=False)
+    unclear = [c for c in found if not c.understood]
+    if unclear and not any(c.verdict == "complete" for c in found):
+        names = ", ".join(c.name for c in unclear[-3:])
+        text = f"Keep {names}: nothing else was saved, and only the trainer can tell whether it can go on from there."
+        yield Need(kind="unclear", text=text, urgent=False)

@@ -11,6 +11,7 @@ import msgspec
 
 from ...model.record import Record
 from ...model.run import RunSpec
+from ...model.summary import Need
 from .. import quantity
 from ..state.cadence import Cadence
 from ..state.lost_time import LostTime
@@ -85,6 +86,7 @@ class IncidentRow(msgspec.Struct, frozen=True, kw_only=True):
     did: tuple[str, ...]
     ending: str
     open: bool
+    closed_wall: float | None = None
     lost_steps: int | None
     lost_s: float | None
     down_s: float | None
@@ -101,6 +103,15 @@ class CheckpointRow(msgspec.Struct, frozen=True, kw_only=True):
     verdict: str
     reason: str
     good: bool
+
+
+class Away(msgspec.Struct, frozen=True, kw_only=True):
+    """The time since a person last looked. ``lost``: where it went; ``restarts``: launches in it but the first one."""
+
+    since_wall: float
+    wall_s: float
+    lost: LostTime | None
+    restarts: int
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,12 +143,18 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """How well it used its machine."""
     restarts: int
     waiting: tuple[str, ...]
+    needs: tuple[Need, ...] = ()
+    """The same as ``waiting``, with what each is about."""
+    away: Away | None = None
+    """If the report is for somebody who comes back: the time since the last look."""
     withheld: tuple[str, ...] = ()
     """What would have been done by itself and was not, oldest first."""
     attempts: tuple[AttemptRow, ...]
     incidents: tuple[IncidentRow, ...]
     checkpoints: tuple[CheckpointRow, ...]
     changes: tuple[str, ...]
+    change_walls: tuple[float, ...] = ()
+    """When each of them was made."""
     environment: tuple[tuple[str, str], ...]
 
 

@@ -26,14 +26,14 @@ from ..state.run_progress import live_progress, overall_step, run_progress
 from ..state.verdict import unwatched
 from ..withheld_words import would_have
 from ..words import title_of
-from .open_decisions import waiting_for_a_person
-from .report import AttemptRow, CheckpointRow, IncidentRow, Report, ReportSources
+from .open_decisions import needs
+from .report import AttemptRow, Away, CheckpointRow, IncidentRow, Report, ReportSources
 from .summary_sentence import SummaryNumbers, summary_sentence
 from .targets import targets
 
 
-def build_report(now: Situation, sources: ReportSources) -> Report:
-    """Build the report; every part of it may be unknown."""
+def build_report(now: Situation, sources: ReportSources, since_wall: float | None = None) -> Report:
+    """Build the report; every part of it may be unknown. ``since_wall``: when a person last looked, epoch seconds."""
     story = now.story
     hide = Redaction(sources.spec.env, url_secrets(sources.spec.settings.notify.urls))
     progress = run_progress(now)
@@ -43,7 +43,8 @@ def build_report(now: Situation, sources: ReportSources) -> Report:
     wall_s = None if first is None else max(0.0, (now.now_t if ended_t is None else ended_t) - first.t)
     incidents = tuple(_incident(i, now, sources.records, hide) for i in sorted(story.incidents, key=lambda i: i.t))
     step = _step(now, sources)
-    waiting = hide.texts(waiting_for_a_person(now))
+    needed = tuple(msgspec.structs.replace(need, text=hide.text(need.text)) for need in needs(now))
+    waiting = tuple(need.text for need in needed)
     redone = sum(i.lost_steps or 0 for i in incidents) + _gone_back(story, sources)
     lost = lost_time(story, now.now_t, redone)
     numbers = SummaryNumbers(
@@ -58,6 +59,7 @@ def build_report(now: Situation, sources: ReportSources) -> Report:
         waiting=len(waiting),
         nan=nan_since(story) is not None,
     )
+    changes = tuple(_changes(now, sources.records))
     return Report(
         run=sources.spec.name,
         id=sources.spec.id,
@@ -81,12 +83,28 @@ def build_report(now: Situation, sources: ReportSources) -> Report:
         targets=targets(sources.usage),
         restarts=max(0, len(story.attempts) - 1),
         waiting=waiting,
+        needs=needed,
+        away=None if since_wall is None else _away(now, since_wall, incidents),
         withheld=hide.texts(_withheld(now)),
         attempts=tuple(_attempt(a, now, sources, hide) for a in story.attempts),
         incidents=incidents,
         checkpoints=tuple(_checkpoint(c, hide) for c in reversed(story.checkpoints)),
-        changes=hide.texts(_changes(now, sources.records)),
+        changes=hide.texts(text for _, text in changes),
+        change_walls=tuple(wall for wall, _ in changes),
         environment=tuple(_environment(now, sources, hide)),
+    )
+
+
+def _away(now: Situation, since_wall: float, incidents: Sequence[IncidentRow]) -> Away:
+    """Steps that were repeated because of what happened before do not count."""
+    story = now.story
+    since_t = since_wall - story.wall0
+    redone = sum(i.lost_steps or 0 for i in incidents if i.wall >= since_wall)
+    return Away(
+        since_wall=since_wall,
+        wall_s=max(0.0, now.now_wall - since_wall),
+        lost=lost_time(story, now.now_t, redone, since_t=since_t),
+        restarts=sum(a.t >= since_t for a in story.attempts[1:]),
     )
 
 
@@ -195,6 +213,7 @@ def _incident(i: Incident, now: Situation, records: Sequence[Record], hide: Reda
         did=hide.texts(_done(i.id, records)),
         ending=hide.text(ending),
         open=i.open,
+        closed_wall=None if i.closed_t is None else now.story.wall0 + i.closed_t,
         lost_steps=i.lost_steps,
         lost_s=lost_s,
         down_s=down_s,
@@ -234,8 +253,8 @@ def _checkpoint(c: Checkpoint, hide: Redaction) -> CheckpointRow:
     )
 
 
-def _changes(now: Situation, records: Sequence[Record]) -> Iterable[str]:
-    """Changes and who made them, oldest first."""
+def _changes(now: Situation, records: Sequence[Record]) -> Iterable[tuple[float, str]]:
+    """When (epoch seconds), and what was changed by whom; oldest first."""
     told: list[tuple[float, str]] = []
     before: tuple[Change, ...] = ()
     for attempt in now.story.attempts:
@@ -252,7 +271,8 @@ def _changes(now: Situation, records: Sequence[Record]) -> Iterable[str]:
             move = record.fact
             told.append((record.t, f"ramp {move.direction}: {move.before} → {move.after} ({move.why})"))
     for t, text in sorted(told, key=lambda pair: pair[0]):
-        yield f"{quantity.clock(now.story.wall0 + t, seconds=True)} {text}"
+        wall = now.story.wall0 + t
+        yield wall, f"{quantity.clock(wall, seconds=True)} {text}"
 
 
 def _change(c: Change) -> str:

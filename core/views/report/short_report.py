@@ -1,39 +1,57 @@
-"""The report in a few lines: what a person reads first in the morning."""
+"""The report in a few lines: what a person reads first in the morning.
 
-from collections.abc import Iterator
+The command line, the notice at the end and the card that greets somebody who comes back have this text.
+"""
 
+from collections.abc import Iterator, Sequence
+
+from ...model.summary import Summary
 from .. import quantity
+from ..state.lost_time import LostTime
 from .report import IncidentRow, Report, state_words
 
 MOST_INCIDENTS = 8
+MOST_CHANGES = 8
+BECAME_A_HANG = "became a hang"
+"""In the ending of a silence whose hang is an incident of its own."""
+
+
+def summary(report: Report) -> Summary:
+    """State, time, what happened in order, what was changed, loss then and now, next end, what needs a person."""
+    total = f" of {quantity.count(report.total_steps)}" if report.total_steps else ""
+    step = "" if report.step is None else f" · step {quantity.count(report.step)}{total}"
+    return Summary(title=f"{report.run}: {_state(report)}{step}", lines=tuple(_lines(report)), needs=report.needs)
 
 
 def short_report(report: Report) -> str:
-    """State, time, what happened in order, what was changed, loss then and now, next end, what needs a person."""
-    return "\n".join(_lines(report)) + "\n"
+    """The summary as text."""
+    said = summary(report)
+    ends = [f"needs you: {need.text}" for need in said.needs] or ["nothing needs you"]
+    return "\n".join((said.title, *(f"  {line}" for line in (*said.lines, *ends)))) + "\n"
 
 
 def _lines(report: Report) -> Iterator[str]:
-    total = f" of {quantity.count(report.total_steps)}" if report.total_steps else ""
-    step = "" if report.step is None else f" · step {quantity.count(report.step)}{total}"
-    yield f"{report.run}: {_state(report)}{step}"
+    since = 0.0 if report.away is None else report.away.since_wall
     yield from _time(report)
-    shown = report.incidents[-MOST_INCIDENTS:]
-    if len(shown) < len(report.incidents):
-        yield f"  {quantity.plural(len(report.incidents) - len(shown), 'earlier incident')} not shown here"
-    for incident in shown:
-        yield f"  {_incident(incident, report)}"
-    for change in report.changes:
-        yield f"  changed: {change}"
+    found = [i for i in report.incidents if i.open or max(i.wall, i.closed_wall or 0.0) >= since]
+    found = [i for i in found if not (i.kind == "quiet" and BECAME_A_HANG in i.ending)]
+    yield from _newest([_incident(i, report) for i in found], MOST_INCIDENTS, "earlier incident")
+    walls = report.change_walls or [report.written_wall] * len(report.changes)
+    changes = [f"changed: {text}" for wall, text in zip(walls, report.changes, strict=True) if wall >= since]
+    yield from _newest(changes, MOST_CHANGES, "earlier change")
+    if report.away is not None and report.wall_s and not found and not report.waiting:
+        yield "nothing went wrong"
     if report.loss.first is not None and report.loss.last is not None:
         last = "NaN" if report.loss_is_nan else quantity.three_digits(report.loss.last)
-        yield f"  loss {quantity.three_digits(report.loss.first)} → {last}"
+        yield f"loss {quantity.three_digits(report.loss.first)} → {last}"
     if report.eta_s is not None:
-        yield f"  done about {quantity.clock(report.written_wall + report.eta_s, report.written_wall)}"
-    for sentence in report.waiting:
-        yield f"  needs you: {sentence}"
-    if not report.waiting:
-        yield "  nothing needs you"
+        yield f"done about {quantity.clock(report.written_wall + report.eta_s, report.written_wall)}"
+
+
+def _newest(lines: Sequence[str], most: int, what: str) -> Iterator[str]:
+    if len(lines) > most:
+        yield f"{quantity.plural(len(lines) - most, what)} not shown here"
+    yield from lines[-most:]
 
 
 def _state(report: Report) -> str:
@@ -43,17 +61,21 @@ def _state(report: Report) -> str:
 
 def _time(report: Report) -> Iterator[str]:
     """``8 h 02 m in all, trained 7 h 31 m, lost 11 min (3 restarts)``; what is unknown is left out."""
-    if report.wall_s is None:
-        return
-    parts = [f"{quantity.duration(report.wall_s)} in all"]
-    lost = report.lost
+    away = report.away
+    if away is not None:
+        yield _went(f"away {quantity.duration(away.wall_s)}", away.lost, away.restarts)
+    elif report.wall_s is not None:
+        yield _went(f"{quantity.duration(report.wall_s)} in all", report.lost, report.restarts)
+
+
+def _went(all_of_it: str, lost: LostTime | None, restarts: int) -> str:
+    parts = [all_of_it]
     if lost is not None and lost.trained_s is not None:
         parts.append(f"trained {quantity.duration(lost.trained_s)}")
-        away_s = lost.detection_s + lost.restart_s + lost.waited_s + (lost.redone_s or 0.0)
-        if away_s >= 1:
-            parts.append(f"lost {quantity.duration(away_s)}")
-    restarts = f" ({quantity.plural(report.restarts, 'restart')})" if report.restarts else ""
-    yield f"  {', '.join(parts)}{restarts}"
+        gone_s = lost.detection_s + lost.restart_s + lost.waited_s + (lost.redone_s or 0.0)
+        if gone_s >= 1:
+            parts.append(f"lost {quantity.duration(gone_s)}")
+    return ", ".join(parts) + (f" ({quantity.plural(restarts, 'restart')})" if restarts else "")
 
 
 def _incident(row: IncidentRow, report: Report) -> str:

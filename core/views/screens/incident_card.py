@@ -232,9 +232,10 @@ def _choices(now: Situation, incident: Incident, detail: IncidentDetail, line: i
     for letter, row in zip(LETTERS, waiting, strict=False):
         price = f"; cost: {row.cost}" if row.cost else ""
         yield Choice(key=letter, text=f"{verb} {start} with {row.words}{price}", act="take", name=row.name)
-    if story.attempts and (live or story.state in TERMINAL_STATES or story.state == "interrupted"):
+    over = live and not incident.open  # nothing has to be done about it
+    if story.attempts and not over and (live or story.state in TERMINAL_STATES or story.state == "interrupted"):
         yield Choice(key="r", text=f"{verb} {start}, or choose another checkpoint", act="resume")
-    if live:
+    if live and incident.open:
         yield Choice(key="k", text="kill it", act="kill")
     if incident.open and not incident.acknowledged:
         yield Choice(key="c", text="acknowledge it; it stays in the list until it is over", act="acknowledge")

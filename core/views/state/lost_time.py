@@ -53,15 +53,20 @@ class LostTime(msgspec.Struct, frozen=True, kw_only=True):
         return None if own_s <= 0 else max(0.0, own_s - self.detection_s - self.restart_s) / own_s
 
 
-def lost_time(story: RunStory, now_t: float, redone_steps: int | None = None) -> LostTime | None:
-    """None before the first launch, and if the journal has no state or too many. ``redone_steps``: if known better."""
+def lost_time(
+    story: RunStory, now_t: float, redone_steps: int | None = None, *, since_t: float = 0.0
+) -> LostTime | None:
+    """None before the first launch, and if the journal has no state or too many. ``redone_steps``: if known better.
+
+    ``since_t``: run seconds before which nothing counts.
+    """
     if not story.attempts or not story.states or len(story.states) >= STATES:
         return None
-    begin_t = story.attempts[0].t
+    begin_t = max(story.attempts[0].t, since_t)
     end_t = story.state_t if story.state in TERMINAL_STATES or story.state == "interrupted" else max(now_t, story.t)
     sums: dict[str, float] = dict.fromkeys(("running", "startup", "detection", "restart", "waited"), 0.0)
-    for since_t, until_t, what in _parts(story, begin_t, end_t):
-        sums[what] += max(0.0, until_t - since_t)
+    for from_t, until_t, what in _parts(story, begin_t, end_t):
+        sums[what] += max(0.0, until_t - from_t)
     steps = repeated_steps(story) if redone_steps is None else redone_steps
     pace_s = story.progress.sec_per_step
     redone_s = 0.0 if steps == 0 else None if pace_s is None else min(sums["running"], steps * pace_s)

@@ -22,6 +22,7 @@ from ...terminal_title import TerminalTitle
 from ...ui.glyphs import glyphs_for
 from ...ui.series import same_charts
 from ...ui.time_window import WHOLE, TimeWindow, window, zoomed_by
+from ..away_watch import AwayWatch
 from ..place_screen import PlaceScreen
 from .dashboard_panes import FocusedPanes
 from .pane_focus import PaneFocus
@@ -63,6 +64,7 @@ class Dashboard(FocusedPanes):
         """By numbered screen: what it restores when it is opened again."""
         self._interval_s = interval_s
         self.poller = Poller(run.feed, self.tasks, self.take)
+        self.away: AwayWatch | None = None
 
     def made(self) -> Sequence[Pane]:
         """The panes, and the viewer that fills the log pane."""
@@ -73,6 +75,8 @@ class Dashboard(FocusedPanes):
     def on_mount(self) -> None:
         """Draw the empty screen, then poll."""
         self.draw()
+        if self.away is not None:
+            self.away.begin()
         if self._interval_s > 0:
             self.set_interval(self._interval_s, self.poll)
             self.call_after_refresh(self.poll)  # after the first paint: both together would delay it
@@ -81,6 +85,8 @@ class Dashboard(FocusedPanes):
         """End reading, and cancel the long task."""
         self.output.viewer.close()
         self.long_task.leave()
+        if self.away is not None:
+            self.away.leave()
         self.terminal_title.restore()
 
     def on_resize(self, event: events.Resize) -> None:
@@ -113,6 +119,8 @@ class Dashboard(FocusedPanes):
         (self.in_front or self).draw()
         self.operations.renew()
         self.terminal_title.update(self.now, self.view.header)
+        if self.away is not None:
+            self.away.see(self.now)
 
     @property
     def context(self) -> KeyContext:
@@ -231,6 +239,11 @@ class Dashboard(FocusedPanes):
         """The card of the newest incident, open ones first."""
         if self.view.incidents:
             self.post_message(self.Explain(self.view.incidents[0].id))
+
+    def action_summary(self) -> None:
+        """What happened since the last look."""
+        if self.away is not None:
+            self.away.show()
 
     def action_help(self) -> None:
         from ...dialogs.info_dialogs import help_dialog

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def act(args: argparse.Namespace) -> int:
     """0 whenever the run is known."""
-    from trainwatch.core.app.runs.run_status import status_of
+    from trainwatch.core.app.runs.run_status import look_at, status_of
 
     status = status_of(args.run, warn)
     if args.json:
@@ -37,6 +37,7 @@ def act(args: argparse.Namespace) -> int:
         return ExitCode.DONE
     for line in status_lines(status):
         print(line)
+    look_at(status["id"])
     return ExitCode.DONE
 
 

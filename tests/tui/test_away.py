@@ -1,0 +1,127 @@
+"""Somebody comes back to a screen: the card, its keys, and that it does not come again."""
+
+import time
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.fakes.feed import given_up, healthy, open_run
+from tests.tui.conftest import look, until
+from trainwatch.core.model.summary import Look, Need, Summary
+from trainwatch.tui.app import TrainwatchApp
+from trainwatch.tui.dialogs.away_dialog import AwayDialog
+from trainwatch.tui.dialogs.choose import Choice
+
+SAID = Summary(
+    title="luca: given up 02:00",
+    lines=("away 8 h 02 m, trained 7 h 31 m, lost 11 min (3 restarts)", "01:07  crash: CUDA out of memory → recovered"),
+    needs=(Need(kind="given_up", text="No further attempt is made: it crashed three times."),),
+)
+
+
+class FakeLooks:
+    """Remembers what was asked of it."""
+
+    def __init__(self, last: Look | None, said: Summary = SAID) -> None:
+        self.known, self.said = last, said
+        self.kept: list[Look] = []
+        self.asked: list[float | None] = []
+
+    def last(self) -> Look | None:
+        return self.known
+
+    def keep(self, look: Look) -> None:
+        self.kept.append(look)
+
+    def summary(self, since_wall: float | None) -> Summary:
+        self.asked.append(since_wall)
+        return self.said
+
+
+def app_with(looks: FakeLooks, now: Any = None) -> TrainwatchApp:
+    run = msgspec.structs.replace(open_run(now or given_up()), looks=looks)
+    return TrainwatchApp(run, interval_s=0)
+
+
+async def greeted(app: TrainwatchApp, pilot: Any) -> None:
+    await pilot.pause()
+    look(app)
+    await until(pilot, lambda: isinstance(app.screen, AwayDialog), "the card")
+    await pilot.pause()
+
+
+async def test_somebody_who_comes_back_is_greeted_once() -> None:
+    looks = FakeLooks(Look(wall=given_up().now_wall - 8 * 3600))
+    app = app_with(looks)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await greeted(app, pilot)
+        assert looks.asked == [given_up().now_wall - 8 * 3600]
+        text = str(app.screen._body)  # type: ignore[attr-defined]
+        assert "away 8 h 02 m" in text
+        await pilot.press("escape")
+        assert app.screen is app.dashboard
+        look(app)
+        await pilot.pause()
+        assert app.screen is app.dashboard
+        await until(pilot, lambda: bool(looks.kept), "the look is kept")
+        assert any(key.startswith("given_up") for key in looks.kept[-1].needs)
+
+
+async def test_a_key_of_the_card_does_what_it_says() -> None:
+    app = app_with(FakeLooks(None))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await greeted(app, pilot)
+        await pilot.press("r")
+        await until(pilot, lambda: isinstance(app.screen, Choice), "the choice of a checkpoint")
+
+
+async def test_another_key_closes_the_card_and_does_what_it_does() -> None:
+    app = app_with(FakeLooks(None))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await greeted(app, pilot)
+        await pilot.press("3")
+        await until(pilot, lambda: getattr(app.screen, "place", "") == "incidents", "the incidents")
+
+
+async def test_somebody_who_just_looked_is_not_greeted_and_can_ask() -> None:
+    now = healthy()
+    looks = FakeLooks(Look(wall=now.now_wall - 60))
+    app = app_with(looks, now)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        look(app)
+        await until(pilot, lambda: bool(looks.kept), "the look is kept")
+        assert app.screen is app.dashboard
+        await pilot.press("m")
+        await until(pilot, lambda: isinstance(app.screen, AwayDialog), "the card")
+        assert looks.asked == [None]
+
+
+async def test_a_screen_that_nobody_touched_for_hours_offers_the_summary_at_the_first_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = healthy()
+    app = app_with(FakeLooks(Look(wall=now.now_wall - 60)), now)
+    async with app.run_test(size=(100, 24)) as pilot:
+        await pilot.pause()
+        look(app)
+        await pilot.pause()
+        later = time.time() + 8 * 3600
+        monkeypatch.setattr("trainwatch.tui.screens.away_watch.time", lambda: later)
+        await pilot.press("z")
+        assert app.dashboard is not None
+        assert "away" in app.dashboard.key_bar.message
+
+
+@pytest.mark.parametrize("size", [(40, 10), (45, 30), (80, 24), (200, 50)])
+async def test_the_card_says_that_there_is_more_below(size: tuple[int, int]) -> None:
+    many = msgspec.structs.replace(SAID, lines=SAID.lines * 60)
+    app = app_with(FakeLooks(None, many))
+    async with app.run_test(size=size) as pilot:
+        await greeted(app, pilot)
+        await pilot.pause()
+        box = app.screen.query_one("#box")
+        assert "more below" in str(box.border_subtitle)
+        assert box.region.bottom <= size[1]
+        assert box.region.right <= size[0]

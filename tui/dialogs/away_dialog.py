@@ -1,0 +1,34 @@
+"""The card that greets somebody who comes back: what happened, and a key for each thing that needs them."""
+
+from textual import events
+from textual.content import Content
+
+from ...core.views.screens.away_card import AwayCard, AwayChoice
+from .card_dialog import CardDialog, wrapped
+
+OWN_KEYS = frozenset({"escape", "q", "down", "up", "j", "pagedown", "pageup", "ctrl+p", "ctrl+z", "ctrl+s", "ctrl+c"})
+
+
+class AwayDialog(CardDialog[AwayChoice]):
+    """Any other key closes it and does what it does on the screen below."""
+
+    def __init__(self, card: AwayCard, *, read_only: bool) -> None:
+        choices = [c for c in card.choices if not (c.acts and read_only)]
+        super().__init__(card.title, choices, danger=card.danger)
+        self.card = card
+        self.heading = "What needs you" if choices else "Nothing needs you."
+
+    def rows(self, width: int) -> Content:
+        lines = [part for row in self.card.rows for part in wrapped(row, width, indent=1)]
+        if not self.choices:
+            lines.append(Content.styled(self.heading, "bold"))
+        return Content("\n").join(lines)
+
+    def on_key(self, event: events.Key) -> None:
+        super().on_key(event)
+        if event.key in OWN_KEYS or any(c.key and c.key == event.character for c in self.choices):
+            return
+        event.stop()
+        self.dismiss(None)
+        if event.key not in {"enter", "space"}:
+            self.app.call_later(self.app.simulate_key, event.key)

@@ -1,0 +1,162 @@
+"""Greets somebody who comes back to a run, and remembers when a person last looked at it."""
+
+from collections.abc import Callable
+from time import time
+from typing import TYPE_CHECKING, Any, Protocol
+
+from textual.app import App
+
+from ...core.model.situation import Situation
+from ...core.model.summary import Look, Summary
+from ...core.views.report.away import AWAY_S, is_due, since_wall
+from ...core.views.report.open_decisions import urgent_keys
+from ..background import TaskQueue
+from ..operations import ACTS
+from ..run_session import Application, RunSession
+
+if TYPE_CHECKING:
+    from ...core.views.screens.away_card import AwayChoice
+
+KEEP_S = 60.0
+"""How often a look is written while keys are pressed."""
+AGAIN = "m shows what happened while you were away"
+
+
+class Greeted(RunSession, Protocol):
+    """The open run, and where work runs in threads."""
+
+    tasks: TaskQueue
+
+    @property
+    def app(self) -> App[Any]:
+        """Where the card is opened."""
+        ...
+
+
+class AwayWatch:
+    """Of one dashboard. ``see`` is called with each poll, ``used`` with each key, click and focus."""
+
+    def __init__(self, application: Application, on: Greeted) -> None:
+        self._application, self._on = application, on
+        self._last: Look | None = None
+        self._known = self._decided = self._reading = False
+        self._used_at = self._kept_at = time()
+        self._keys = 0
+
+    def begin(self) -> None:
+        """Read when a person last looked."""
+        looks = self._on.run.looks
+        if looks is None:
+            return
+
+        def read() -> Callable[[], None]:
+            last = looks.last()
+
+            def take() -> None:
+                self._last, self._known = last, True
+                if self._on.now.now_wall:
+                    self.see(self._on.now)
+
+            return take
+
+        self._on.tasks.submit(read)
+
+    def see(self, now: Situation) -> None:
+        """Decide once, when the run is known, whether the card is shown."""
+        if not self._known or self._decided or not now.now_wall:
+            return
+        self._decided = True
+        if is_due(self._last, now):
+            self._read(since_wall(self._last, now), asked=False)
+        self._keep()
+
+    def show(self) -> None:
+        """The card, asked for."""
+        looks = self._on.run.looks
+        if looks is None:
+            self._on.show_message("This screen has no summary; use: trainwatch report --short")
+            return
+        self._read(since_wall(self._last, self._on.now), asked=True)
+
+    def used(self, *, pressed: bool) -> None:
+        """A person is at the screen; ``pressed``: a key or a button, not only the focus."""
+        self._keys += pressed
+        away_s, self._used_at = time() - self._used_at, time()
+        if not self._decided:
+            return
+        now = self._on.now
+        if away_s > AWAY_S:
+            self._last = Look(wall=now.now_wall - away_s)
+            self._on.show_message(AGAIN)
+        if away_s > AWAY_S or time() - self._kept_at > KEEP_S:
+            self._keep()
+
+    def leave(self) -> None:
+        """The screen is left: it was looked at until now."""
+        looks = self._on.run.looks
+        if looks is not None and self._decided:
+            looks.keep(self._look())
+
+    def _look(self) -> Look:
+        return Look(wall=self._on.now.now_wall, needs=urgent_keys(self._on.now))
+
+    def _keep(self) -> None:
+        looks = self._on.run.looks
+        if looks is None:
+            return
+        self._kept_at, look = time(), self._look()
+
+        def write() -> Callable[[], None]:
+            looks.keep(look)
+            return lambda: None
+
+        self._on.tasks.submit(write)
+
+    def _read(self, since: float | None, *, asked: bool) -> None:
+        looks = self._on.run.looks
+        if looks is None or self._reading:
+            return
+        self._reading, keys = True, self._keys
+
+        def read() -> Callable[[], None]:
+            try:
+                said, trouble = looks.summary(since), ""
+            except Exception as error:
+                said, trouble = None, f"The summary cannot be read: {error}"
+
+            def show() -> None:
+                self._reading = False
+                if said is None:
+                    self._on.show_message(trouble)
+                elif asked or keys == self._keys:
+                    self._open(said)
+                else:  # somebody is at work here already
+                    self._on.show_message(AGAIN)
+
+            return show
+
+        self._on.tasks.submit(read)
+
+    def _open(self, said: Summary) -> None:
+        from ...core.views.screens.away_card import away_card  # the first picture does not wait for it
+        from ..dialogs.away_dialog import AwayDialog
+
+        def chosen(choice: "AwayChoice | None") -> None:
+            if choice is not None:
+                self._do(choice)
+
+        self._on.app.push_screen(AwayDialog(away_card(said), read_only=self._on.context.read_only), chosen)
+
+    def _do(self, choice: "AwayChoice") -> None:
+        from .explain import explain
+
+        match choice.act:
+            case "explain":
+                if choice.incident is not None:
+                    explain(self._application, self._on, choice.incident)
+            case "checkpoints":
+                self._application.action_place("checkpoints")
+            case None:
+                pass
+            case act:
+                ACTS[act](self._on.operations)
