@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..model.launch.resume_support import ResumeSupport
+from ..model.launch.told_length import ToldLength
 from ..model.preset import Preset
 from ..model.settings import Settings
 from ..model.shipped.remedy import Remedy
@@ -47,6 +48,8 @@ class Knowledge:
     """Why the exit of the command is not the end of the training, as a clause; "" if it may be."""
     status_hidden: str = ""
     """What hides the trainer's exit status, as a clause (a pipe without pipefail); "" if nothing is seen that does."""
+    told: Mapping[str, ToldLength] = field(default_factory=dict)
+    """The length of the training by its settings, by profile ("" = none)."""
     can_ask_to_save: bool = False
     """The trainer can be asked for a checkpoint (``run.save_signal``, ``run.save_file``)."""
     unknown_ends: Mapping[str, int] = field(default_factory=dict)

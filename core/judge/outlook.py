@@ -1,8 +1,29 @@
 """What is expected of the next step of a run, for people who look at it."""
 
-from ..model.progress import Outlook
+from ..model.progress import Outlook, Progress
+from .findings import eta, run_length
 from .hang import active_time, phase_times, step_clock
+from .knowledge import Knowledge
 from .state import JudgeState
+
+
+def shown_progress(knowledge: Knowledge, state: JudgeState) -> Progress:
+    """Progress for people: with the total that the settings know if the log shows none, and the time left."""
+    run, attempt = state.reading.now.run, state.attempt
+    told = knowledge.told.get(attempt.profile or "")
+    progress = run_length.with_told(state.progress, run, told, resumed=attempt.resume_from is not None)
+    if run.step is None and progress.epoch is not None:
+        return _of_epochs(state, progress)
+    return eta.with_own_pace(progress, state.pace, state.clock.step_s)
+
+
+def _of_epochs(state: JudgeState, progress: Progress) -> Progress:
+    """Progress of a log that prints an epoch as it ends, and no step. A log that was read late tells no times."""
+    attempt, reading = state.attempt, state.reading.now
+    first, last, epoch = attempt.first_beat_t, attempt.beat_t, progress.epoch
+    if attempt.adopted or first is None or last is None or epoch is None or reading.first_epoch is None:
+        return progress
+    return eta.with_epoch_pace(progress, epoch - reading.first_epoch, last - first, epoch + (reading.run.base == 0))
 
 
 def outlook_of(state: JudgeState) -> Outlook:

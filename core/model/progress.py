@@ -40,6 +40,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     eta_s: float | None = None
     run_step: int | None = None
     run_total_steps: int | None = None
+    total_by: str | None = None
+    """By what the total is known if the log does not show it (``--epochs 50``), for people. None: by the log."""
 
     @property
     def any_step(self) -> int | None:

@@ -7,6 +7,7 @@ import msgspec
 
 from ..model.launch.recognition import Imported
 from .project_modules import Module
+from .syntax import constant
 
 LONGEST = 300
 """Characters of a text that may be a path or a name."""
@@ -59,6 +60,29 @@ def defaults_in(module: Module) -> Iterator[Default]:
         for target in targets:
             if isinstance(target, ast.Name) and value is not None:
                 yield Default(target.id, value, f"{shown}:{node.lineno}")
+
+
+class Number(msgspec.Struct, frozen=True):
+    """A whole number above 0 that the script has for a setting; as ``Default``."""
+
+    name: str
+    value: int
+    place: str
+
+
+def numbers_in(module: Module) -> Iterator[Number]:
+    """Those of names that are set at one place only (``EPOCHS = 50``)."""
+    found: dict[str, list[tuple[ast.expr | None, int]]] = {}
+    for node in module.nodes:
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                if isinstance(target, ast.Name):
+                    found.setdefault(target.id, []).append((node.value, node.lineno))
+    for name, places in found.items():
+        value, line = places[0]
+        number = constant(value)
+        if len(places) == 1 and isinstance(number, int) and not isinstance(number, bool) and number > 0:
+            yield Number(name, number, f"{module.path.name}:{line}")
 
 
 def texts_in_module(module: Module) -> Iterator[tuple[str, str]]:

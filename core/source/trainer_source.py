@@ -21,7 +21,7 @@ from .options.all_options import options_of
 from .options.option import Option
 from .project_modules import Module, Project, Stamp, read_module, read_project, stamp_of
 from .resume_finding import Finding, find_resume
-from .script_values import Default, defaults_in, imported_by, texts_in_module
+from .script_values import Default, Number, defaults_in, imported_by, numbers_in, texts_in_module
 
 FETCHES = re.compile(r"download|urlretrieve|load_dataset|\bgdown\b|\bwget\b|kaggle", re.IGNORECASE)
 PATHS = re.compile(r"sys\.path\b|addsitedir|sys\.modules|sys\.meta_path|pkgutil\.extend_path")
@@ -73,6 +73,18 @@ class TrainerSource:
         own = [default for script in scripts for default in defaults_in(script)]
         declared = (option for option in self.options if isinstance(option.default, str))
         return (*own, *(Default(o.name.lstrip("-"), o.default, f"{o.file}:{o.line}") for o in declared))
+
+    @cached_property
+    def numbers(self) -> tuple[Number, ...]:
+        """Whole numbers that the script has for its settings; further Python files of the command first."""
+        if self.target.package:
+            return ()
+        words = [word for word in self.target.args if word.endswith(".py") and not word.startswith("-")]
+        files = (*(self._cwd / word for word in reversed(words)), self.target.file)
+        scripts = [script for file in files if (script := self._module(file, (file.parent,))) is not None]
+        declared = (option for option in self.options if type(option.default) is int and option.default > 0)
+        options = (Number(o.name.lstrip("-"), o.default, f"{o.file}:{o.line}") for o in declared)
+        return (*options, *(number for script in scripts for number in numbers_in(script)))
 
     @cached_property
     def options(self) -> tuple[Option, ...]:

@@ -4,6 +4,13 @@ from ..model.launch.expected_length import ExpectedLength
 from . import quantity
 
 
+def by_words(total_by: str | None) -> str:
+    """`` (by --epochs 50)``: by what the end of the run is known, if not by its log."""
+    if total_by is None:
+        return ""
+    return " (a guess)" if total_by.startswith("a guess") else f" (by {total_by})"
+
+
 def time_words(expected: ExpectedLength) -> str:
     """``about 7 h 07 m``, ``4 d 4 h to 8 d 8 h``; empty if the time is unknown."""
     if expected.seconds is None:

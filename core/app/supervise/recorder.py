@@ -4,7 +4,6 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ...judge.findings.eta import with_own_pace
 from ...judge.handlers.learned_habits import habits_of
 from ...judge.outlook import outlook_of
 from ...judge.progress.metric_reader import MetricReader
@@ -36,6 +35,7 @@ class RunRecorder:
     """Implements ``model.ports.Recorder``. If the disk is full, charts have gaps; the supervisor continues.
 
     ``room``: whether there is room for charts and traces now. ``shapes``: to read metrics in the log; None: not read.
+    ``shown``: progress for people.
     """
 
     def __init__(
@@ -47,6 +47,7 @@ class RunRecorder:
         *,
         room: Callable[[], bool] = lambda: True,
         shapes: ShapeTable | None = None,
+        shown: Callable[[JudgeState], Progress] = lambda state: state.progress,
     ) -> None:
         self._history = history
         self._trace = trace
@@ -54,6 +55,7 @@ class RunRecorder:
         self._unknown = UnknownEnds(habits.path.parents[1])
         self._room = room
         self._shapes = shapes
+        self._shown = shown
         self._readers: dict[str | None, MetricReader] = {}
         self._next_metrics_t = self._t = 0.0
         self._next_habits_t = HABITS_S
@@ -106,7 +108,7 @@ class RunRecorder:
         progress = state.progress
         self._heard = self._heard or progress != UNHEARD
         if self._heard:  # a new supervisor has not read the log yet; the last known progress stays
-            shown = with_own_pace(progress, state.pace, state.clock.step_s)
+            shown = self._shown(state)
             self.newest = ProgressPoint(t=t, progress=shown, step_t=state.attempt.beat_t, outlook=outlook_of(state))
             self._history.add(self.newest)
         if t >= self._next_metrics_t:

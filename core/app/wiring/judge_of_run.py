@@ -10,6 +10,7 @@ from ...judge.failure.catalogue import CompiledCatalogue
 from ...judge.knowledge import Knowledge
 from ...judge.step import Judge
 from ...judge.text.shapes.shape_table import ShapeTable
+from ...model.launch.expected_length import ExpectedLength
 from ...model.launch.resume_support import resume_support
 from ...model.preset import Preset
 from ...model.profile import Profile, usual_ladders
@@ -18,6 +19,7 @@ from ...replay import Replay
 from ...store.unknown_ends import UnknownEnds
 from ..plan.declared_options import declared_options
 from ..plan.definitions import Definitions
+from ..plan.told_length import told_lengths
 from ..plan.trainer_values import trainer_values, traits
 from ..preflight.exit_status_check import what_hides_status
 from ..preflight.handover_check import handed_over
@@ -32,7 +34,10 @@ def compiled_catalogue(spec: RunSpec) -> CompiledCatalogue:
     return CompiledCatalogue(load_failures(), shapes, with_learned(spec.settings.diagnose.patterns, folder))
 
 
-def knowledge(spec: RunSpec, preset: Preset, profiles: Mapping[str, Profile]) -> Knowledge:
+def knowledge(
+    spec: RunSpec, preset: Preset, profiles: Mapping[str, Profile], expected: ExpectedLength | None = None
+) -> Knowledge:
+    """``expected``: the estimated length of the run."""
     catalogue = compiled_catalogue(spec)
     return Knowledge(
         catalogue=catalogue,
@@ -54,6 +59,7 @@ def knowledge(spec: RunSpec, preset: Preset, profiles: Mapping[str, Profile]) ->
         handed_over=handed_over(spec),
         status_hidden=what_hides_status(spec),
         unknown_ends=UnknownEnds(home()).read(),
+        told=told_lengths(spec, preset, profiles, expected),
         can_ask_to_save=any(save_request(spec, preset)),
     )
 

@@ -10,6 +10,7 @@ from ...act.attempt_launcher import AttemptLauncher
 from ...act.gpu.gpu_clearing import GpuHelp
 from ...act.view import tmux
 from ...checkpoints import copy_aside, folder_for_copies, parts_in, verify
+from ...judge.outlook import shown_progress
 from ...judge.state import SNAPSHOT_VERSION, to_snapshot
 from ...judge.step import Judge
 from ...model.checkpoints.copied_aside import CopiedAside
@@ -80,18 +81,15 @@ def build_supervisor(
     inbox = BoundedInbox()
     keeper = vitality.keeper
     journal = keeper.journal
+    created = story.run if story.run is not None else run_created(plan, run.path.parents[1])
     if story.run is None:
-        on_records(
-            journal.append_all(
-                clock.now(), clock.wall(), (run_created(plan, run.path.parents[1]), *_outputs_known(spec))
-            )
-        )
+        on_records(journal.append_all(clock.now(), clock.wall(), (created, *_outputs_known(spec))))
     elif changes := tuple(_changed_settings(story, spec.settings.restart)):
         records = journal.append_all(clock.now(), clock.wall(), changes)
         on_records(records)
         story = reduce(apply, records, story)
     habits = HabitsFile(run.path.parents[1], spec.command, spec.cwd, _config_of(spec))
-    judge = Judge(knowledge(spec, preset, profiles))
+    judge = Judge(knowledge(spec, preset, profiles, created.expected))
     recorder = RunRecorder(
         HistoryWriter(run.history, network=is_network_filesystem(str(run.path.resolve()), _mounts())),
         TraceWriter(run.trace, run.trace_wanted),
@@ -99,6 +97,7 @@ def build_supervisor(
         habits,
         room=keeper.room,
         shapes=judge.knowledge.shapes,
+        shown=partial(shown_progress, judge.knowledge),
     )
     snapshot = latest_snapshot(run.journal)
     state = judge.start(story, snapshot.state if snapshot is not None else None)

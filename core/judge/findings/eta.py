@@ -79,3 +79,11 @@ def with_own_pace(progress: Progress, pace: Pace, step_s: float | None) -> Progr
     return msgspec.structs.replace(
         progress, eta_s=eta_s(pace, progress), sec_per_step=step_s if measured else progress.sec_per_step
     )
+
+
+def with_epoch_pace(progress: Progress, done: float, lasted_s: float, ended: float) -> Progress:
+    """Return progress of a log without steps, with the time left, if ``done`` epochs took ``lasted_s``."""
+    if progress.total_epochs is None or done <= 0:
+        return progress
+    left = max(0.0, progress.total_epochs - ended)
+    return msgspec.structs.replace(progress, eta_s=left * lasted_s / done)

@@ -13,6 +13,7 @@ from ..failure.log_evidence import read_evidence
 from ..findings import eta, loss, loss_trend, save_cost, slow
 from ..hang import active_time, liveness, log_activity, pauses, phase_times, ranks, step_clock, step_peak
 from ..knowledge import Knowledge
+from ..outlook import shown_progress
 from ..progress.log_progress import START, ProgressState, after_gap, read_progress
 from ..recovery import nan_rollback, restart_success
 from ..recovery.remedies import remedy_proof
@@ -64,7 +65,7 @@ def on_log(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
         if after.loss_is_nan:
             state, entries = _nan(knowledge, state, entries, after)
         if changed:
-            state, more = _write_progress(state, changed=True)
+            state, more = _write_progress(knowledge, state, changed=True)
             return state, (*entries, *more)
         return check_hang(knowledge, state, entries)
     return _on_beat(knowledge, replace(state, diagnosis=found), chunk, after)
@@ -79,7 +80,7 @@ def _while_stopping(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) ->
         state = replace(state, attempt=attempt_progress.with_beat(state.attempt, after.progress.run_step, t))
     changed = after.phase != before.phase
     if changed or (after.progress != before.progress and t - (state.progress_t or 0.0) >= JOURNAL_STOPPING_S):
-        return _write_progress(state, changed=changed)
+        return _write_progress(knowledge, state, changed=changed)
     return state, NOTHING
 
 
@@ -155,7 +156,7 @@ def _on_beat(knowledge: Knowledge, state: JudgeState, chunk: LogChunk, after: Pr
     if lost.long.fresh and progress.loss is not None:
         state, entries = _trend(knowledge, state, entries)
     if phase_changed or state.progress_t is None or t - state.progress_t >= JOURNAL_S:
-        state, more = _write_progress(state, changed=phase_changed)
+        state, more = _write_progress(knowledge, state, changed=phase_changed)
         state, entries = _check_pace_and_saves(knowledge, state, (*entries, *more))
     return state, entries
 
@@ -206,14 +207,13 @@ def _phase_ended(state: JudgeState, now: float) -> JudgeState:
     return replace(state, phase_times=phase_times.ended(state.phase_times, log.phase, now - log.phase_at, quiet_s))
 
 
-def _write_progress(state: JudgeState, *, changed: bool) -> Result:
+def _write_progress(knowledge: Knowledge, state: JudgeState, *, changed: bool) -> Result:
     """Write progress into the journal."""
     progress = state.progress
-    progress_now = eta.with_own_pace(progress, state.pace, state.clock.step_s)
     now = state.attempt
     made = ProgressMade(
         attempt=now.number,
-        progress=progress_now,
+        progress=shown_progress(knowledge, state),
         overall_step=now.position,
         step_offset=now.step_offset,
         stride=now.stride,

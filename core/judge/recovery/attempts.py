@@ -7,6 +7,7 @@ from ...model.fact import AttemptEnded, CheckpointsSetAside, ProfileChanged, Pro
 from ...model.incident import ENDED_WITH_ATTEMPT
 from ...model.observation import Exit, Outcome
 from ...model.profile import NO_PROFILE
+from ..outlook import shown_progress
 from ..resume import checkpoint_index, doubt, unclear_state
 from ..resume.checkpoint_index import base_name
 from ..resume.save_overdue import MISSING
@@ -160,7 +161,7 @@ def remember_end(builder: StepBuilder) -> None:
         builder.fact(
             ProgressMade(
                 attempt=last.number,
-                progress=builder.state.progress,
+                progress=shown_progress(builder.knowledge, builder.state),
                 overall_step=last.position,
                 step_offset=last.step_offset,
                 stride=last.stride,

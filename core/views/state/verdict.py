@@ -10,7 +10,7 @@ from ...model.run import NOT_SAID, TERMINAL_STATES
 from ...model.situation import Situation
 from .. import quantity
 from ..checkpoint_list import resume_point
-from ..length_words import time_words
+from ..length_words import by_words, time_words
 from ..withheld_words import question_clause
 from ..words import PHASE_WORDS, STATE_WORDS, title_of
 from .concerns import concerns, saved_after_nan, worst_clause
@@ -91,9 +91,10 @@ def where(now: Situation) -> tuple[str, ...]:
         clauses.append(f"last step {quantity.duration(late.age_s)} ago")
     if progress.eta_s is not None and progress.phase != "finish" and (late is None or late.level == "safe"):
         if progress.eta_s < SOON_S:
-            clauses.append(f"done in {quantity.duration(progress.eta_s)}")
+            done = f"done in {quantity.duration(progress.eta_s)}"
         else:
-            clauses.append(f"done about {quantity.clock(now.now_wall + progress.eta_s, now.now_wall)}")
+            done = f"done about {quantity.clock(now.now_wall + progress.eta_s, now.now_wall)}"
+        clauses.append(f"{done}{by_words(progress.total_by)}")
     return tuple(clauses)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from trainwatch.core.app.errors import ExitCode
 from trainwatch.core.model.text.memory_words import memory, memory_of
 from trainwatch.core.views.act_words import ACT_WORDS
+from trainwatch.core.views.length_words import by_words
 
 from ..output import print_json, printable, warn
 from ..run_argument import add_run
@@ -52,13 +53,15 @@ def status_lines(status: dict[str, Any]) -> list[str]:
         total = f" of {overall['total_steps']:,}" if overall["total_steps"] else ""
         position.append(f"step {overall['step']:,}{total}")
     if progress["epoch"] is not None:
-        position.append(f"epoch {progress['epoch']:g}")
+        of = f" of {progress['total_epochs']}" if progress["total_epochs"] and overall["step"] is None else ""
+        position.append(f"epoch {progress['epoch']:g}{of}")
     if progress["loss"] is not None:
         position.append(f"loss {progress['loss']:.4g}")
     if progress["sec_per_step"] is not None:
         position.append(f"{progress['sec_per_step']:.3g} s/step")
     if progress["eta_s"] is not None and status["state"] == "running":
-        position.append(f"done about {time.strftime('%a %H:%M', time.localtime(time.time() + progress['eta_s']))}")
+        at = time.strftime("%a %H:%M", time.localtime(time.time() + progress["eta_s"]))
+        position.append(f"done about {at}{by_words(progress['total_by'])}")
     if position:
         lines.append("  " + " · ".join(position))
     lines.append(

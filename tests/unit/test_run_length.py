@@ -1,0 +1,118 @@
+"""The length of a run by its settings, where its log does not show it."""
+
+import dataclasses
+from collections.abc import Callable
+
+import pytest
+
+from tests.builders import Story, knowledge
+from tests.shipped import SHAPES
+from trainwatch.core.judge.findings.run_length import with_told
+from trainwatch.core.judge.outlook import shown_progress
+from trainwatch.core.judge.progress.log_progress import START, read_progress
+from trainwatch.core.judge.state import JudgeState
+from trainwatch.core.judge.step import Judge
+from trainwatch.core.model.launch.told_length import ToldLength
+from trainwatch.core.model.observation import Start
+from trainwatch.core.model.progress import Progress
+
+EPOCHS = ToldLength(epochs=7, epochs_by="--epochs 7")
+STEPS = ToldLength(steps=210, steps_by="max_steps 210 in cfg.yaml")
+GUESS = ToldLength(guess=62_500, guess_by="a guess: 50 epochs x 1,250 steps")
+
+
+def told(text: str, length: ToldLength | None, *, resumed: bool = False) -> Progress:
+    state = read_progress(START, text, SHAPES)
+    return with_told(state.progress, state.now.run, length, resumed=resumed)
+
+
+def bar(step: int, total: int = 30, label: str = "") -> str:
+    return f"\r{label}{100 * step // total:3d}%|##  | {step}/{total} [00:03<00:03,  2.00it/s, loss=0.5]"
+
+
+EPOCH_BARS = "\n".join(bar(30, label=f"Epoch {n}: ") for n in (1, 2)) + "\n" + bar(4, label="Epoch 3: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "length", "step", "total", "left_s"),
+    [
+        (EPOCH_BARS, EPOCHS, 64, 210, 73.0),
+        (EPOCH_BARS, STEPS, 64, 210, 73.0),
+        (EPOCH_BARS, None, 64, None, None),
+        (bar(4), EPOCHS, 4, 210, 103.0),
+        (bar(4), STEPS, 4, 210, 103.0),
+        ("Step 64, Loss: 0.5\n", STEPS, 64, 210, None),
+        ("iter 64: loss 0.5, time 500.00ms\n", STEPS, 64, 210, 73.0),
+        ("Step 64, Loss: 0.5\n", GUESS, 64, 62_500, None),
+    ],
+)
+def test_the_total_is_that_of_the_settings_if_the_log_shows_none(
+    text: str, length: ToldLength | None, step: int, total: int | None, left_s: float | None
+) -> None:
+    seen = told(text, length)
+    assert (seen.run_step, seen.run_total_steps) == (step, total)
+    assert seen.eta_s == (None if left_s is None else pytest.approx(left_s))
+    by = None if total is None or length is None else length.steps_by or length.epochs_by or length.guess_by
+    assert seen.total_by == by
+
+
+@pytest.mark.parametrize(
+    ("text", "length"),
+    [
+        ("Epoch 1/50: 45%|####  | 563/1250 [05:15<05:15,  1.79it/s, loss=0.5]\n", EPOCHS),  # the log knows better
+        ("steps:  12%|#2 | 1230/10260 [51:15<6:16:15,  2.50s/it, avr_loss=0.09]\n", EPOCHS),  # of the whole run
+        (bar(4, 210), EPOCHS),  # 7 x 30: it may be of the whole run
+        (bar(4, 210), STEPS),
+        (bar(4), ToldLength()),
+        (bar(4), ToldLength(epochs=1, epochs_by="--epochs 1")),
+        ("Step 250, Loss: 0.5\n", STEPS),  # further than the settings: they are not of this
+        ("loss 0.5\n", EPOCHS),
+        ("", EPOCHS),
+    ],
+)
+def test_what_the_log_shows_or_the_settings_contradict_stays(text: str, length: ToldLength) -> None:
+    assert told(text, length) == told(text, None)
+
+
+def test_a_bar_after_a_resume_may_count_what_was_left() -> None:
+    assert told(bar(4), EPOCHS, resumed=True) == told(bar(4), None)
+    assert told(EPOCH_BARS, EPOCHS, resumed=True).run_total_steps == 210
+
+
+def watched(story: Story, length: ToldLength) -> tuple[Judge, JudgeState]:
+    judge = Judge(dataclasses.replace(knowledge(), told={"": length}))
+    state = judge.start()
+    for observation in story.observations:
+        state, _ = judge.step(state, observation)
+    return judge, state
+
+
+def epoch_line(number: Callable[[int], int]) -> Callable[[int], str]:
+    return lambda step: f"Epoch {number(step)} loss {1 / step:.4f}\n"
+
+
+@pytest.mark.parametrize("base", [0, 1])
+def test_a_log_that_prints_epochs_only_has_an_end_too(base: int) -> None:
+    story = Story(step_s=60.0).start().load().train(3, line=epoch_line(lambda step: step - 1 + base))
+    judge, state = watched(story, EPOCHS)
+    shown = shown_progress(judge.knowledge, state)
+    assert (shown.epoch, shown.total_epochs, shown.total_by) == (2 + base, 7, "--epochs 7")
+    assert shown.eta_s == pytest.approx(4 * 60.0, rel=0.05)
+
+
+def test_a_log_that_was_read_late_tells_no_pace_of_epochs() -> None:
+    story = Story()
+    story.add(Start(t=0.0, attempt=1, pid=4243, adopted=True))
+    story.log("".join(f"Epoch {n} loss 0.5\n" for n in (1, 2, 3))).go(5)
+    judge, state = watched(story, EPOCHS)
+    shown = shown_progress(judge.knowledge, state)
+    assert (shown.total_epochs, shown.eta_s) == (7, None)
+
+
+def test_nothing_is_decided_by_the_settings_length() -> None:
+    """A trainer that ends after three of seven epochs with exit status 0 and words of the end stopped early itself."""
+    story = Story(step_s=1.0).start().load()
+    story.train(90, line=lambda step: bar((step - 1) % 30 + 1, label=f"Epoch {(step - 1) // 30 + 1}: "))
+    story.log("\nTraining complete\n").exit(0)
+    with_settings, without = watched(story, EPOCHS)[1], watched(story, ToldLength())[1]
+    assert with_settings == without

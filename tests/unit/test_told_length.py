@@ -1,0 +1,109 @@
+"""Where the settings of a trainer say how long it trains: command, profile, config, else the script's own value."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from trainwatch.core.app.plan.told_length import told_lengths
+from trainwatch.core.config.shipped import load_presets, load_profiles
+from trainwatch.core.model.launch.change import Change
+from trainwatch.core.model.launch.expected_length import ExpectedLength
+from trainwatch.core.model.launch.told_length import ToldLength
+from trainwatch.core.model.run import RunSpec
+
+PARSER = "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--epochs', type=int, default=90)\n"
+
+
+def told(folder: Path, *command: str, preset: str = "generic", profile: str = "") -> ToldLength:
+    spec = RunSpec(id="r", name="r", command=("python", *command), cwd=str(folder), created_wall=0.0, preset=preset)
+    return told_lengths(spec, load_presets()[preset], load_profiles(), None)[profile]
+
+
+@pytest.mark.parametrize(
+    ("words", "epochs", "by"),
+    [
+        (("--epochs", "50"), 50, "--epochs 50"),
+        (("--num-epochs=7",), 7, "--num_epochs 7"),
+        (("--training.num_epochs", "12"), 12, "--training.num_epochs 12"),
+        (("trainer.max_epochs=9",), 9, "--trainer.max_epochs 9"),
+        (("epochs=9",), 9, "epochs=9"),
+        (("--epochs", "2.5"), None, ""),
+        (("--epochs", "-1"), None, ""),
+        (("--start_epoch", "4"), None, ""),
+    ],
+)
+def test_epochs_of_the_command(tmp_path: Path, words: tuple[str, ...], epochs: int | None, by: str) -> None:
+    (tmp_path / "train.py").write_text("")
+    found = told(tmp_path, "train.py", *words)
+    assert (found.epochs, found.epochs_by) == (epochs, by)
+
+
+def test_the_config_that_the_command_names_says_it(tmp_path: Path) -> None:
+    (tmp_path / "cfg.yaml").write_text("training:\n  num_epochs: 50\n")
+    found = told(tmp_path, "src/scripts/train.py", "--config", "cfg.yaml", preset="dit")
+    assert (found.epochs, found.epochs_by) == (50, "num_epochs 50 in cfg.yaml")
+    (tmp_path / "sdxl.toml").write_text("[a]\nmax_train_epochs = 12\n[b]\nmax_train_steps = 99\n")
+    words = ("sdxl_train_network.py", "--config_file", "sdxl.toml")
+    found = told(tmp_path, *words, preset="kohya")
+    assert (found.epochs, found.epochs_by, found.steps) == (12, "max_train_epochs 12 in sdxl.toml", None)
+    assert told(tmp_path, *words, "--max_train_epochs", "4", preset="kohya").epochs_by == "--max_train_epochs 4"
+
+
+def test_steps_count_where_the_framework_takes_them_first(tmp_path: Path) -> None:
+    words = ("run_clm.py", "--max_steps", "500", "--num_train_epochs", "3")
+    assert told(tmp_path, *words, preset="hf") == ToldLength(steps=500, steps_by="--max_steps 500")
+
+
+def test_a_profile_wins_over_the_command(tmp_path: Path) -> None:
+    found = told(tmp_path, "train_search.py", "--epochs", "7", profile="safe-quick")
+    assert (found.epochs, found.epochs_by) == (10, "--epochs 10 of profile safe-quick")
+
+
+def test_what_was_asked_for_wins_over_all(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("")
+    change = Change(where="flag", key="epochs", before="7", after="20", why="asked for by --set")
+    spec = RunSpec(id="r", name="r", command=("python", "train.py"), cwd=str(tmp_path), created_wall=0.0)
+    spec = msgspec.structs.replace(spec, changes=(change,))
+    found = told_lengths(spec, load_presets()["generic"], {}, None)[""]
+    assert (found.epochs, found.epochs_by) == (20, "epochs 20")
+
+
+@pytest.mark.parametrize(
+    ("text", "epochs", "by"),
+    [
+        (PARSER, 90, "epochs 90 in train.py:3"),
+        ("EPOCHS = 30\n", 30, "EPOCHS 30 in train.py:1"),
+        ("def main():\n    num_epochs = 5\n", 5, "num_epochs 5 in train.py:2"),
+        ("epochs = 5\nif quick:\n    epochs = 1\n", None, ""),
+        ("epochs = steps // 3\n", None, ""),
+        ("epochs = True\n", None, ""),
+    ],
+)
+def test_else_the_scripts_own_value_counts(tmp_path: Path, text: str, epochs: int | None, by: str) -> None:
+    (tmp_path / "train.py").write_text(text)
+    found = told(tmp_path, "train.py")
+    assert (found.epochs, found.epochs_by) == (epochs, by)
+
+
+def test_the_scripts_value_is_not_taken_where_settings_may_stand_unseen(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(PARSER)
+    (tmp_path / "run.sh").write_text("python train.py --epochs $N\n")
+    spec = RunSpec(id="r", name="r", command=("bash", "run.sh"), cwd=str(tmp_path), created_wall=0.0)
+    assert told_lengths(spec, load_presets()["generic"], {}, None)[""].epochs is None
+
+
+def test_a_config_that_cannot_be_read_says_nothing(tmp_path: Path) -> None:
+    (tmp_path / "cfg.yaml").write_text("a: [\n")
+    spec = RunSpec(
+        id="r", name="r", command=("python", "train.py", "--config", "cfg.yaml"), cwd=str(tmp_path), created_wall=0.0,
+        config="cfg.yaml",
+    )  # fmt: skip
+    assert told_lengths(spec, load_presets()["generic"], {}, None)[""] == ToldLength()
+
+
+def test_the_estimate_from_samples_is_a_guess(tmp_path: Path) -> None:
+    spec = RunSpec(id="r", name="r", command=("true",), cwd=str(tmp_path), created_wall=0.0)
+    expected = ExpectedLength(steps=62_500, by="50 epochs x 1,250 steps (5,000 samples, batch 4)")
+    found = told_lengths(spec, load_presets()["generic"], {}, expected)[""]
+    assert (found.guess, found.guess_by) == (62_500, f"a guess: {expected.by}")
