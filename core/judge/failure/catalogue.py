@@ -20,6 +20,7 @@ from ..text.lines import gate_of, gates_of, shape_of
 from ..text.patterns import LazyPattern
 from ..text.shapes.shape_table import ShapeTable
 from . import exit_status
+from .meanings import pattern_of_meaning
 from .status_codes import StatusCodes
 
 CONFIG_READS = ("args[", "cfg[", "onfig[")
@@ -95,6 +96,9 @@ class CompiledCatalogue:
         self.watching = gates_of((*words, *POSITIONS), (*loose, *shapes.own_gates))
         """The same, and lines that may show progress."""
         self.codes = StatusCodes(classes)
+        self._vendors = catalogue.vendors
+        names = "|".join(map(re.escape, catalogue.vendors))
+        self._vendor = LazyPattern(rf"(?<![A-Za-z])(?:{names})(?![A-Za-z])" if names else r"(?!)")
         self.consequences = frozenset(catalogue.consequences)
         self.generic_exceptions = frozenset(catalogue.generic_exceptions)
         self.exceptions = {
@@ -107,7 +111,7 @@ class CompiledCatalogue:
         self.exception_patterns = tuple(kind for kind in self.exceptions if "*" in kind)
         self.key_errors = tuple(_proofs((each.name, row, row.pattern) for each in classes for row in each.key_errors))
         messages = sorted(((each.name, row) for each in classes for row in each.messages), key=_order)
-        self.messages = tuple(_proofs((name, row, "|".join(row.patterns)) for name, row in messages))
+        self.messages = tuple(_proofs((name, row, _message(row, catalogue.concepts)) for name, row in messages))
         kernel = sorted(((each.name, row) for each in classes for row in each.kernel_lines), key=_order)
         self.kernel_lines = tuple(_proofs((name, row, row.pattern) for name, row in kernel))
         self.xids = {row.number: Proof(each.name, row.weight, row.meaning) for each in classes for row in each.xids}
@@ -124,6 +128,10 @@ class CompiledCatalogue:
         return self._classes.get(name) or FailureClass(
             name=name, title=name.replace("_", " "), mechanism="", retryable=False, explanation=""
         )
+
+    def in_known_words(self, line: str) -> str:
+        """The line with the names of other makers' parts replaced by those of the parts that the catalogue names."""
+        return self._vendor.sub(lambda found: self._vendors[found[0]], line)
 
     def matches(self, line: str) -> list[Match] | None:
         """Signatures that the plain line matches, in order; None if a noise row matches."""
@@ -151,6 +159,10 @@ class CompiledCatalogue:
                 row for row in self.signatures if row.numbered or row.literal in (low if row.caseless else line)
             )
         return rows
+
+
+def _message(row: MessageWords, concepts: Mapping[str, tuple[str, ...]]) -> str:
+    return "|".join((*row.patterns, *(pattern_of_meaning(each, concepts) for each in row.meanings)))
 
 
 def _exception_line(names: Iterable[str]) -> LazyPattern:

@@ -90,8 +90,8 @@ def diagnose(
     ``about``: what else was so at the end; its count of kills for memory and its signal are these two.
     """
     state = with_last_line(state, catalogue)
-    nothing = not (state.cascade or state.survived or any(each.failure != "success" for each in state.findings))
-    if exit_code != 0 and nothing:
+    shows = any(each.failure not in {"success", "unknown"} for each in state.findings)
+    if exit_code != 0 and not (state.survived or shows):
         state = with_last_words(state, catalogue)
     if stopped_by_operator:
         return _answer(catalogue, state, "killed_by_user", 0.97, None)

@@ -43,6 +43,8 @@ REPORT_LINES = 4
 """Lines after ``terminate called`` or ``panicked at`` that belong to the report."""
 UNTOLD = Proof("code_bug", 0.42)
 """What an exception proves of which neither the type nor the message is known."""
+DETAIL_LEAST = 0.55
+"""What words prove at least to count below an exception that says nothing: those of several classes do not."""
 REPORTERS = frozenset(
     {"wandb", "mlflow", "comet_ml", "neptune", "clearml", "aim", "sentry_sdk", "slack_sdk", "swanlab"}
 )
@@ -135,7 +137,8 @@ def _weigh(
     state: DiagnosisState, number: int, carried: Carried, block: Block | None, catalogue: CompiledCatalogue
 ) -> DiagnosisState:
     """``block``: the open traceback of the same rank."""
-    text = carried.text
+    shown, text = carried.text, catalogue.in_known_words(carried.text)
+    carried = carried if text == shown else Carried(text, carried.source, carried.level)
     named = find_exception(text, catalogue) or (any_exception(text) if block is not None else None)
     if named is not None and state.unraised and number - state.unraised <= TRACEBACK_SEGMENTS:
         return msgspec.structs.replace(state, unraised=0, traceback=0)
@@ -151,9 +154,12 @@ def _weigh(
         if said is not None and best is None:
             proof = proof_of_message("Exception", said["message"], catalogue) or UNTOLD
             best = Weighed(proof.failure, "root", proof.weight, told=proof.told)
-        if best is None and not weighed and _ERROR.match(text if not carried.level else f"{carried.level} {text}"):
-            best = _worded(text, carried, catalogue)
-        return _with_line(state, Line(number, text, carried.source, best, weighed, _in_report(state, number, carried)))
+        if best is None and not weighed:
+            if _ERROR.match(text if not carried.level else f"{carried.level} {text}"):
+                best = _worded(text, carried, catalogue)
+            elif _explains_untold(state, number, carried.source):
+                best = _worded(text, carried, catalogue, least=DETAIL_LEAST)
+        return _with_line(state, Line(number, shown, carried.source, best, weighed, _in_report(state, number, carried)))
     at = text.find(named.type)
     if not raised and act_of(text, at, at + len(named.type), failure="", level=carried.level) not in EVIDENT:
         return state
@@ -165,13 +171,21 @@ def _weigh(
     if known is not None and (best is None or (best.weight < GENERIC and known.weight > best.weight)):
         told = known.told
         best = Weighed(known.failure, "root", known.weight, carried.level == "warning", told)
-    line = Line(number, text, carried.source, best, weighed, raised or _in_report(state, number, carried))
+    line = Line(number, shown, carried.source, best, weighed, raised or _in_report(state, number, carried))
     if block is not None:
         state = msgspec.structs.replace(state, traced=number, traceback=0)
         return _with_raised(state, block, line, told=told, reported=named.module.split(".")[0] in REPORTERS)
     if named.type in catalogue.consequences:
-        state = with_cascade_line(state, number, text)
+        state = with_cascade_line(state, number, shown)
     return _with_line(state, line)
+
+
+def _explains_untold(state: DiagnosisState, number: int, source: str) -> bool:
+    """Whether the line stands below an exception whose own words say nothing: its message may go on here."""
+    return any(
+        0 < number - each.line <= DETAIL_LINES and not each.told and each.weight < GENERIC and each.source == source
+        for each in state.findings
+    )
 
 
 def _untraced(state: DiagnosisState, source: str, number: int) -> Block:
@@ -187,18 +201,30 @@ def _untraced(state: DiagnosisState, source: str, number: int) -> Block:
 def read_last_words(state: DiagnosisState, number: int, line: str, catalogue: CompiledCatalogue) -> DiagnosisState:
     """The state after a line from the end of a log without a cause: the kinds of words in it count."""
     carried = peel(unglued(line)[-1])
-    best = _worded(carried.text, carried, catalogue)
-    if best is None or "\n" in carried.text:
+    text = catalogue.in_known_words(carried.text)
+    matches = catalogue.matches(text)
+    if matches is None:
         return state
-    return _with_line(state, Line(number, carried.text, carried.source, best, [], terminal=False))
+    carried = Carried(text, carried.source, carried.level)
+    known = [each for each in _evidence(carried, matches, raised=False, catalogue=catalogue) if each.role == "root"]
+    best = max(known, key=lambda each: each.weight, default=None) or _worded(text, carried, catalogue)
+    if best is None or "\n" in text:
+        return state
+    return _with_line(state, Line(number, line, carried.source, best, [], terminal=False))
 
 
-def _worded(text: str, carried: Carried, catalogue: CompiledCatalogue) -> Weighed | None:
-    """What the words of a line prove that names no exception and that no signature knows."""
+def is_of_traceback(line: str) -> bool:
+    """True for the lines of a traceback above what was raised."""
+    text = peel(line).text
+    return TRACEBACK in text or blocks.is_inner(text)
+
+
+def _worded(text: str, carried: Carried, catalogue: CompiledCatalogue, *, least: float = 0.0) -> Weighed | None:
+    """What the words of a line prove that names no exception and that no signature knows; None below ``least``."""
     if catalogue.matches(text) is None or is_talk(text, carried.level):
         return None
     proof = proof_of_words(text, catalogue)
-    return None if proof is None else Weighed(proof.failure, "root", proof.weight)
+    return None if proof is None or proof.weight < least else Weighed(proof.failure, "root", proof.weight)
 
 
 _WHAT = LazyPattern(r"\s*what\(\):\s+(?P<message>\S.*)")

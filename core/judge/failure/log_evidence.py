@@ -13,7 +13,7 @@ from ..text.position.reading import Reading
 from ..text.shapes.segments import read_segment
 from ..text.shapes.shape_table import ShapeTable
 from .catalogue import CompiledCatalogue
-from .evidence_lines import FENCE, read_last_words, read_line
+from .evidence_lines import FENCE, is_of_traceback, read_last_words, read_line
 from .evidence_state import TEXT_KEPT, DiagnosisState, Finding, with_finding
 from .exceptions import find_exception
 from .kernel_lines import read_kernel_line
@@ -40,12 +40,19 @@ def read_evidence(state: DiagnosisState, text: str, catalogue: CompiledCatalogue
 
 
 def with_last_words(state: DiagnosisState, catalogue: CompiledCatalogue) -> DiagnosisState:
-    """The state with the last lines read as errors, although no gate opened for them: for an end without a cause."""
+    """The state with the last lines read as errors, although no gate opened for them: for an end without a cause.
+
+    What a launcher prints about its command is left out: its traceback says how the command was started.
+    """
     lines = [line for line in _ENDS.split(state.tail + state.fold.rest) if line.strip()]
     if any(FENCE in line for line in lines):  # a quotation
         return state
-    for back, line in enumerate(reversed(lines[-LAST_LINES:])):
-        state = read_last_words(state, state.fold.lines + bool(state.fold.rest) - back, plain(line), catalogue)
+    last = state.fold.lines + bool(state.fold.rest)
+    told = [(last - back, plain(line)) for back, line in enumerate(reversed(lines))]
+    of_launcher = {each.line for each in state.cascade}
+    own = [(number, line) for number, line in told if number not in of_launcher and not is_of_traceback(line)]
+    for number, line in own[:LAST_LINES]:
+        state = read_last_words(state, number, line, catalogue)
     return state
 
 

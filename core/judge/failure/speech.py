@@ -57,7 +57,10 @@ _NOT = LazyPattern(
     r"|zero))\s(?:more |further |such |any )?(?:\w+ )?$",
     re.IGNORECASE,
 )
-_NONE = LazyPattern(r"\w*['\"]?(?: \w+)?\s*[:=]\s*['\"]?(?:0|none|no|false|never|null)\b(?![.\w])", re.IGNORECASE)
+_NONE = LazyPattern(
+    r"\w*['\"]?(?: \w+)?\s*[:=]\s*['\"]?(?:0|none|no|false|never|null)\b(?![.\w])(?=\W*(?:$|[,;|})\]\"'(]))",
+    re.IGNORECASE,
+)
 """Before and behind the words: "no CUDA error", "oom_killed: false"."""
 _PLANNED = LazyPattern(
     r"\b(?:will|when|once|until|on|for|upon|after|before|handlers?|handling|trap\w*|regist\w+|install\w+"
@@ -70,7 +73,8 @@ _HANDLED = LazyPattern(
     r"|ped|ping)|"
     r"ignor(?:ed|ing|es)|recover(?:ed|ing)|continuing|continues? (?:with|without|training)|resum(?:ed"
     r"|ing) normal|"
-    r"resolved|as expected|using (?:the )?cpu|non-?fatal|not (?:fatal|critical|serious)|harmless|benign|suppress\w*|"
+    r"(?<!\d )resolved|as expected|using (?:the )?cpu|non-?fatal|not (?:fatal|critical|serious)|harmless|benign|"
+    r"suppress\w*|"
     r"reducing(?!.* may help)|halving|lower(?:ed|ing)|trying (?:again|with|another)|try(?:ing)? again(?! later)"
     r"|will try again|attempt \d+ ?(?:of|/) ?\d+|"
     r"caught and|discard(?:ed|ing)|disabled|disabling|will be (?:retried|ignored|skipped|disabled)"

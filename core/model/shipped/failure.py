@@ -59,11 +59,15 @@ class Noise(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class MessageWords(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Words in the message of a generic exception. Over all classes the lowest ``order`` that matches counts."""
+    """Words in the message of a generic exception. Over all classes the lowest ``order`` that matches counts.
+
+    ``patterns``: regular expressions; ``meanings``: kinds of words that stand together (``FailureCatalogue.concepts``).
+    """
 
     order: int
     weight: float
-    patterns: tuple[str, ...]
+    patterns: tuple[str, ...] = ()
+    meanings: tuple[str, ...] = ()
 
 
 class KeyErrors(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -139,6 +143,8 @@ class FailureCatalogue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """The whole of ``configs/failures.toml``."""
 
     gates: tuple[str, ...] = ()
+    concepts: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    vendors: dict[str, str] = msgspec.field(default_factory=dict)
     consequences: tuple[str, ...] = ()
     generic_exceptions: tuple[str, ...] = ()
     noise: tuple[Noise, ...] = ()
