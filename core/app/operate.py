@@ -136,7 +136,7 @@ def _require_way_to_resume(run: RunDirectory, command: Command) -> None:
     if command.fresh or preset.resume == "none" or resume_support(preset, spec.command).forms:
         return
     story = load_story(run.journal)
-    saved = [c.name for c in story.checkpoints if c.verdict == "complete" and c.mtime >= story.wall0]
+    saved = [c.name for c in story.checkpoints if c.verdict == "complete" and story.origin(c) != "earlier"]
     if spec.settings.restart.if_not_told == "wait" and saved:
         raise CliError(
             ExitCode.FAILED,

@@ -39,20 +39,13 @@ def list_checkpoints(directory: Path, globs: Sequence[str] = (), *, layout: str 
     return CheckpointListing(checkpoints=tuple(found), resume_point=None if resume is None else resume.path)
 
 
-def not_understood(
-    directory: Path, globs: Sequence[str] = (), *, layout: str | None = None, since_wall: float | None = None
-) -> tuple[Checkpoint, ...]:
+def not_understood(directory: Path, globs: Sequence[str] = (), *, layout: str | None = None) -> tuple[Checkpoint, ...]:
     """What in an output directory may be the state of a training but is not understood, newest first.
 
     Opaque checkpoints, folders that are torn by rules that their trainer may not follow, and files and folders of an
-    unknown make, whatever their names. ``since_wall``: only what was written after that time (seconds since the epoch).
-    Raises as ``state_in``.
+    unknown make, whatever their names. Raises as ``state_in``.
     """
-    return tuple(
-        checkpoint
-        for checkpoint in state_in(directory, globs, layout=layout)
-        if not checkpoint.understood and (since_wall is None or checkpoint.mtime >= since_wall)
-    )
+    return tuple(checkpoint for checkpoint in state_in(directory, globs, layout=layout) if not checkpoint.understood)
 
 
 def state_in(directory: Path, globs: Sequence[str] = (), *, layout: str | None = None) -> tuple[Checkpoint, ...]:

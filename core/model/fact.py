@@ -8,6 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from .checkpoints.checkpoint import Checkpoint
+from .checkpoints.origin import Origin
 from .health import Level
 from .incident import Incident
 from .launch.change import Change
@@ -113,10 +114,15 @@ class PhaseChanged(FactBase, frozen=True, kw_only=True, tag="phase"):
 
 
 class CheckpointKnown(FactBase, frozen=True, kw_only=True, tag="checkpoint"):
-    """A checkpoint appeared or its verdict changed."""
+    """A checkpoint appeared or its verdict changed.
+
+    ``origin`` and ``written_t`` (run time at which it was written) only if its modification time says another thing.
+    """
 
     checkpoint: Checkpoint
     removed: bool = False
+    origin: Origin | None = None
+    written_t: float | None = None
 
 
 class OutputKnown(FactBase, frozen=True, kw_only=True, tag="output_known"):

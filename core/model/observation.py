@@ -10,6 +10,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import field
 
+from .checkpoints.origin import Made
 from .launch.change import Change
 from .launch.habits import Habits
 from .settings import Act
@@ -173,6 +174,14 @@ class CheckpointEvent(Base, frozen=True, kw_only=True, tag="checkpoint"):
     """Neither its name nor its bytes are those of a known make."""
     unfinished: bool = False
     """What is written last is missing."""
+    changed: float | None = None
+    """When it was last written, renamed or given other rights, seconds since the epoch; nobody can set it."""
+    born: float | None = None
+    """When it was made, seconds since the epoch; None = the file system does not tell."""
+    made: Made | None = None
+    """Whether it stood in the folder before the first attempt, as the list of that time tells; None = it does not."""
+    absent_t: float | None = None
+    """Run time of the last look at the folder that did not see it as it is; None = it was so at the first look."""
 
 
 class CheckpointValues(Base, frozen=True, kw_only=True, tag="checkpoint_values"):

@@ -4,6 +4,7 @@ import msgspec
 
 from .attempt import AttemptStory
 from .checkpoints.checkpoint import Checkpoint
+from .checkpoints.origin import Origin, origin_of
 from .fact import (
     ActionWithheld,
     CheckpointsSetAside,
@@ -77,6 +78,13 @@ class ActionStory(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
 
 
+class CheckpointOrigin(msgspec.Struct, frozen=True, kw_only=True):
+    """Of a checkpoint whose modification time cannot be right. ``t``: run time at which it was written."""
+
+    origin: Origin
+    t: float | None = None
+
+
 class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     """The content of a journal. Times in run seconds; ``wall0 + t`` is the time of day."""
 
@@ -106,6 +114,8 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     """Folders with files of the trainer's metrics, in the order found."""
     saves: tuple[SaveMeasured, ...] = ()
     """What the newest saves cost, oldest first, at most SAVES."""
+    origins: dict[str, CheckpointOrigin] = {}
+    """By path, of those whose modification time says another thing."""
     set_aside: dict[str, CheckpointsSetAside] = {}
     """Complete checkpoints (by path) that automatic restarts do not use, and why."""
     incidents: tuple[Incident, ...] = ()
@@ -149,3 +159,13 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     def open_incidents(self) -> tuple[Incident, ...]:
         """The open incidents."""
         return tuple(i for i in self.incidents if i.open)
+
+    def origin(self, checkpoint: Checkpoint) -> Origin:
+        """Whether this run wrote it."""
+        told = self.origins.get(checkpoint.path)
+        return origin_of(self.wall0, mtime=checkpoint.mtime) if told is None else told.origin
+
+    def written_t(self, checkpoint: Checkpoint) -> float:
+        """Run time at which it was written; negative: before the run."""
+        told = self.origins.get(checkpoint.path)
+        return checkpoint.mtime - self.wall0 if told is None or told.t is None else told.t

@@ -45,7 +45,16 @@ from .launch.output_place import OutputPlace
 from .launch.ramp_rule import ALLOWED_AGAIN, FailedRung
 from .observation import Outcome
 from .record import Record
-from .story import ActionStory, PhaseSpan, ProfileSwitch, RampStep, RunStory, StateSpan, WithheldAction
+from .story import (
+    ActionStory,
+    CheckpointOrigin,
+    PhaseSpan,
+    ProfileSwitch,
+    RampStep,
+    RunStory,
+    StateSpan,
+    WithheldAction,
+)
 
 NOTICES = 50
 PHASES = 2000
@@ -274,7 +283,14 @@ def _with_checkpoint(story: RunStory, t: float, fact: CheckpointKnown) -> RunSto
     aside = story.set_aside
     if fact.removed or (before is not None and before.mtime != known.mtime):  # removed or replaced
         aside = {path: other for path, other in aside.items() if path != known.path}
-    return msgspec.structs.replace(story, checkpoints=tuple(others), checkpoint_times=times, set_aside=aside)
+    origins = story.origins
+    if known.path in origins or fact.origin is not None:
+        origins = {path: other for path, other in origins.items() if path != known.path}
+        if fact.origin is not None and not fact.removed:
+            origins[known.path] = CheckpointOrigin(origin=fact.origin, t=fact.written_t)
+    return msgspec.structs.replace(
+        story, checkpoints=tuple(others), checkpoint_times=times, set_aside=aside, origins=origins
+    )
 
 
 def _place_of(story: RunStory, path: str) -> int | None:

@@ -58,6 +58,11 @@ class RunDirectory(msgspec.Struct, frozen=True):
         return self.path / "outputs.json"
 
     @property
+    def folders(self) -> Path:
+        """``folders.json``: what stood in the output folders before the run wrote there."""
+        return self.path / "folders.json"
+
+    @property
     def journal(self) -> Path:
         """``journal.jsonl``: facts, decisions and outcomes."""
         return self.path / "journal.jsonl"

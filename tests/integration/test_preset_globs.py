@@ -10,6 +10,7 @@ from tests.integration.sense_world import ListInbox, RunClock
 from trainwatch.core.app.plan.definitions import definitions_of
 from trainwatch.core.app.preflight.after_run import read_after
 from trainwatch.core.app.runs.output_folder import find_run_samples, list_run_checkpoints
+from trainwatch.core.app.runs.output_lists import OutputLists
 from trainwatch.core.app.screen.run_checkpoints import RunCheckpoints
 from trainwatch.core.app.screen.run_services import RunSamples
 from trainwatch.core.app.supervise.run_output import RunOutput
@@ -85,6 +86,7 @@ def test_checkpoint_globs_select_what_the_supervisor_watches(spec: RunSpec, tmp_
         RunClock(),  # type: ignore[arg-type]
         known=(),
         on_complete=lambda _path, _mtime: None,
+        lists=OutputLists(tmp_path / "folders.json"),
         on_problem=lambda _text: None,
     )
     sensor.start()

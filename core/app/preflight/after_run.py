@@ -164,12 +164,13 @@ def check_checkpoints(after: After) -> tuple[list[Checkpoint], Check]:
 def check_final(after: After, complete: list[Checkpoint]) -> Check:
     """The last step is in a checkpoint. Both are counted in the unit and from the beginning of the last attempt."""
     last = next((a for a in reversed(after.story.attempts) if a.last_step is not None), None)
+    complete = [c for c in complete if after.story.origin(c) != "earlier"]
     if not complete:
-        return failed("final model", "no complete checkpoint", "resume, and let it save")
+        return failed("final model", "no complete checkpoint of this run", "resume, and let it save")
     reached = None if last is None else last.last_step
     newest = complete[0]
     if last is not None:  # a copy of an earlier best state may be the newest file
-        of_last = [c for c in complete if c.step is not None and c.mtime >= after.story.wall0 + last.t]
+        of_last = [c for c in complete if c.step is not None and after.story.written_t(c) >= last.t]
         newest = max(of_last, key=lambda c: c.step or 0, default=newest)
     if newest.step is None or reached is None:
         return passed("final model", f"{newest.name} is the newest complete one; its step is unknown")

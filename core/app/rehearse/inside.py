@@ -29,6 +29,7 @@ from ..errors import CliError, ExitCode
 from ..plan.definitions import definitions_of
 from ..plan.launch_plan import plan_launch
 from ..plan.rehearsed import resuming_by_itself
+from ..runs.checkpoint_origin import origins
 from ..runs.output_folder import list_run_checkpoints
 from .order import SEEN, RehearsalOrder, Seen, read_order, write
 from .outlook import outlook, recorded
@@ -105,8 +106,8 @@ def _rehearse(order: RehearsalOrder, scratch: Path) -> Seen:
 
 def _first_sight(spec: RunSpec, preset: Preset) -> Checkpoint | None:
     """The newest whole checkpoint in the output folder, before the sensor has looked at it twice."""
-    found = list_run_checkpoints(spec, preset).checkpoints
-    return next((c for c in found if c.verdict in USABLE and c.mtime >= spec.created_wall), None)
+    found, origin = list_run_checkpoints(spec, preset).checkpoints, origins(spec.created_wall)
+    return next((c for c in found if c.verdict in USABLE and origin(c) == "run"), None)
 
 
 def _resumes(seen: Seen) -> bool | None:

@@ -1,9 +1,11 @@
 """Checkpoints and sample images in a run's output folders, by the names that its preset gives them."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from ...checkpoints import list_checkpoints, state_in
 from ...model.checkpoints.checkpoint import Checkpoint, CheckpointListing, age_order, newest_resumable
+from ...model.checkpoints.origin import Origin
 from ...model.checkpoints.sample import Sample
 from ...model.launch.output_place import is_below
 from ...model.preset import Preset
@@ -28,14 +30,14 @@ def _without_folders(found: tuple[Checkpoint, ...], spec: RunSpec) -> Checkpoint
     return CheckpointListing(checkpoints=tuple(ordered), resume_point=None if resume is None else resume.path)
 
 
-def list_run_state(spec: RunSpec, preset: Preset, since_wall: float) -> tuple[Checkpoint, ...]:
-    """Whatever was written after that time and may be the state of a training, of any make. Raises OSError."""
+def list_run_state(spec: RunSpec, preset: Preset, origin: Callable[[Checkpoint], Origin]) -> tuple[Checkpoint, ...]:
+    """Whatever may be the state of a training, of any make, and may be of this run by ``origin``. Raises OSError."""
     found = [c for folder in _folders(spec) for c in state_in(folder, preset.checkpoint_globs, layout=preset.layout)]
     return tuple(
         checkpoint
         for checkpoint in found
-        if checkpoint.mtime >= since_wall
-        and not any(is_below(folder, checkpoint.path) for folder in spec.output_folders)
+        if not any(is_below(folder, checkpoint.path) for folder in spec.output_folders)
+        and origin(checkpoint) != "earlier"
     )
 
 

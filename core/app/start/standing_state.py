@@ -1,11 +1,12 @@
 """What stands in an output folder that a start from the beginning may write over."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ...act.config.derive import DeriveError
 from ...act.config.output_names import saved_under
 from ...model.checkpoints.checkpoint import Checkpoint
+from ...model.checkpoints.origin import Origin
 from ...model.preset import Preset
 from ...model.profile import Profile
 from ...model.run import RunSpec
@@ -18,18 +19,18 @@ SHOWN = 4
 
 
 def standing(
-    spec: RunSpec, preset: Preset, profile: Profile | None, since_wall: float | None = None
+    spec: RunSpec, preset: Preset, profile: Profile | None, origin: Callable[[Checkpoint], Origin] | None = None
 ) -> tuple[Checkpoint, ...]:
     """The checkpoints in the output folder that the trainer may write over, newest first; none if none is known.
 
-    Of a framework whose saves have the run's name, only those of that name. ``since_wall``: when the earlier run of
-    the command began (seconds since the epoch): whatever was written since and may be its state counts as well. Raises
-    CliError (exit code 1) if the folder cannot be read: then nobody can tell.
+    Of a framework whose saves have the run's name, only those of that name. ``origin``: tells what the earlier
+    run of the command wrote: whatever may be its state counts as well. Raises CliError (exit code 1) if the folder
+    cannot be read: then nobody can tell.
     """
     try:
         found = list_run_checkpoints(spec, preset).checkpoints
-        if since_wall is not None:
-            own = list_run_state(spec, preset, since_wall)
+        if origin is not None:
+            own = list_run_state(spec, preset, origin)
             found = (*found, *(c for c in own if c.path not in {known.path for known in found}))
     except OSError as error:
         raise CliError(

@@ -19,6 +19,7 @@ from ...store.run_directory import RunDirectory
 from ..errors import CliError, ExitCode
 from ..plan.definitions import definitions_of
 from ..plan.launch_plan import LaunchPlan
+from ..runs.checkpoint_origin import origins
 from ..runs.output_folder import list_run_checkpoints
 from ..runs.output_owner import rival_of
 from .earlier_run import ENDED, EarlierRun, earlier_run, runs_into
@@ -64,7 +65,8 @@ def choose_start(plan: LaunchPlan, wish: Wish) -> StartChoice:
     """Choose. Changes nothing. Raises CliError: 4 if something stands in the way, 3 if there is no such checkpoint."""
     spec = plan.spec
     earlier = earlier_run(spec)
-    there = standing(spec, plan.preset, plan.profile, None if earlier is None else earlier.spec.created_wall)
+    of_earlier = None if earlier is None else origins(earlier.spec.created_wall, earlier.run)
+    there = standing(spec, plan.preset, plan.profile, of_earlier)
     if earlier is not None and earlier.condition == "supervised":
         _refuse_running(earlier)
     if (earlier is None or earlier.condition != "trains") and (rival := rival_of(spec)) is not None:

@@ -38,6 +38,7 @@ from ...store.run_directory import RunDirectory
 from ..plan.named_places import folders_elsewhere, named_places
 from ..runs.known_runs import home
 from ..runs.output_claim import OutputClaim
+from ..runs.output_lists import OutputLists
 from ..supervise.run_output import RunOutput
 from .judge_of_run import compiled_catalogue
 
@@ -50,6 +51,7 @@ def checkpoint_sensor(
     *,
     known: Sequence[str],
     on_complete: Callable[[Path, float], None],
+    lists: OutputLists,
     on_problem: Callable[[str], None],
 ) -> CheckpointFolders:
     globs, layout = preset.checkpoint_globs, preset.layout
@@ -75,6 +77,7 @@ def checkpoint_sensor(
             globs=globs,
             known=known,
             on_complete=on_complete,
+            listed=lists.of,
             on_problem=on_problem,
         )
 

@@ -40,6 +40,7 @@ from ..preflight.checklist import ReadinessCheck
 from ..preflight.machine.gpu_checks import interpreter
 from ..runs.launched_attempts import live_attempt, newest_attempt, unwritten_order
 from ..runs.output_claim import OutputClaim
+from ..runs.output_lists import OutputLists
 from ..supervise.first_records import run_created, trace_head
 from ..supervise.keep_alive_order import keep_alive_order
 from ..supervise.launch_memory import misfit_of, remember_launch
@@ -103,16 +104,20 @@ def build_supervisor(
     state = judge.start(story, snapshot.state if snapshot is not None else None)
     known = [each.path for each in state.checkpoints.known]
     values = values_sensor(spec, inbox, clock, lambda text: supervisor.note(text))  # noqa: PLW0108  made below
+    live = live_attempt(run, story)
+    lists = OutputLists(run.folders, preset.checkpoint_globs)
+    if live is None and not story.attempts and not run.attempt_folders():
+        lists.take(output.folders, before_launch=True)
     checkpoints = checkpoint_sensor(
         output,
         preset,
         inbox,
         clock,
         known=known,
+        lists=lists,
         on_complete=(lambda _path, _mtime: None) if values is None else values.completed,
         on_problem=lambda text: supervisor.note(text),  # noqa: PLW0108  made below
     )
-    live = live_attempt(run, story)
     launcher = AttemptLauncher(
         spec=spec,
         preset=preset,
@@ -183,6 +188,7 @@ def build_supervisor(
         answer=judge.answer,
     )
     claim.tell(supervisor.note)
+    lists.tell(supervisor.note)
     claim.tell_shared(lambda text: keeper.tell("folder_shared", text, over="no other run writes there any more"))
     for folder in output.folders:
         claim.add_folder(folder)

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from ...model.fact import CheckpointKnown, CheckpointsSetAside, SaveMeasured
+from ...model.fact import CheckpointsSetAside, SaveMeasured
 from ...model.observation import CheckpointEvent, CheckpointValues
 from ..attempt_progress import AttemptProgress, with_saved
 from ..findings import save_cost
@@ -41,15 +41,17 @@ def saved_position(attempt: AttemptProgress, saved_step: int | None) -> int | No
     return stored if attempt.adopted or stored <= shown else attempt.position
 
 
-def _is_news(before: checkpoint_index.KnownCheckpoint | None, event: CheckpointEvent) -> bool:
+def _is_news(knowledge: Knowledge, before: checkpoint_index.KnownCheckpoint | None, event: CheckpointEvent) -> bool:
     """Return whether it is new or changed; a rescan reports unchanged ones again."""
-    return before is None or not before.complete or before.mtime != event.mtime
+    if before is None or not before.complete:
+        return True
+    return not checkpoint_index.is_same_save(before, event, knowledge.created_wall)
 
 
 def _is_new_save(knowledge: Knowledge, before: checkpoint_index.KnownCheckpoint | None, event: CheckpointEvent) -> bool:
     """Return whether this run completed it, and it is not only reported again."""
-    old = event.mtime is not None and event.mtime < knowledge.created_wall
-    return event.event == "complete" and not old and _is_news(before, event)
+    own = checkpoint_index.origin_of_event(event, knowledge.created_wall) == "run"
+    return event.event == "complete" and own and _is_news(knowledge, before, event)
 
 
 def _is_at(attempt: AttemptProgress, saved_step: int | None) -> bool:
@@ -91,8 +93,7 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
     if event.event == "removed":
         if before is None:
             return state, NOTHING
-        gone = checkpoint_index.as_checkpoint(before, knowledge.created_wall, "complete")
-        return state, (CheckpointKnown(checkpoint=gone, removed=True),)
+        return state, (checkpoint_index.as_fact(before, knowledge.created_wall, "complete", removed=True),)
     builder = StepBuilder(knowledge, state)
     if known is not None and known.unclear is not None:
         unclear_states.recognise(builder)
@@ -100,10 +101,10 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
         if grown and known is not None and known.own:
             _while_saving(builder)
         return check_hang(knowledge, builder.state, tuple(builder.entries))
-    news = _is_news(before, event) or (before is not None and (before.t, before.bad) != (known.t, known.bad))
+    news = _is_news(knowledge, before, event) or (before is not None and (before.t, before.bad) != (known.t, known.bad))
     if news:
         verdict = resume_choice.verdict_of(event.verdict)
-        builder.fact(CheckpointKnown(checkpoint=checkpoint_index.as_checkpoint(known, knowledge.created_wall, verdict)))
+        builder.fact(checkpoint_index.as_fact(known, knowledge.created_wall, verdict))
     aside = _set_aside(builder, known)
     if news:
         if known.complete and known.own and known.bad is None:

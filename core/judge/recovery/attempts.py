@@ -90,7 +90,7 @@ def _leave_branch(builder: StepBuilder, plan: RestartPlan, number: int) -> None:
         index = checkpoint_index.changed(index, left, left=why, aside=why)
         builder.fact(CheckpointsSetAside(paths=left, why=why, left=True))
     if left or plan.wanted is not None or plan.fresh:
-        since = 0.0 if known is None or known.mtime is None else known.mtime
+        since = 0.0 if known is None or known.mtime is None else checkpoint_index.time_of(known)
         index = msgspec.structs.replace(index, went_back=(since, builder.t, why))
     builder.set(checkpoints=index)
     if plan.before_t is not None or (left and (plan.wanted is not None or plan.fresh)):

@@ -7,7 +7,6 @@ an average keeps one such value (text/loss_run.py tells both apart).
 
 from ...model.checkpoints.checkpoint import Verdict
 from ...model.decision import CaptureStacks
-from ...model.fact import CheckpointKnown
 from ...model.incident import Evidence
 from ...model.observation import CheckpointValues
 from ..resume import checkpoint_index
@@ -76,8 +75,7 @@ def on_values(builder: StepBuilder, read: CheckpointValues) -> None:
         was = checkpoint_index.find(before, known.path)
         if was is not None and was.bad != known.bad:
             verdict: Verdict = "complete" if known.bad is None else "nonfinite"
-            shown = checkpoint_index.as_checkpoint(known, builder.knowledge.created_wall, verdict)
-            builder.fact(CheckpointKnown(checkpoint=shown))
+            builder.fact(checkpoint_index.as_fact(known, builder.knowledge.created_wall, verdict))
     lost = _first_lost(builder.state)
     if lost is None or not is_watched(builder.state.machine):
         return

@@ -152,14 +152,15 @@ def _known(checkpoint: Checkpoint, story: RunStory) -> KnownCheckpoint:
     aside = story.set_aside.get(checkpoint.path)
     return KnownCheckpoint(
         path=checkpoint.path,
-        t=max(0.0, min(story.t, checkpoint.mtime - story.wall0)),
+        t=max(0.0, min(story.t, story.written_t(checkpoint))),
         mtime=checkpoint.mtime,
         size_bytes=float(checkpoint.size_bytes),
         step=checkpoint.step,
         epoch=checkpoint.epoch,
         position=checkpoint.step,
         complete=good,
-        own=checkpoint.mtime >= story.wall0,
+        own=story.origin(checkpoint) == "run",
+        unsure=story.origin(checkpoint) == "unknown",
         bad=None if good or unclear is not None else (checkpoint.reason or checkpoint.verdict),
         form="directory" if checkpoint.kind == "directory" else None,
         holds=checkpoint.holds,

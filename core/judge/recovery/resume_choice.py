@@ -13,7 +13,7 @@ import msgspec
 
 from ...model.checkpoints.checkpoint import Verdict
 from ...model.decision import ListCheckpoints, VerifyCheckpoint
-from ...model.fact import CheckpointKnown, CheckpointsSetAside, StateChanged
+from ...model.fact import CheckpointsSetAside, StateChanged
 from ...model.observation import Outcome
 from ..knowledge import Knowledge
 from ..resume import checkpoint_index, unclear_state
@@ -130,7 +130,10 @@ def _choose_from_list(builder: StepBuilder, plan: RestartPlan) -> None:
         _start_over(builder, replace(plan, verified=None))
         return
     if plan.verified is not None:
-        if plan.verified == (path, None if known is None else known.mtime) or plan.newer >= NEWER_AT_MOST:
+        if (
+            plan.verified == (path, None if known is None else checkpoint_index.time_of(known))
+            or plan.newer >= NEWER_AT_MOST
+        ):
             found_way.keep_then_launch(builder, plan)
             return
         builder.note(f"{base_name(path)} is newer than the verified {base_name(plan.verified[0])}")
@@ -149,8 +152,8 @@ def _choose_from_list(builder: StepBuilder, plan: RestartPlan) -> None:
         path=path,
         deep=knowledge.settings.checkpoints.verify == "deep",
     )
-    step, mtime = (known.step, known.mtime) if known is not None else (None, None)
-    verifying = Verifying(order=order, plan=replace(plan, path=path, step=step, verified=(path, mtime)))
+    step, time = (known.step, checkpoint_index.time_of(known)) if known is not None else (None, None)
+    verifying = Verifying(order=order, plan=replace(plan, path=path, step=step, verified=(path, time)))
     builder.move("verify", verifying, f"verifying the resume point {base_name(path)}")
 
 
@@ -164,15 +167,15 @@ def _start_over(builder: StepBuilder, plan: RestartPlan) -> None:
     if why_not is not None:
         give_up(builder, why_not, plan.incident, NOT_RESUMABLE)
         return
+    seen = unclear_output.found(builder)
+    if seen and not unclear:
+        unclear_output.hold_or_copy(builder, plan, seen)
+        return
     if not builder.knowledge.settings.restart.without_checkpoint:
         give_up(builder, "no checkpoint to resume from, and starting over is disabled", plan.incident)
         return
     if unclear:
         unclear_states.hold_or_copy(builder, plan, unclear)
-        return
-    seen = unclear_output.found(builder)
-    if seen:
-        unclear_output.hold_or_copy(builder, plan, seen)
         return
     launch_after_delay(builder, replace(plan, path=None, step=None))
 
@@ -309,8 +312,7 @@ def distrust(builder: StepBuilder, path: str, why: str, verdict: str = "corrupt"
     builder.set(checkpoints=checkpoint_index.mark_bad(index, path, why))
     known = checkpoint_index.find(builder.state.checkpoints, path)
     if known is not None and verdict in _VERDICTS:
-        checkpoint = checkpoint_index.as_checkpoint(known, builder.knowledge.created_wall, _VERDICTS[verdict])
-        builder.fact(CheckpointKnown(checkpoint=checkpoint))
+        builder.fact(checkpoint_index.as_fact(known, builder.knowledge.created_wall, _VERDICTS[verdict]))
 
 
 def verdict_of(quick: str | None) -> Verdict:

@@ -1,11 +1,13 @@
-"""A checkpoint that the run may have saved to a folder that is not known as its own: nothing begins anew over it.
+"""A checkpoint that may be of this run, which cannot be told: nothing begins anew over it.
 
-Source: a script saved to a folder that nothing names and was killed at once; nobody had seen who wrote the file.
+It lies in a folder that is not known as the run's own, or in one that is, with times that do not tell whether it stood
+there before. Sources: a script saved to a folder that nothing names and was killed at once; a checkpoint that was
+copied in with the modification time of its original.
 """
 
 from ...model.decision import CopyAside
-from ..resume import output_folders
-from ..resume.checkpoint_index import base_name
+from ..resume import checkpoint_index, output_folders
+from ..resume.checkpoint_index import KnownCheckpoint, base_name
 from ..resume.output_folders import Sighting
 from ..run_states import Copying, RestartPlan, Stopped
 from ..step_builder import StepBuilder
@@ -13,11 +15,21 @@ from .training_times import training_of
 
 CLASS = "not_understood"
 SHOWN = 3
+UNKNOWN_ORIGIN = "its modification time is older than the run, but it was changed or copied there since"
 
 
 def found(builder: StepBuilder) -> tuple[Sighting, ...]:
-    """Such checkpoints, oldest first."""
-    return output_folders.unclear(builder.state.outputs, training_of(builder.state))
+    """Such checkpoints, oldest first. None if the settings leave the choice to a trainer that finds its own."""
+    seen = output_folders.unclear(builder.state.outputs, training_of(builder.state))
+    knowledge = builder.knowledge
+    if not knowledge.resume_support.forms and knowledge.settings.restart.if_not_told == "go_on":
+        return seen
+    return (*seen, *map(_sighting, checkpoint_index.of_unknown_origin(builder.state.checkpoints)))
+
+
+def _sighting(known: KnownCheckpoint) -> Sighting:
+    folder = known.path.rstrip("/").rpartition("/")[0]
+    return Sighting(folder=folder, path=known.path, t=known.t, evidence=UNKNOWN_ORIGIN)
 
 
 def hold_or_copy(builder: StepBuilder, plan: RestartPlan, seen: tuple[Sighting, ...]) -> None:

@@ -8,7 +8,6 @@ import msgspec
 
 from ...model.checkpoints.checkpoint import Verdict
 from ...model.decision import CopyAside
-from ...model.fact import CheckpointKnown
 from ...model.observation import Outcome
 from ..knowledge import Knowledge
 from ..resume import checkpoint_index, unclear_state
@@ -43,8 +42,7 @@ def recognise(builder: StepBuilder) -> None:
         assert known.unclear is not None
         verdict = _VERDICTS.get(known.unclear[0], "opaque")
         if not known.complete:  # else it is in the journal already
-            made_of = checkpoint_index.as_checkpoint(known, builder.knowledge.created_wall, verdict)
-            builder.fact(CheckpointKnown(checkpoint=made_of))
+            builder.fact(checkpoint_index.as_fact(known, builder.knowledge.created_wall, verdict))
 
 
 def note_failed_start(builder: StepBuilder) -> None:

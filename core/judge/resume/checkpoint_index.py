@@ -3,9 +3,13 @@
 Files from before this run are never resumed from automatically: an old directory is not this training. Neither are
 those that the run left behind when it went back to an older one, nor those that cannot be passed to a launch.
 
-The modification time tells which one is newer, whatever the order of discovery. Known false alarm: the clock of the
-machine is set back. One that appeared when the trainer was at its step is the run's own and no older than the others;
-so is one of a higher step that nobody saw while there was a supervisor, and whose time says that it was there.
+Which are of this run is told by origin.py of the model. One of which that cannot be told is never resumed from or
+deleted, and nothing begins anew over it.
+
+The modification time tells which one is newer, whatever the order of discovery. If it cannot be right, the time of the
+last change tells it, which nobody can set. Known false alarm: the clock of the machine is set back. One that appeared
+when the trainer was at its step is the run's own and no older than the others; so is one of a higher step that nobody
+saw while there was a supervisor, and whose time says that it was there.
 """
 
 from collections.abc import Container
@@ -15,7 +19,9 @@ import msgspec
 
 from ...model.checkpoints.checkpoint import AgeOrder, Checkpoint, Form, Holds, Kind, Verdict, age_order, kind_of
 from ...model.checkpoints.checkpoint_suffixes import has_checkpoint_suffix
-from ...model.checkpoints.other_files import kind_of_name
+from ...model.checkpoints.origin import Origin, origin_of
+from ...model.checkpoints.other_files import kind_of_name, says_state
+from ...model.fact import CheckpointKnown
 from ...model.launch.resume_support import ResumeSupport
 from ...model.observation import CheckpointEvent
 
@@ -28,6 +34,8 @@ IN_SNAPSHOT = 64
 
 FIRST_LOOK_S = 30.0
 """A new supervisor lists the folder at once; what appears later is not from before it."""
+CLOCK_SLACK_S = 2.0
+"""Clocks of file systems lag so much; FAT keeps every second second."""
 LOOK_SLACK_S = 60.0
 """A checkpoint that was written so long before the last record of a supervisor was seen by it."""
 
@@ -41,8 +49,10 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
     ``disk_bytes``: what it takes on the disk, None = unknown.
     ``nonfinite``: tensors with NaN or Inf, None = not read; ``nan``: NaN is among them; ``values``: a sentence about
-    them. ``position``: of the run at that time.
-    ``epochs_done``: epochs of the run by then, over all attempts. ``own``: written by this run.
+    them. ``position``: of the run at that time. ``changed``: time of its last change (seconds since the epoch) if its
+    modification time cannot be right.
+    ``epochs_done``: epochs of the run by then, over all attempts. ``own``: written by this run; ``unsure``: it
+    cannot be told whether it was.
     ``bad``: why it must not be used. ``damage``: verdict and reason of one that is damaged now but may still be written
     to. ``left``: why it belongs to a branch that the run left. ``aside``: why no restart uses it,
     as it was reported. ``rewriting``: it was complete and is being written to. ``fresh``: it was being written when the
@@ -60,6 +70,7 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     path: str
     t: float
     mtime: float | None = None
+    changed: float | None = None
     size_bytes: float | None = None
     disk_bytes: float | None = None
     step: int | None = None
@@ -69,6 +80,7 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     epochs_done: int | None = None
     complete: bool = False
     own: bool = True
+    unsure: bool = False
     bad: str | None = None
     damage: tuple[str, str] | None = None
     form: Form | None = None
@@ -154,12 +166,15 @@ def with_event(
     if event.verdict != "writing":
         fresh = before is not None and not before.complete and before.fresh
     set_back = before is None and _was_set_back(index, event, created_wall)
-    old = event.mtime is not None and event.mtime < created_wall and not fresh and not set_back
+    origin = "run" if fresh or set_back else origin_of_event(event, created_wall)
+    old = origin != "run"
+    wrong_time = has_wrong_time(event, created_wall) and not old
     epoch = event.epoch if event.epoch is not None else before.epoch if before is not None else None
     entry = KnownCheckpoint(
         path=event.path,
         t=_written_t(event, created_wall),
         mtime=event.mtime,
+        changed=event.changed if has_wrong_time(event, created_wall) else None,
         size_bytes=event.size_bytes,
         disk_bytes=event.disk_bytes,
         step=event.step if event.step is not None else before.step if before is not None else None,
@@ -169,6 +184,7 @@ def with_event(
         epochs_done=None if epoch is None else epoch if old else epoch + epochs_before,
         complete=complete,
         own=not old,
+        unsure=origin == "unknown",
         bad=None if complete or event.event != "complete" else (event.reason or event.verdict),
         damage=(event.verdict, event.reason or event.verdict) if event.verdict in DAMAGED else None,
         form="file" if event.form == "file" else "directory" if event.form == "directory" else None,
@@ -177,8 +193,11 @@ def with_event(
         unclear=_unclear(event),
         unknown_make=event.unknown_make,
         unfinished=event.unfinished,
-        still_s=None if event.mtime is None or created_wall <= 0.0 else event.t - (event.mtime - created_wall),
+        still_s=None
+        if event.mtime is None or created_wall <= 0.0 or wrong_time
+        else event.t - (event.mtime - created_wall),
         fresh=fresh and not complete,
+        written=event.changed if wrong_time and event.changed is not None and event.changed >= created_wall else None,
     )
     if before is not None:
         entry = _with_history(entry, before)
@@ -197,11 +216,22 @@ def with_event(
             values=before.values,
             damage=before.damage,
             written=before.written,
-            own=before.own,
+            own=before.own or entry.own,
+            unsure=entry.unsure and not before.own,
         )
-    elif (fresh or set_back) and complete:
+    elif (fresh or set_back or _is_set_later(event, created_wall)) and complete:
         entry = _no_older_than_earlier_steps(index, entry)
     return _with(index, entry)
+
+
+def origin_of_event(event: CheckpointEvent, created_wall: float) -> Origin:
+    """Return whether this run wrote what the event tells of."""
+    return origin_of(created_wall, mtime=event.mtime, changed=event.changed, born=event.born, made=event.made)
+
+
+def has_wrong_time(event: CheckpointEvent, created_wall: float) -> bool:
+    """Return whether its modification time cannot be that of a save of this run."""
+    return event.mtime is not None and event.mtime < created_wall
 
 
 def _was_set_back(index: CheckpointIndex, event: CheckpointEvent, created_wall: float) -> bool:
@@ -225,8 +255,8 @@ def _no_older_than_earlier_steps(index: CheckpointIndex, entry: KnownCheckpoint)
     newest = max(others, key=age_of, default=None)
     if newest is None or entry.step is None or entry.mtime is None:
         return entry
-    time, steps = _time(newest), [k.step for k in others if k.step is not None]
-    if entry.mtime >= time or len(steps) < len(others) or entry.step <= max(steps):
+    time, steps = time_of(newest), [k.step for k in others if k.step is not None]
+    if (entry.written or entry.mtime) >= time or len(steps) < len(others) or entry.step <= max(steps):
         return entry
     return msgspec.structs.replace(entry, written=time, t=max(entry.t, newest.t))
 
@@ -262,7 +292,7 @@ def _unclear(event: CheckpointEvent) -> tuple[str, str] | None:
 
 def _with_history(entry: KnownCheckpoint, before: KnownCheckpoint) -> KnownCheckpoint:
     """Keep what was seen of an entry that is not understood before it was written again."""
-    same = entry.mtime == before.mtime
+    same = _is_of_one_time(entry, before)
     again = not same and (entry.size_bytes or 0.0) <= (before.size_bytes or 0.0)
     entry = msgspec.structs.replace(
         entry,
@@ -283,8 +313,20 @@ def _with_history(entry: KnownCheckpoint, before: KnownCheckpoint) -> KnownCheck
 
 def _is_unchanged(before: KnownCheckpoint, now: KnownCheckpoint) -> bool:
     if now.mtime is not None or before.mtime is not None:
-        return before.mtime == now.mtime
+        return _is_of_one_time(before, now)
     return now.step is not None and (before.step, before.size_bytes) == (now.step, now.size_bytes)
+
+
+def _is_of_one_time(one: KnownCheckpoint, other: KnownCheckpoint) -> bool:
+    return one.mtime == other.mtime and (None in {one.changed, other.changed} or one.changed == other.changed)
+
+
+def is_same_save(before: KnownCheckpoint, event: CheckpointEvent, created_wall: float) -> bool:
+    """Return whether the event tells of the save that is known already: a rescan reports unchanged ones again."""
+    if before.mtime != event.mtime:
+        return False
+    told = before.changed is not None and event.changed is not None and has_wrong_time(event, created_wall)
+    return not told or before.changed == event.changed
 
 
 def _seen_late(index: CheckpointIndex, event: CheckpointEvent, created_wall: float) -> str | None:
@@ -292,14 +334,32 @@ def _seen_late(index: CheckpointIndex, event: CheckpointEvent, created_wall: flo
     if index.went_back is None or event.mtime is None or created_wall <= 0.0:
         return None
     older, launch_t, why = index.went_back
-    return why if event.mtime > older and event.mtime - created_wall < launch_t else None
+    t = _written_t(event, created_wall)
+    written = created_wall + t if has_wrong_time(event, created_wall) else event.mtime
+    return why if written > older and t < launch_t else None
 
 
 def _written_t(event: CheckpointEvent, created_wall: float) -> float:
-    """Return the run time at which it was written; a failure after that is not in it."""
+    """Return the run time at which it was written; a failure after that is not in it.
+
+    By its modification time, if that is after the last look that did not see it; else by the time of its last change,
+    or when it was seen, so that it never counts as older than it is.
+    """
     if event.mtime is None or created_wall <= 0.0:
         return event.t
-    return max(0.0, min(event.t, event.mtime - created_wall))
+    t = event.mtime - created_wall
+    if not _is_set_later(event, created_wall) and (t >= 0.0 or origin_of_event(event, created_wall) != "run"):
+        return max(0.0, min(event.t, t))
+    earliest = (0.0 if event.absent_t is None else event.absent_t) - CLOCK_SLACK_S
+    changed_t = None if event.changed is None else event.changed - created_wall
+    return event.t if changed_t is None or changed_t < earliest else max(0.0, min(event.t, changed_t))
+
+
+def _is_set_later(event: CheckpointEvent, created_wall: float) -> bool:
+    """Return whether its modification time is before a look that did not see it."""
+    if event.mtime is None or event.absent_t is None:
+        return False
+    return event.mtime - created_wall < event.absent_t - CLOCK_SLACK_S
 
 
 def find(index: CheckpointIndex, path: str | None) -> KnownCheckpoint | None:
@@ -343,6 +403,16 @@ def newest_verified(
     return max(sure or usable, key=age_of, default=None)
 
 
+def of_unknown_origin(index: CheckpointIndex) -> tuple[KnownCheckpoint, ...]:
+    """Return what may be a checkpoint of this run and is not known to be, oldest first."""
+    found = [
+        k
+        for k in index.known
+        if k.unsure and k.left is None and (not k.unknown_make or says_state(base_name(k.path))) and not k.fresh
+    ]
+    return tuple(sorted(found, key=age_of))
+
+
 def newest_own(index: CheckpointIndex) -> KnownCheckpoint | None:
     """Return the newest checkpoint that this run wrote, whatever its state."""
     return max((k for k in index.known if k.own), key=age_of, default=None)
@@ -384,10 +454,10 @@ def damaged_after(index: CheckpointIndex, good: KnownCheckpoint | None) -> tuple
 
 def age_of(known: KnownCheckpoint) -> AgeOrder:
     """Return its ``age_order``; without a modification time, by the time at which it became complete."""
-    return age_order(base_name(known.path), _time(known), known.step, known.epoch)
+    return age_order(base_name(known.path), time_of(known), known.step, known.epoch)
 
 
-def _time(known: KnownCheckpoint) -> float:
+def time_of(known: KnownCheckpoint) -> float:
     """Return when it was written."""
     return known.written if known.written is not None else known.t if known.mtime is None else known.mtime
 
@@ -409,6 +479,16 @@ def as_checkpoint(known: KnownCheckpoint, created_wall: float, verdict: Verdict)
         holds=known.holds,
         understood=known.unclear is None,
     )
+
+
+def as_fact(known: KnownCheckpoint, created_wall: float, verdict: Verdict, *, removed: bool = False) -> CheckpointKnown:
+    """Return the journal's record of it."""
+    checkpoint = as_checkpoint(known, created_wall, verdict)
+    origin: Origin = "run" if known.own else "unknown" if known.unsure else "earlier"
+    told = origin_of(created_wall, mtime=checkpoint.mtime)
+    if removed or (told == origin and known.changed is None):
+        return CheckpointKnown(checkpoint=checkpoint, removed=removed)
+    return CheckpointKnown(checkpoint=checkpoint, origin=origin, written_t=known.t if known.own else None)
 
 
 def base_name(path: str) -> str:

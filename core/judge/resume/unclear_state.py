@@ -10,10 +10,9 @@ import re
 
 import msgspec
 
-from ...model.checkpoints.checkpoint import AgeOrder, age_order
 from ...model.checkpoints.other_files import kind_of_name, says_state
 from ...model.launch.resume_support import ResumeSupport
-from .checkpoint_index import CheckpointIndex, KnownCheckpoint, base_name, is_verified
+from .checkpoint_index import CheckpointIndex, KnownCheckpoint, age_of, base_name, is_verified
 
 WENT_ON_S = 3.0
 """A step this long after a folder was written shows that its trainer took it for finished."""
@@ -93,7 +92,7 @@ def _is_made_in_training(known: KnownCheckpoint, index: CheckpointIndex, trainin
 
 def states(index: CheckpointIndex) -> tuple[KnownCheckpoint, ...]:
     """Return the state of this run that is not understood, oldest first; not what the run left behind."""
-    return tuple(sorted((k for k in index.known if k.is_state and k.own and k.left is None), key=_age))
+    return tuple(sorted((k for k in index.known if k.is_state and k.own and k.left is None), key=age_of))
 
 
 def not_to_be_given(index: CheckpointIndex, support: ResumeSupport) -> tuple[KnownCheckpoint, ...]:
@@ -101,7 +100,7 @@ def not_to_be_given(index: CheckpointIndex, support: ResumeSupport) -> tuple[Kno
     found = [
         k for k in index.known if is_verified(k) and k.own and support.forms and support.objection(k.shape, k.holds)
     ]
-    return tuple(sorted(found, key=_age))
+    return tuple(sorted(found, key=age_of))
 
 
 def has_understood(index: CheckpointIndex) -> bool:
@@ -132,7 +131,7 @@ def to_resume_from(
     whole = [k for k in named if _is_settled(k) and _is_like_before(k, [o for o in named if _series(o) == _series(k)])]
     if not any(says_state(base_name(k.path)) for k in named) and not any(_has_before(k, named) for k in named):
         return None  # only its second writing shows that it is saved again and again
-    return max(whole, key=_age, default=None)
+    return max(whole, key=age_of, default=None)
 
 
 def _is_settled(known: KnownCheckpoint) -> bool:
@@ -140,12 +139,12 @@ def _is_settled(known: KnownCheckpoint) -> bool:
 
 
 def _has_before(known: KnownCheckpoint, others: list[KnownCheckpoint]) -> bool:
-    return known.size_before is not None or any(_age(k) < _age(known) for k in others)
+    return known.size_before is not None or any(age_of(k) < age_of(known) for k in others)
 
 
 def _is_like_before(known: KnownCheckpoint, others: list[KnownCheckpoint]) -> bool:
-    older = [k for k in others if _age(k) < _age(known)]
-    before = known.size_before if not older else max(older, key=_age).size_bytes
+    older = [k for k in others if age_of(k) < age_of(known)]
+    before = known.size_before if not older else max(older, key=age_of).size_bytes
     if before is None or known.size_bytes is None:
         return True
     return before <= SIZE_RATIO * known.size_bytes and known.size_bytes <= SIZE_RATIO * before
@@ -154,7 +153,3 @@ def _is_like_before(known: KnownCheckpoint, others: list[KnownCheckpoint]) -> bo
 def _series(known: KnownCheckpoint) -> str:
     """Its name without numbers and without words for a place: ``best.q7`` and ``last.q7`` are of one series."""
     return _PLACES.sub("", kind_of_name(base_name(known.path)))
-
-
-def _age(known: KnownCheckpoint) -> AgeOrder:
-    return age_order(base_name(known.path), known.t if known.mtime is None else known.mtime, known.step, known.epoch)

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from ...model.checkpoints.checkpoint import Checkpoint
+from ...model.checkpoints.origin import FolderList
 from ...model.ports.supervision import AttemptTarget, Clock, Inbox
 from ...model.settings import Watch
 from ..sampler import JOIN_S
 from ..sensor_problem import OnProblem, ProblemReport, ignore_problem
 from .checkpoint_entries import candidates, is_candidate
-from .checkpoint_scan import CheckpointScan, ignore_complete
+from .checkpoint_scan import CheckpointScan, ignore_complete, no_list
 from .directory_events import DirectoryEvents, Means
 from .mount_places import unmounted_place
 
@@ -40,6 +41,7 @@ class CheckpointDirectory:
 
     The structure is checked by ``inspect`` (None: not a checkpoint) and for the first scan by ``list_directory``; both
     may raise OSError. ``on_complete``: called with path and modification time of each complete one.
+    ``listed``: the entries of the directory as they were when it became known.
     ``globs``: names to watch; empty: all that may be checkpoints. Scans are caused by file events; a full scan every
     ``watch.rescan_s``, and a second scan of what changed, need no events.
     """
@@ -57,6 +59,7 @@ class CheckpointDirectory:
         known: Iterable[str] = (),
         inspect_rewritten: Callable[[Path], Checkpoint | None] | None = None,
         on_complete: Callable[[Path, float], None] = ignore_complete,
+        listed: Callable[[Path], FolderList | None] = no_list,
         mountinfo: Callable[[], str] = Path("/proc/self/mountinfo").read_text,
         fstab: Callable[[], str] = Path("/etc/fstab").read_text,
         on_problem: OnProblem = ignore_problem,
@@ -78,6 +81,7 @@ class CheckpointDirectory:
             on_complete=on_complete,
             known=[path.name for path in map(Path, known) if path.parent == self._directory],
             inspect_rewritten=inspect_rewritten,
+            listed=listed,
         )
         self._mountinfo = mountinfo
         self._fstab = fstab

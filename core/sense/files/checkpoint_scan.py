@@ -9,11 +9,12 @@ import msgspec
 
 from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.checkpoints.checkpoint_suffixes import has_checkpoint_suffix
+from ...model.checkpoints.origin import FolderList
 from ...model.checkpoints.other_files import kind_of_name
 from ...model.observation import CheckpointChange, CheckpointEvent
 from ...model.ports.supervision import Clock, Inbox
 from ..sensor_problem import ProblemReport
-from .checkpoint_entries import Signature, candidates, disk_bytes, signature
+from .checkpoint_entries import Signature, candidates, disk_bytes, entry_state, signature
 
 GROWING_S = 1.0
 """Shortest time between two reports of growth of one checkpoint."""
@@ -26,12 +27,18 @@ def ignore_complete(_path: Path, _mtime: float) -> None:
     """For callers that do not need to know it."""
 
 
+def no_list(_directory: Path) -> FolderList | None:
+    """For folders whose entries nobody listed when the run began."""
+    return None
+
+
 class _Entry(msgspec.Struct):
     """State of one entry. ``changed_s``: time of its last change (monotonic seconds).
 
     ``checkpoint`` None: it is not a checkpoint (of such a directory only the top is scanned, so a folder of pictures
     costs one call). ``judged``: it has not changed for the settle time and was inspected. ``rewritten``: a settled file
-    was written again as a whole, so it is no log.
+    was written again as a whole, so it is no log. ``seen_t``: run time of the last look that saw it as it is;
+    ``absent_t``: of the last one that did not, None = there was none.
     """
 
     signature: Signature
@@ -41,6 +48,8 @@ class _Entry(msgspec.Struct):
     checkpoint: Checkpoint | None = None
     reported_s: float = 0.0
     rewritten: bool = False
+    seen_t: float = 0.0
+    absent_t: float | None = None
 
 
 class CheckpointScan:
@@ -48,7 +57,8 @@ class CheckpointScan:
 
     ``settle_s``: an entry that has not changed for this long is inspected. ``known``: names of checkpoints that were
     there before; one that the first scan does not find is reported as removed. ``stopping``: ends a long scan.
-    ``inspect_rewritten``: as ``inspect``, for a file that was written again as a whole.
+    ``inspect_rewritten``: as ``inspect``, for a file that was written again as a whole. ``listed``: the entries of the
+    directory as they were when it became known.
     """
 
     def __init__(
@@ -66,8 +76,12 @@ class CheckpointScan:
         on_complete: Callable[[Path, float], None] = ignore_complete,
         known: Iterable[str] = (),
         inspect_rewritten: Callable[[Path], Checkpoint | None] | None = None,
+        listed: Callable[[Path], FolderList | None] = no_list,
     ) -> None:
         self._inspect_rewritten = inspect_rewritten or inspect
+        self._listed = listed
+        self._list_of_entries: FolderList | None = None
+        self._looked_t: float | None = None
         self._directory = directory
         self._inbox = inbox
         self._clock = clock
@@ -110,9 +124,12 @@ class CheckpointScan:
         self._entries.clear()
         self._alike.clear()
         self._unread.clear()
+        self._looked_t = None
 
     def scan_first(self) -> None:
         """Report existing checkpoints. Those that changed within the settle time are reported as usual."""
+        self._list_of_entries = self._listed(self._directory)
+        now = self._clock.now()
         present = candidates(self._directory, self._globs)
         signatures = {name: self._read_signature(name) for name in present}
         listed = self._list()
@@ -121,14 +138,15 @@ class CheckpointScan:
             if found is None:
                 continue
             if found.mtime_ns > recent_ns:
-                self._add(name, found, is_directory=present[name])
+                self._add(name, found, is_directory=present[name], absent_t=None)
                 continue
             self._alike[kind_of_name(name)] += 1
-            entry = self._entries[name] = _Entry(found, present[name], 0.0, judged=False)
+            entry = self._entries[name] = _Entry(found, present[name], 0.0, judged=False, seen_t=now)
             self._settle(name, entry, self._inspect_entry(name) if listed is None else listed.get(name))
         for name in self._known - present.keys():
             self._report_removed(name)
         self._known.clear()
+        self._looked_t = now
 
     def _list(self) -> dict[str, Checkpoint] | None:
         """All at once; None if one of them cannot be read: each is inspected by itself then."""
@@ -140,6 +158,7 @@ class CheckpointScan:
     def scan(self, names: set[str] | None, settle_s: float | None = None) -> None:
         """Scan the named entries, or if None all existing and known ones. ``settle_s``: instead of the setting."""
         present: dict[str, bool] | None = None
+        now = self._clock.now()
         if names is None or not names.issubset(self._entries):
             present = candidates(self._directory, self._globs)
         if names is None:
@@ -156,21 +175,27 @@ class CheckpointScan:
             elif present is not None and not self._is_one_of_many(name, is_directory=present[name]):
                 found = self._read_signature(name)
                 if found is not None:
-                    self._add(name, found, is_directory=present[name])
+                    self._add(name, found, is_directory=present[name], absent_t=self._looked_t)
+        if present is not None:
+            self._looked_t = now
 
     def _is_one_of_many(self, name: str, *, is_directory: bool) -> bool:
         known = is_directory or has_checkpoint_suffix(name)
         return not known and self._alike[kind_of_name(name)] >= ALIKE_AT_MOST
 
     def _check_entry(self, name: str, entry: _Entry, settle_s: float) -> None:
+        seen_t = self._clock.now()
         found = self._signature(name, entry)
         now = time.monotonic()
         if found is None:
             self._vanished(name)
         elif found != entry.signature:
             self._change(name, entry)
+            entry.seen_t = seen_t
         elif not entry.judged and now - entry.changed_s >= settle_s:
             self._settle(name, entry, self._inspect_entry(name, rewritten=entry.rewritten))
+        else:
+            entry.seen_t = seen_t
 
     def _signature(self, name: str, entry: _Entry) -> Signature | None:
         return self._read_signature(name, shallow=entry.judged and entry.checkpoint is None)
@@ -188,12 +213,22 @@ class CheckpointScan:
         self._unread[name] = text
         self._problems.report(name, text)
 
-    def _add(self, name: str, found: Signature, *, is_directory: bool, rewritten: bool = False) -> None:
+    def _add(
+        self, name: str, found: Signature, *, is_directory: bool, absent_t: float | None, rewritten: bool = False
+    ) -> None:
         self._alike[kind_of_name(name)] += name not in self._entries
-        entry = self._entries[name] = _Entry(found, is_directory, time.monotonic(), judged=False, rewritten=rewritten)
+        entry = self._entries[name] = _Entry(
+            found,
+            is_directory,
+            time.monotonic(),
+            judged=False,
+            rewritten=rewritten,
+            seen_t=self._clock.now(),
+            absent_t=absent_t,
+        )
         entry.checkpoint = self._inspect_entry(name, rewritten=rewritten)
         if entry.checkpoint is not None:
-            self._report(entry, "created", entry.checkpoint, verdict="writing")
+            self._report(name, entry, "created", entry.checkpoint, verdict="writing")
 
     def _change(self, name: str, entry: _Entry) -> None:
         now = time.monotonic()
@@ -202,15 +237,18 @@ class CheckpointScan:
         if found is None:
             self._vanished(name)
             return
+        if found.content == entry.signature.content:  # its rights, its names, or it was given its former time again
+            entry.signature, entry.changed_s, entry.absent_t = found, now, entry.seen_t
+            return
         grew = found.size_bytes != entry.signature.size_bytes
         if was_judged and not entry.is_directory:
             smaller = found.size_bytes <= entry.signature.size_bytes
             entry.rewritten = entry.rewritten or smaller or found.inode != entry.signature.inode
-        entry.signature, entry.changed_s = found, now
+        entry.signature, entry.changed_s, entry.absent_t = found, now, entry.seen_t
         if entry.checkpoint is None:
-            self._add(name, found, is_directory=entry.is_directory, rewritten=entry.rewritten)
+            self._add(name, found, is_directory=entry.is_directory, rewritten=entry.rewritten, absent_t=entry.seen_t)
         elif was_judged or (grew and now - entry.reported_s >= GROWING_S):
-            self._report(entry, "growing", entry.checkpoint, verdict="writing")
+            self._report(name, entry, "growing", entry.checkpoint, verdict="writing")
 
     def _settle(self, name: str, entry: _Entry, checkpoint: Checkpoint | None) -> None:
         """Handle an entry that no longer changes."""
@@ -218,10 +256,10 @@ class CheckpointScan:
         if checkpoint is None:
             entry.signature = self._signature(name, entry) or entry.signature
         elif checkpoint.verdict == "complete" or (checkpoint.verdict == "opaque" and not checkpoint.unknown_make):
-            self._report(entry, "complete", checkpoint, verdict=checkpoint.verdict, reason=checkpoint.reason)
+            self._report(name, entry, "complete", checkpoint, verdict=checkpoint.verdict, reason=checkpoint.reason)
             self._on_complete(self._directory / name, checkpoint.mtime)
         else:
-            self._report(entry, "created", checkpoint, verdict=checkpoint.verdict, reason=checkpoint.reason)
+            self._report(name, entry, "created", checkpoint, verdict=checkpoint.verdict, reason=checkpoint.reason)
 
     def _read_again(self) -> None:
         for name in self._unread:
@@ -256,6 +294,7 @@ class CheckpointScan:
 
     def _report(
         self,
+        name: str,
         entry: _Entry,
         event: CheckpointChange,
         checkpoint: Checkpoint,
@@ -269,6 +308,8 @@ class CheckpointScan:
             if entry.judged
             else (entry.signature.size_bytes, entry.signature.mtime_ns / 1e9)
         )
+        state = entry_state(self._directory / name, entry.signature)
+        listed = self._list_of_entries
         self._inbox.put(
             CheckpointEvent(
                 t=self._clock.now(),
@@ -286,5 +327,9 @@ class CheckpointScan:
                 understood=checkpoint.understood or verdict == "writing",
                 unknown_make=checkpoint.unknown_make,
                 unfinished=checkpoint.unfinished,
+                changed=state.changed_ns / 1e9,
+                born=None if state.born_ns is None else state.born_ns / 1e9,
+                made=None if listed is None else listed.made(name, state),
+                absent_t=entry.absent_t,
             )
         )

@@ -63,7 +63,7 @@ def saved_after_nan(c: Checkpoint, story: RunStory) -> bool:
         return False
     if c.step is not None and nan.step is not None:
         return c.step >= nan.step
-    return c.mtime - story.wall0 >= nan.t
+    return story.written_t(c) >= nan.t
 
 
 def _is_nan(incident: Incident) -> bool:

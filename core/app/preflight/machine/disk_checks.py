@@ -13,6 +13,7 @@ from ....sense.files.checkpoint_entries import disk_bytes
 from ....sense.host.filesystem_type import filesystem_type, is_network_filesystem
 from ....store.run_directory import RunDirectory
 from ...plan.launch_plan import LaunchPlan
+from ...runs.checkpoint_origin import origins
 from ...runs.output_folder import list_run_checkpoints
 from ..check import GB, Check, Machine, existing, failed, passed, warned
 
@@ -87,7 +88,8 @@ def checkpoint_bytes(plan: LaunchPlan) -> tuple[float, bool]:
 
 def own_checkpoint_bytes(plan: LaunchPlan) -> float:
     """What the largest complete checkpoint of this run takes on the disk; 0 = there is none yet."""
-    own = [c for c in _listing(plan).checkpoints if c.verdict == "complete" and c.mtime >= plan.spec.created_wall]
+    origin = origins(plan.spec.created_wall)
+    own = [c for c in _listing(plan).checkpoints if c.verdict == "complete" and origin(c) != "earlier"]
     taken = [(disk_bytes(Path(c.path)), float(c.size_bytes)) for c in own]
     return max((size if on_disk is None else on_disk for on_disk, size in taken), default=0.0)
 

@@ -1,0 +1,84 @@
+"""What stood in the output folders of a run before it wrote there, kept in ``folders.json`` of the run."""
+
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from ...model.checkpoints.origin import FolderList
+from ...model.text.json_line import decode_exact, encode_exact
+from ...sense.files.checkpoint_entries import folder_list, is_of_this_disk
+from ...store.atomic import write_atomically
+
+
+class _File(msgspec.Struct, frozen=True, kw_only=True):
+    version: int = 1
+    folders: dict[str, FolderList] = {}
+
+
+class OutputLists:
+    """The list of each output folder, taken when it became known and never again. Thread-safe.
+
+    A list that cannot be taken, kept or read tells nothing; the times of the entries tell then. ``globs``: names that
+    the preset looks for besides those that are known.
+    """
+
+    def __init__(self, file: Path, globs: Sequence[str] = ()) -> None:
+        self._file = file
+        self._globs = tuple(globs)
+        self._problems: list[str] = []
+        self._note: Callable[[str], None] = self._problems.append
+        self._lock = threading.Lock()
+        self._folders = dict(_read(file).folders)
+
+    def tell(self, note: Callable[[str], None]) -> None:
+        """Call this with each problem, also with what was found before."""
+        self._note = note
+        for problem in self._problems:
+            note(problem)
+
+    def take(self, folders: Sequence[str], *, before_launch: bool) -> None:
+        """List those that have no list yet. ``before_launch``: no attempt of the run has begun."""
+        for folder in folders:
+            with self._lock:
+                if folder in self._folders:
+                    continue
+            try:
+                found = folder_list(Path(folder), self._globs, before_launch=before_launch)
+            except OSError:
+                continue
+            if found is not None:
+                self._add(folder, found)
+
+    def of(self, folder: Path) -> FolderList | None:
+        """The list of a folder, which is taken now if there is none. None: it says nothing."""
+        self.take((str(folder),), before_launch=False)
+        with self._lock:
+            found = self._folders.get(str(folder))
+        return found if found is not None and is_of_this_disk(found) else None
+
+    def known(self, folder: Path) -> FolderList | None:
+        """As ``of``; nothing is taken."""
+        found = self._folders.get(str(folder))
+        return found if found is not None and is_of_this_disk(found) else None
+
+    def _add(self, folder: str, found: FolderList) -> None:
+        with self._lock:
+            self._folders.setdefault(folder, found)
+            data = encode_exact(_File(folders=self._folders))
+            try:
+                write_atomically(self._file, data)
+            except OSError as error:
+                self._note(
+                    f"{self._file}: {error.strerror or error}; a later supervisor tells by their times alone which "
+                    "checkpoints are of this run"
+                )
+
+
+def _read(file: Path) -> _File:
+    try:
+        read = decode_exact(file.read_bytes(), _File)
+    except (OSError, msgspec.MsgspecError):
+        return _File()
+    return read if read.version == 1 else _File()
