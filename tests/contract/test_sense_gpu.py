@@ -11,6 +11,7 @@ import pytest
 from tests.fakes.nvml.driver import FakeNvml, fake_nvml, fake_nvml_library
 from tests.fakes.nvml.gpu_sensor import FakeGpuSensor
 from tests.integration.sense_world import ListInbox, RunClock, identity, python, said, target, wait_until
+from trainwatch.core.model.machine_details import Detail, GpuDetails
 from trainwatch.core.model.observation import GpuReading, GpuSample
 from trainwatch.core.model.ports.supervision import Sensor
 from trainwatch.core.model.settings import Watch
@@ -279,6 +280,53 @@ def test_memory_of_own_processes_is_reported_separately(real: Real) -> None:
         wait_until(lambda: inbox.of(GpuSample)[-1].gpus[0].own_mem_bytes is None, "an amount that is hidden")
         nvml.show("[gpu 0]\nproc = 1 2048 C\n")
         wait_until(lambda: inbox.of(GpuSample)[-1].gpus[0].own_mem_bytes == 0.0, "none of it ours")
+
+
+class Desk:
+    """A page that somebody looks at, or not."""
+
+    def __init__(self, *, open_: bool) -> None:
+        self.open = open_
+        self.seen: list[GpuDetails] = []
+
+    def wanted(self) -> bool:
+        return self.open
+
+    def put(self, detail: Detail) -> None:
+        assert isinstance(detail, GpuDetails)
+        self.seen.append(detail)
+
+
+def test_details_of_gpus_and_their_processes_are_read_while_somebody_looks(fake_nvml: FakeNvml) -> None:
+    desk, inbox = Desk(open_=False), ListInbox()
+    sensor = GpuSensor(inbox=inbox, clock=RunClock(), watch=WATCH, trust_pids=True, details=desk)
+    with python("import time; print('up', flush=True); time.sleep(60)") as trainer:
+        assert said(trainer) == "up"
+        fake_nvml.show(
+            "gpus = 2\n[gpu *]\nfan = 40\npcie_rx = 2048\n[gpu 0]\nclock_sm = 2100\necc_mode = 1\necc_corrected = 3\n"
+            f"proc = {trainer.pid} 5120 C 80 20\nproc = 1 n/a G\n[gpu 1]\nfan = n/a\nfault = notsupported:ecc\n"
+        )
+        sensor.follow(target(identity(trainer.pid)))
+        sensor.start()
+        try:
+            wait_until(lambda: len(inbox.of(GpuSample)) > 2, "samples")
+            assert desk.seen == [], "nobody looks"
+            desk.open = True
+            wait_until(lambda: desk.seen, "details")
+            first, second = desk.seen[-1].gpus
+            assert (first.fan_pct, first.clock_sm_mhz, first.pcie_received) == (40.0, 2100.0, 2048 * 1024.0)
+            assert (first.ecc, first.ecc_corrected) == (True, 3)
+            assert (second.fan_pct, second.ecc, second.ecc_corrected) == (None, None, None), "unknown, not 0"
+            processes = {p.pid: p for p in desk.seen[-1].processes or ()}
+            own, foreign = processes[trainer.pid], processes[1]
+            assert (own.own, own.kind, own.sm_pct, own.mem_bytes) == (True, "C", 80.0, 5120 * 2.0**20)
+            assert own.command is not None
+            assert "time.sleep(60)" in own.command
+            assert (foreign.own, foreign.kind, foreign.mem_bytes, foreign.sm_pct) == (False, "G", None, None)
+            fake_nvml.show("gpus = 2\n[gpu 1]\nfault = lost\n")
+            wait_until(lambda: [g.index for g in desk.seen[-1].gpus] == [0], "the details of the other one")
+        finally:
+            sensor.stop()
 
 
 def test_own_gpus_are_those_of_the_trainers_environment(real: Real, monkeypatch: pytest.MonkeyPatch) -> None:

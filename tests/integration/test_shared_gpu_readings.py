@@ -15,6 +15,7 @@ from trainwatch.core.model.settings import Watch
 from trainwatch.core.sense.gpu import gpu_sensor
 from trainwatch.core.sense.gpu.gpu_sensor import GpuSensor
 from trainwatch.core.sense.gpu.shared_readings import SharedReadings
+from trainwatch.core.store.detail_files import DetailFiles, DetailReader
 
 __all__ = ["fake_nvml", "fake_nvml_library"]
 WATCH = Watch(interval_s=0.05, gpu_timeout_s=1.0)
@@ -61,6 +62,22 @@ def test_one_child_reads_for_all_and_the_next_one_takes_over(rig: Rig, fake_nvml
     rig.sensors.pop(0).stop()
     fake_nvml.show("gpus = 2\n[gpu *]\nutil_gpu = 34\n")
     wait_until(lambda: all(has_util(inbox, 34.0) for inbox in inboxes[1:]), "readings of the next reader")
+    assert readers() == 1
+
+
+def test_a_page_of_another_supervisors_run_gets_its_details_of_the_one_reader(rig: Rig, tmp_path: Path) -> None:
+    rig.start()
+    wait_until(lambda: readers() == 1, "the reader")
+    page = DetailReader(tmp_path)
+    inbox = ListInbox()
+    follower = GpuSensor(
+        inbox=inbox, clock=RunClock(), watch=WATCH, shared=SharedReadings(rig.folder), details=DetailFiles(tmp_path)
+    )
+    rig.sensors.append(follower)
+    follower.start()
+    found = wait_until(lambda: page.look().gpus, "details")
+    assert found is not None
+    assert [gpu.index for gpu in found.gpus] == [0, 1]
     assert readers() == 1
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from ...model.ports.screen import LogAccess, OpenRun
 from ...model.run_card import RunCard, RunPlan
 from ...sense.log.log_browser import FileLogBrowser
+from ...store.detail_files import DetailReader
 from ..runs.known_runs import open_run
 from .run_cards import current_story, run_cards
 from .run_checkpoints import RunCheckpoints
@@ -36,6 +37,7 @@ class MachineRuns:
             launch=RunLaunch(spec),
             samples=RunSamples(spec, run.load_spec),
             trials=RunTrials(spec),
+            details=DetailReader(run.path),
             screen=spec.settings.screen,
             keep_last=spec.settings.checkpoints.keep_last,
             plan=RunPlan(

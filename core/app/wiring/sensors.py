@@ -14,7 +14,7 @@ from ...checkpoints import checkpoint_of, inspect_any, state_in, state_of, verif
 from ...checkpoints.formats.reading_pace import BESIDE_TRAINING_BYTES_PER_S
 from ...judge.failure.log_evidence import is_news
 from ...model.checkpoints.checkpoint import Checkpoint
-from ...model.ports.supervision import AttemptTarget, Inbox, Sensor
+from ...model.ports.supervision import AttemptTarget, DetailDesk, Inbox, Sensor
 from ...model.preset import Preset
 from ...model.run import RunSpec
 from ...model.settings import Watch
@@ -130,12 +130,15 @@ def scalar_files(output: RunOutput, inbox: Inbox, clock: RunClock, on_problem: C
     )
 
 
-def host_sensor(spec: RunSpec, inbox: Inbox, clock: RunClock, on_problem: Callable[[str], None]) -> Host:
+def host_sensor(
+    spec: RunSpec, inbox: Inbox, clock: RunClock, details: DetailDesk, on_problem: Callable[[str], None]
+) -> Host:
     return Host(
         inbox=inbox,
         clock=clock,
         interval_s=spec.settings.watch.interval_s,
         output_dir=spec.output_dir or spec.cwd,
+        details=details,
         on_problem=on_problem,
     )
 
@@ -163,6 +166,7 @@ def sensors(
     inbox: Inbox,
     clock: RunClock,
     *,
+    details: DetailDesk,
     on_problem: Callable[[str], None],
 ) -> list[Sensor]:
     watch = spec.settings.watch
@@ -197,7 +201,7 @@ def sensors(
             on_output=log.add,
             on_problem=on_problem,
         ),
-        ProcessTree(inbox=inbox, clock=clock, interval_s=watch.interval_s, on_problem=on_problem),
+        ProcessTree(inbox=inbox, clock=clock, interval_s=watch.interval_s, details=details, on_problem=on_problem),
         KernelLog(inbox=inbox, clock=clock, on_problem=on_problem),
         TerminationNotices(
             inbox=inbox,
@@ -208,7 +212,9 @@ def sensors(
         ),
         SimulatedGpu(inbox=inbox, clock=clock, interval_s=watch.interval_s)
         if spec.labels.get("simulated_gpu")
-        else GpuSensor(inbox=inbox, clock=clock, watch=watch, own_gpus=spec.gpus, shared=_shared_readings(watch)),
+        else GpuSensor(
+            inbox=inbox, clock=clock, watch=watch, own_gpus=spec.gpus, shared=_shared_readings(watch), details=details
+        ),
     ]
 
 

@@ -25,6 +25,7 @@ from ...sense.host.filesystem_type import is_network_filesystem
 from ...sense.host.kernel_log import kernel_tail
 from ...sense.host.wsl import is_wsl
 from ...store.clock import RunClock
+from ...store.detail_files import DetailFiles
 from ...store.habits_file import HabitsFile
 from ...store.journal import latest_snapshot
 from ...store.metrics.history import HistoryWriter
@@ -196,11 +197,18 @@ def build_supervisor(
     keeper.live = lambda: supervisor.live
     vitality.newest = lambda: recorder.newest
     keeper.end = lambda why: supervisor.end(ExitCode.OWNED, why)
-    host = host_sensor(spec, inbox, clock, on_problem=supervisor.note)
+    details = DetailFiles(run.path)
+    host = host_sensor(spec, inbox, clock, details, on_problem=supervisor.note)
     output.tell(checkpoints.watch)
     output.tell(host.save_to)
     supervisor.sense_with(
-        [claim, host, *sensors(spec, (checkpoints, values, search, metrics), inbox, clock, on_problem=supervisor.note)]
+        [
+            claim,
+            host,
+            *sensors(
+                spec, (checkpoints, values, search, metrics), inbox, clock, details=details, on_problem=supervisor.note
+            ),
+        ]
     )
     return supervisor
 

@@ -15,6 +15,7 @@ from ..launch.change import Change
 from ..launch.launch_preview import LaunchCheck, LaunchOffer, LaunchPreview, LaunchRequest
 from ..launch.rehearsal import Rehearsal
 from ..launch.trial import TrialResult
+from ..machine_details import MachineDetails
 from ..observation import Command
 from ..profile import Profile
 from ..run_card import RunCard, RunPlan
@@ -104,6 +105,14 @@ class Feed(Protocol):
 
     def send(self, command: Command) -> Reply:
         """Send a command to the supervisor. ``ok=False`` with a sentence if not accepted. Any thread."""
+        ...
+
+
+class DetailSource(Protocol):
+    """What the GPU page and the host page show beyond the samples."""
+
+    def look(self) -> MachineDetails:
+        """The newest details; each call has them read for some seconds more. May block; called in a thread."""
         ...
 
 
@@ -281,6 +290,7 @@ class OpenRun(msgspec.Struct, frozen=True, kw_only=True):
     launch: LaunchSettings | None = None
     samples: SampleFolder | None = None
     trials: Trials | None = None
+    details: DetailSource | None = None
     screen: ScreenSettings = ScreenSettings()
     keep_last: int = 0
     """How many checkpoints retention keeps; 0 = all."""

@@ -7,6 +7,7 @@ import msgspec
 
 from ..checkpoints.checkpoint import Checkpoint
 from ..decision import Decision
+from ..machine_details import Detail
 from ..observation import Observation, Outcome
 from ..record import Entry, Record
 from ..run import ProcessIdentity
@@ -33,6 +34,28 @@ class Inbox(Protocol):
     def put(self, observation: Observation) -> None:
         """Add; blocks only if the queue is full of observations that must not be dropped."""
         ...
+
+
+class DetailDesk(Protocol):
+    """Where sensors put what a page shows beyond the samples, while it is open. Thread-safe; raises nothing."""
+
+    def wanted(self) -> bool:
+        """Whether a page that shows details is open."""
+        ...
+
+    def put(self, detail: Detail) -> None:
+        """Show the newest one of its kind."""
+        ...
+
+
+class NoDetails:
+    """Nobody looks."""
+
+    def wanted(self) -> bool:
+        return False
+
+    def put(self, detail: Detail) -> None:
+        """Drop it."""
 
 
 class AttemptTarget(msgspec.Struct, frozen=True, kw_only=True):

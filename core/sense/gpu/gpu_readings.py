@@ -1,12 +1,22 @@
 """Messages of the NVML child, and the readings that they become. Pure."""
 
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
 from ...model.observation import GpuReading
 from .nvml_codes import gpu_message, throttle_reasons
 from .visible_devices import GpuChoice, is_own
+
+
+class User(msgspec.Struct, frozen=True, kw_only=True):
+    """A process on a GPU. ``kind``: C, G or CG; ``sm``: its share of the GPU's time in per cent."""
+
+    pid: int
+    kind: str
+    mem: int | None = None
+    sm: float | None = None
 
 
 class Device(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +41,11 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
     clock_mhz: float | None = None
     throttle: int | None = None
     procs: tuple[tuple[int, int | None], ...] | None = None
+    detail: dict[str, Any] | None = None
+    """By field of GpuDetail; None: details are not read now."""
+    users: tuple[User, ...] | None = None
+    driver: str | None = None
+    cuda: str | None = None
 
 
 class Opening(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="opening"):

@@ -1,5 +1,6 @@
 """The GPU sensor. It reads NVML in a child process, which is killed and replaced if the driver hangs."""
 
+import contextlib
 import os
 import select
 import subprocess
@@ -12,10 +13,11 @@ from typing import Literal
 import msgspec
 
 from ...model.observation import GpuReading, GpuSample
-from ...model.ports.supervision import AttemptTarget, Clock, Inbox
+from ...model.ports.supervision import AttemptTarget, Clock, DetailDesk, Inbox, NoDetails
 from ...model.settings import Watch
 from ..process.process_tree import tree_pids
 from ..wakeup import Wakeup
+from .gpu_details import GpuDetailReadings
 from .gpu_readings import Devices, GpuList, Message, Refusal
 from .nvml_codes import driver_message, no_answer
 from .shared_readings import SharedReadings
@@ -55,7 +57,7 @@ class GpuSensor:
     A GPU that hangs or is lost stays in the sample with ``trouble``, and the others are read. If none answers, or there
     is no driver, the sample has ``trouble``, and new children are started with growing waits. ``own_gpus`` None: the
     trainer's ``CUDA_VISIBLE_DEVICES``, else all. ``trust_pids`` None: use the driver's pids if they are comparable.
-    ``shared``: take the readings of another supervisor while one reads the driver.
+    ``shared``: take the readings of another supervisor while one reads the driver. ``details``: shown while wanted.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class GpuSensor:
         backoff_s: tuple[float, ...] = BACKOFF_S,
         command: tuple[str, ...] = COMMAND,
         shared: SharedReadings | None = None,
+        details: DetailDesk | None = None,
     ) -> None:
         self._inbox = inbox
         self._clock = clock
@@ -81,6 +84,7 @@ class GpuSensor:
         self._backoff_s = backoff_s
         self._command = command
         self._shared = shared
+        self._details = GpuDetailReadings(details or NoDetails(), clock)
         self._decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
         self._picture = GpuList()
         self._target: AttemptTarget | None = None
@@ -140,6 +144,8 @@ class GpuSensor:
         """
         number, since_s = -1, time.monotonic()
         while not self._stopping and not shared.lead():
+            if self._details.wanted():
+                shared.want_details()
             found = shared.newest()
             if found is not None and found.sign_s <= FROZEN_S:
                 since_s = time.monotonic()
@@ -195,6 +201,8 @@ class GpuSensor:
         os.set_blocking(fd, False)
         started_s, answered, held = time.monotonic(), False, b""
         while not self._stopping:
+            if self._details.wanted() or (self._shared is not None and self._shared.details_wanted()):
+                self._ask_for_details(child)
             self._wait(fd, min(self._watch.interval_s, self._watch.gpu_timeout_s))
             data = self._read(fd)
             *lines, held = (held + (data or b"")).split(b"\n")
@@ -218,6 +226,8 @@ class GpuSensor:
         """Put a sample of these readings. Returns whether a GPU answered."""
         limit_s = self._watch.gpu_timeout_s
         target = self._target
+        own = target if self._trust_pids else None
+        self._details.take(devices, own=own, comparable=self._trust_pids, limit_s=limit_s)
         readings = self._picture.answered(
             devices,
             limit_s=limit_s,
@@ -253,6 +263,11 @@ class GpuSensor:
         if fd is not None:
             poll.register(fd, select.POLLIN)
         poll.poll(max(0.0, seconds) * 1000)
+
+    def _ask_for_details(self, child: subprocess.Popen[bytes]) -> None:
+        if child.stdin is not None:
+            with contextlib.suppress(OSError):
+                os.write(child.stdin.fileno(), b"d")
 
     def _read(self, fd: int) -> bytes | None:
         """Output of the child; b"" at its end; None if there is none."""

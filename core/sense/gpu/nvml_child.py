@@ -3,10 +3,11 @@
 ``python -P -m trainwatch.core.sense.gpu.nvml_child PARENT_PID INTERVAL_S`` writes one JSON object per line:
 
 - ``{"kind": "opening"}`` while the driver has not answered the first call yet,
-- ``{"kind": "gpus", "gpus": [...]}`` every interval; a GPU that does not answer has a growing ``age_s``,
+- ``{"kind": "gpus", "gpus": [...]}`` every interval; a GPU that does not answer has a growing ``age_s``; with the
+  details of each (``nvml_details``) for DETAILS_S after a byte on standard input,
 - ``{"kind": "error", "code": NVML code, "text": …}`` as last line.
 
-Each GPU has a thread of its own, so one that hangs leaves the others readable. The program imports nothing of
+Each GPU has a thread of its own, so one that hangs leaves the others readable. The program imports nothing else of
 trainwatch and ends with its parent. A value that the driver refuses is null, never 0.
 """
 
@@ -32,6 +33,8 @@ GPU_GONE = frozenset({1, 9, 15, 16, 18})
 """After these codes the other getters of a GPU are skipped: the above, GPU lost, reset required."""
 DRIVER_WIDE_POLLS = 3
 NOT_SUPPORTED = 3
+DETAILS_S = 5.0
+"""How long details are read after somebody asked for them."""
 
 
 def _memory(handle: Any) -> dict[str, float]:
@@ -111,12 +114,15 @@ class Reader:
         self._answered_s = time.monotonic()
         self._read_once = False
         self._asked = threading.Event()
+        self._detailed = False
+        self._details: Any = None
         self.fresh = threading.Event()
         threading.Thread(target=self._run, name=f"gpu-{index}", daemon=True).start()
 
-    def request(self) -> None:
+    def request(self, *, detailed: bool = False) -> None:
         """Start a reading, unless the last one is not finished."""
         self.fresh.clear()
+        self._detailed = detailed
         self._asked.set()
 
     def report(self) -> dict[str, Any]:
@@ -158,7 +164,24 @@ class Reader:
             except Exception:  # noqa: S112  (a name that is no text, a field the binding does not know: unknown)
                 continue
         silent = len(codes) == len(GETTERS) and NOT_SUPPORTED not in codes
+        if self._detailed and not silent:
+            try:
+                reading.update(self._read_details())
+            except pynvml.NVMLError as fault:
+                self._handle = None
+                return reading, int(fault.value)
+        elif not self._detailed:
+            self._details = None
         return reading, codes[0] if silent else None
+
+    def _read_details(self) -> dict[str, Any]:
+        from trainwatch.core.sense.gpu.nvml_details import Details
+
+        first = self._details is None
+        if first:
+            self._details = Details()
+        found: dict[str, Any] = self._details.read(self._handle, first=first)
+        return found
 
 
 class Opening:
@@ -186,8 +209,25 @@ def write(message: dict[str, Any]) -> None:
     os.write(1, json.dumps(message).encode() + b"\n")
 
 
-def end_with(parent: int) -> None:
-    """End when the parent dies: by the kernel's signal (PDEATHSIG), and at the end of standard input."""
+class Wish:
+    """Until when details are wanted, on the monotonic clock."""
+
+    def __init__(self) -> None:
+        self.until_s = 0.0
+
+    def renew(self) -> None:
+        self.until_s = time.monotonic() + DETAILS_S
+
+    @property
+    def stands(self) -> bool:
+        return time.monotonic() < self.until_s
+
+
+def end_with(parent: int, wish: Wish) -> None:
+    """End when the parent dies: by the kernel's signal (PDEATHSIG), and at the end of standard input.
+
+    What arrives on standard input asks for details.
+    """
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
     if os.getppid() != parent:
@@ -195,7 +235,7 @@ def end_with(parent: int) -> None:
 
     def wait_for_end() -> None:
         while os.read(0, 64):
-            pass
+            wish.renew()
         os._exit(0)
 
     threading.Thread(target=wait_for_end, name="gpu-parent", daemon=True).start()
@@ -203,7 +243,8 @@ def end_with(parent: int) -> None:
 
 def main(parent: int, interval_s: float) -> int:
     """Read and write until the parent ends or the driver fails."""
-    end_with(parent)
+    wish = Wish()
+    end_with(parent, wish)
     opening = Opening()
     while not opening.done.wait(interval_s):
         write({"kind": "opening"})
@@ -214,8 +255,9 @@ def main(parent: int, interval_s: float) -> int:
     driver_wide = 0
     while True:
         due = time.monotonic() + interval_s
+        detailed = wish.stands
         for reader in readers:
-            reader.request()
+            reader.request(detailed=detailed)
         patience_until = time.monotonic() + min(REPORT_WAIT_S, interval_s)
         for reader in readers:
             reader.fresh.wait(max(0.0, patience_until - time.monotonic()))

@@ -16,6 +16,9 @@ from zlib import crc32
 _HEAD = struct.Struct(">IQddI")
 """CRC-32 of the rest, number of the message, CLOCK_MONOTONIC of the message and of the last sign of life, length."""
 TORN_READS = 3
+WANTED = "details-wanted"
+"""Its time of modification is when a process asked for details last."""
+WANTED_S = 5.0
 
 
 class SharedMessage(NamedTuple):
@@ -74,6 +77,18 @@ class SharedReadings:
                 self._file = os.open(self._folder / "newest", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
             os.pwrite(self._file, crc32(rest).to_bytes(4, "big") + rest, 0)
 
+    def want_details(self) -> None:
+        """Ask the reader for details; it reads them for WANTED_S. Raises nothing."""
+        with contextlib.suppress(OSError):
+            (self._folder / WANTED).touch(mode=0o600)
+
+    def details_wanted(self) -> bool:
+        """Whether another process asked for details lately."""
+        try:
+            return abs(time.time() - (self._folder / WANTED).stat().st_mtime) < WANTED_S
+        except OSError:
+            return False
+
     def newest(self) -> SharedMessage | None:
         """What the reader published last; None if there is nothing readable."""
         for _ in range(TORN_READS):
@@ -93,6 +108,7 @@ class SharedReadings:
         if self._lock is not None:
             with contextlib.suppress(OSError):
                 (self._folder / "newest").unlink(missing_ok=True)
+                (self._folder / WANTED).unlink(missing_ok=True)
                 (self._folder / "lock").unlink(missing_ok=True)
                 self._folder.rmdir()
         for descriptor in (self._file, self._lock):

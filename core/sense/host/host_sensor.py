@@ -4,10 +4,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...model.observation import HostSample
-from ...model.ports.supervision import Clock, Inbox
+from ...model.ports.supervision import Clock, DetailDesk, Inbox, NoDetails
 from ..sampler import Sampler
 from ..sensor_problem import OnProblem, ignore_problem
 from .disk_space import DiskSpace
+from .host_details import HostDetailReadings
 from .memory_limit import MemoryLimit, memory_limit
 
 KIB = 1024
@@ -80,7 +81,8 @@ class Host(Sampler):
     """Puts a ``HostSample`` every ``interval_s``.
 
     Free disk space is that of ``output_dir`` or its nearest existing parent. The cgroup is the trainer's if an attempt
-    is followed, else that of this process. ``proc``: another place than ``/proc``, for tests.
+    is followed, else that of this process. ``details``: shown while wanted. ``proc``: another place than ``/proc``, for
+    tests.
     """
 
     name = "host"
@@ -93,9 +95,12 @@ class Host(Sampler):
         interval_s: float,
         output_dir: str | None = None,
         proc: Path = Path("/proc"),
+        details: DetailDesk | None = None,
         on_problem: OnProblem = ignore_problem,
     ) -> None:
         super().__init__(interval_s=interval_s, on_problem=on_problem)
+        self._desk = details or NoDetails()
+        self._more = HostDetailReadings(proc)
         self._inbox = inbox
         self._clock = clock
         self._proc = proc
@@ -127,6 +132,9 @@ class Host(Sampler):
                 oom_kills=limit.oom_kills if limit and limit.limit_bytes == share.total else self._oom_kills(),
             )
         )
+
+        if self._desk.wanted():
+            self._desk.put(self._more.look(self._clock.now()))
 
     def _limit(self) -> MemoryLimit | None:
         target = self.target

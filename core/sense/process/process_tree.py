@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ...model.observation import ProcessSample
-from ...model.ports.supervision import AttemptTarget, Clock, Inbox
+from ...model.ports.supervision import AttemptTarget, Clock, DetailDesk, Inbox, NoDetails
 from ...model.run import ProcessIdentity
 from ..sampler import Sampler
 from ..sensor_problem import OnProblem, ignore_problem
@@ -19,6 +19,7 @@ from .ranks import Ranks
 from .socket_bytes import SocketBytes
 from .terminal_wait import TerminalWait
 from .tree_activity import Member, TreeActivity
+from .tree_details import TreeDetailReadings
 
 STACK_PROBE = b"trainwatch.core.act.evidence.stack_probe"
 """Module that the runner starts to see stacks, as a word of its command line."""
@@ -83,9 +84,17 @@ class ProcessTree(Sampler):
     name = "process tree"
 
     def __init__(
-        self, *, inbox: Inbox, clock: Clock, interval_s: float, on_problem: OnProblem = ignore_problem
+        self,
+        *,
+        inbox: Inbox,
+        clock: Clock,
+        interval_s: float,
+        details: DetailDesk | None = None,
+        on_problem: OnProblem = ignore_problem,
     ) -> None:
         super().__init__(interval_s=interval_s, on_problem=on_problem)
+        self._desk = details or NoDetails()
+        self._rows = TreeDetailReadings()
         self._inbox = inbox
         self._clock = clock
         self._followed: AttemptTarget | None = None
@@ -135,3 +144,5 @@ class ProcessTree(Sampler):
                 asks=self._terminal.check(tree.values()),
             )
         )
+        if self._desk.wanted():
+            self._desk.put(self._rows.look(members, t))

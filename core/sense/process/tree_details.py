@@ -1,0 +1,76 @@
+"""The processes of the run, one row each, parents before children, as the host page shows them."""
+
+from collections.abc import Iterator, Mapping
+
+from ...model.machine_details import TreeDetails, TreeProcess
+from .proc_stat import ProcIo, ProcStat
+from .process_words import CpuShares, UserNames, age_of, command_of
+from .tree_activity import Member
+
+LONGEST_S = 10.0
+"""A rate over a longer time is not one of now: nobody looked in between."""
+
+
+class TreeDetailReadings:
+    """Makes a TreeDetails of the members of a tree; rates need two looks."""
+
+    def __init__(self) -> None:
+        self._names = UserNames()
+        self._shares = CpuShares()
+        self._io: dict[tuple[int, int], tuple[ProcIo, float]] = {}
+
+    def look(self, members: Mapping[int, Member], t: float) -> TreeDetails:
+        """The rows at ``t`` run seconds."""
+        self._shares.begin()
+        before, self._io = self._io, {}
+        return TreeDetails(
+            t=t,
+            processes=tuple(self._row(member, depth, before, t) for member, depth in _parents_first(members)),
+        )
+
+    def _row(
+        self, member: Member, depth: int, before: Mapping[tuple[int, int], tuple[ProcIo, float]], t: float
+    ) -> TreeProcess:
+        stat, io = member.stat, member.io
+        key = (stat.pid, stat.start_ticks)
+        read = written = None
+        if io is not None:
+            self._io[key] = (io, t)
+            known = before.get(key)
+            if known is not None and 0 < t - known[1] <= LONGEST_S:
+                seconds = t - known[1]
+                read = max(0, io.read_bytes - known[0].read_bytes) / seconds
+                written = max(0, io.write_bytes - known[0].write_bytes) / seconds
+        return TreeProcess(
+            pid=stat.pid,
+            depth=depth,
+            state=stat.state,
+            threads=stat.threads,
+            cpu_pct=self._shares.of(stat, t),
+            rss_bytes=float(stat.rss_bytes),
+            read=read,
+            written=written,
+            age_s=age_of(stat),
+            user=self._names.of(stat.pid),
+            command=command_of(stat.pid),
+        )
+
+
+def _parents_first(members: Mapping[int, Member]) -> Iterator[tuple[Member, int]]:
+    children: dict[int, list[Member]] = {}
+    for member in members.values():
+        children.setdefault(member.stat.parent, []).append(member)
+
+    def below(member: Member, depth: int) -> Iterator[tuple[Member, int]]:
+        yield member, depth
+        for child in sorted(children.get(member.stat.pid, ()), key=_age_order):
+            yield from below(child, depth + 1)
+
+    for member in sorted(members.values(), key=_age_order):
+        if member.stat.parent not in members:
+            yield from below(member, 0)
+
+
+def _age_order(member: Member) -> tuple[int, int]:
+    stat: ProcStat = member.stat
+    return stat.start_ticks, stat.pid
