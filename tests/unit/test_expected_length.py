@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from trainwatch.core.app.plan.launch_plan import LaunchPlan
+from trainwatch.core.app.plan.launch_plan import LaunchPlan, plan_launch
 from trainwatch.core.app.preflight.check import Machine
 from trainwatch.core.app.preflight.length_check import check_length, expected_of, expected_of_run
 from trainwatch.core.config.shipped import load_presets
@@ -148,11 +148,13 @@ def test_a_guess_goes_with_the_batch_and_keeps_the_guides_range() -> None:
     assert eight.startswith("4 d 4 h to 8 d 8 h at 11.5 s/step to 23.0 s/step (a guess")
 
 
-def test_another_model_than_the_guides_has_no_guess() -> None:
-    assert "the time per step is known after a first run" not in guessed("kohya", 855, SDXL, max_train_epochs=12)
-    keys = KEYS["kohya"]
-    assert keys is not None
-    assert guide_pace(keys, {}, models=frozenset()) is None
+@pytest.mark.parametrize(("preset", "settings"), [("kohya", {"max_train_epochs": 12}), ("hf", {"max_steps": 10_260})])
+def test_the_guess_for_another_model_or_framework_says_that_it_is_of_another_training(
+    preset: str, settings: dict[str, Any]
+) -> None:
+    assert guessed(preset, 855, **settings) == (
+        "about 7 h 07 m at 2.50 s/step (a guess from a guide's SDXL run, of another training"
+    )
 
 
 def test_an_earlier_run_with_the_same_script_and_profile_gives_a_guess(tmp_path: Path) -> None:
@@ -171,6 +173,54 @@ def test_an_earlier_run_with_the_same_script_and_profile_gives_a_guess(tmp_path:
     found = check_length(planned(elsewhere, settings), Machine(home=home))
     assert found is not None
     assert "run other" not in found.found
+
+
+def generic(folder: Path, home: Path, *words: str, text: str = "") -> str | None:
+    """What the check says of a script that no preset knows."""
+    (folder / "train.py").write_text(text)
+    run = spec(folder, "generic", ("python", "train.py", *words))
+    found = check_length(plan_launch(run), Machine(home=home))
+    return None if found is None else found.found
+
+
+ANOTHER = "s/step (a guess from a guide's SDXL run, of another training; known after a first run or a trial)"
+
+
+def test_a_script_that_no_preset_knows_is_estimated_by_the_usual_names(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    assert generic(tmp_path, home, "--max_steps", "1440") == (
+        f"about 1 h 00 m at 2.50 {ANOTHER}; about 1,440 steps: max_steps = 1440"
+    )
+    assert generic(tmp_path, home, "max_iters=1440") == (
+        f"about 1 h 00 m at 2.50 {ANOTHER}; about 1,440 steps: max_iters = 1440"
+    )
+    images(tmp_path / "data", 40)
+    found = generic(tmp_path, home, "--data_dir", "data", "--epochs", "36", text="batch_size = 4\n")
+    assert found == f"about 15 min at 2.50 {ANOTHER}; about 360 steps: 36 epochs x 10 steps (40 samples, batch 4)"
+    unknown = "--epochs 36: the time of an epoch is known after a first run or a trial"
+    assert generic(tmp_path, home, "--epochs", "36") == unknown
+    assert generic(tmp_path, home, text="EPOCHS = 36\n") == unknown.replace("--epochs 36", "EPOCHS 36 in train.py:1")
+    assert generic(tmp_path, home) is None
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        Progress(step=3, total_steps=20, epoch=2, total_epochs=7, run_step=23, run_total_steps=140, sec_per_step=2.0),
+        Progress(step=3, total_steps=20, run_step=23, run_total_steps=140, total_by="--epochs 7", sec_per_step=2.0),
+        Progress(step=140, run_step=140, phase="finish", sec_per_step=2.0),
+    ],
+)
+def test_the_steps_of_an_epoch_are_those_of_an_earlier_run(tmp_path: Path, shown: Progress) -> None:
+    home = tmp_path / "home"
+    other = spec(tmp_path, "generic", ("python", "train.py", "--epochs", "7"))
+    history = HistoryWriter(RunDirectory.create(home, msgspec.structs.replace(other, id="other")).history)
+    history.add(ProgressPoint(t=10.0, progress=shown))
+    history.close()
+    run = "run other, which has the same script and profile"
+    assert generic(tmp_path, home, "--epochs", "36") == (
+        f"about 24 min at 2.00 s/step (a guess from {run}); about 720 steps: 36 epochs x 20 steps (as in run other)"
+    )
 
 
 @pytest.mark.parametrize("settings", [{}, {"dataset_path": "nowhere", "num_epochs": 5}, {"num_epochs": 5}])

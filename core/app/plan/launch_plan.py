@@ -1,6 +1,7 @@
 """The launch of a run as it would be now: computed once, then used by check, dry run, launch screen and actor."""
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from ...act.config.toml_edit import read_toml
 from ...act.config.trainer_config import config_in_command
 from ...act.config.yaml_edit import read_yaml
 from ...model.decision import StartAttempt
+from ...model.launch.command_words import options_start
 from ...model.preset import Preset
 from ...model.profile import Profile
 from ...model.run import RunSpec
@@ -150,7 +152,10 @@ def settings_in(argv: Sequence[str], config_text: str | None, config: str | None
     if config_text is not None and config is not None:
         read = read_toml if config.lower().endswith(".toml") else read_yaml
         found.update((key.rpartition(".")[2], value) for key, value in leaves(read(config_text, config)))
+    first = options_start(argv)
     for number, word in enumerate(argv):
+        if number >= first and (own := _OVERRIDE.fullmatch(word)) is not None:
+            found[own[1].rpartition(".")[2]] = own[2]
         if not word.startswith("--") or len(word) == 2:
             continue
         name, equals, value = word[2:].partition("=")
@@ -158,6 +163,10 @@ def settings_in(argv: Sequence[str], config_text: str | None, config: str | None
         given = value if equals else "" if following.startswith("--") else following
         found[name.rpartition(".")[2].replace("-", "_")] = given
     return found
+
+
+_OVERRIDE = re.compile(r"[+~]{0,2}([A-Za-z][\w.]*)=(.*)")
+"""A setting of a command without dashes: ``epochs=100``, ``trainer.max_epochs=9``."""
 
 
 def _own_text(spec: RunSpec) -> str | None:

@@ -1,21 +1,28 @@
 """Check: how long the run will be, by its settings, the samples in its folder and the pace of earlier runs."""
 
 import itertools
+import math
 import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from ...model.launch.expected_length import ExpectedLength, LengthKeys, Pace, expected_length, guide_pace
+from ...act.config.trainer_settings import TrainerSettings
+from ...model.launch.expected_length import EpochSteps, ExpectedLength, LengthKeys, Pace, expected_length, guide_pace
+from ...model.launch.told_length import BATCH_NAMES, EPOCH_NAMES, STEP_NAMES, ToldLength
+from ...model.progress import Progress
 from ...model.run import RunSpec
+from ...source.trainer_source import read_source
 from ...store.habits_file import HabitsFile
 from ...store.metrics.history_reader import HistoryReader
 from ...store.run_directory import list_runs
 from ...views.length_words import length_words
+from ..plan.definitions import definitions_of
 from ..plan.launch_plan import LaunchPlan
+from ..plan.told_length import told_lengths
 from .check import Check, Machine, passed
-from .launch_checks import dataset_of, is_sdxl
+from .launch_checks import DATA_KEYS, dataset_of, is_sdxl
 
 SAMPLE_SUFFIXES = frozenset(
     {".png", ".jpg", ".jpeg", ".webp", ".bmp", ".avif", ".jxl", ".tif", ".tiff", ".mp4", ".webm", ".mov"}
@@ -48,25 +55,45 @@ def expected_of(
     pace_s = habits.step_s if habits is not None and habits.step_s else _tried(spec)
     batch = next((s["batch_size"] for s in _tables(dataset, "datasets") if "batch_size" in s), None)
     settings = settings if batch is None or keys.batch in settings else {**settings, keys.batch: batch}
-    pace = Pace(s=pace_s) if pace_s is not None else _of_alike(spec, home)
+    samples = _samples(spec, keys, settings, dataset)
+    earlier = _alike(spec, home) if pace_s is None or samples is None else Earlier()
+    pace = Pace(s=pace_s) if pace_s is not None else earlier.pace
     if pace is None:
         pace = guide_pace(keys, settings, models=models, speed=speed)
-    return expected_length(keys, settings, samples=_samples(spec, keys, settings, dataset), pace=pace)
+    return expected_length(keys, settings, samples=samples, pace=pace, known=earlier.epoch)
 
 
-def _of_alike(spec: RunSpec, home: Path) -> Pace | None:
-    """The pace of the newest earlier run of this kind: the same framework, script and profile on this machine."""
+class Earlier(NamedTuple):
+    """What an earlier run of the same kind shows of this one."""
+
+    pace: Pace | None = None
+    epoch: EpochSteps | None = None
+
+
+def _alike(spec: RunSpec, home: Path) -> Earlier:
+    """Pace and epoch of the newest earlier run of this kind: the same framework, script and profile on this machine."""
     kind = _kind(spec)
     if kind is None:
-        return None
-    alike = (run for run in list_runs(home) if run.id != spec.id and _kind(run.load_spec()) == kind)
-    for run in itertools.islice(alike, ALIKE):
+        return Earlier()
+    alike = ((run, run.load_spec()) for run in list_runs(home) if run.id != spec.id)
+    for run, other in itertools.islice(((run, other) for run, other in alike if _kind(other) == kind), ALIKE):
         with HistoryReader(run.history) as history:
             newest = history.latest().progress
         if newest is not None and newest.progress.sec_per_step:
-            guess = f"run {run.id}, which has the same script and profile"
-            return Pace(s=newest.progress.sec_per_step, guess=guess)
-    return None
+            by = f"run {run.id}, which has the same script and profile"
+            return Earlier(Pace(s=newest.progress.sec_per_step, guess=by), _epoch_of(newest.progress, other, run.id))
+    return Earlier()
+
+
+def _epoch_of(progress: Progress, spec: RunSpec, run: str) -> EpochSteps | None:
+    """Steps of one epoch of a run: of its total, or of all that it made if it is over."""
+    epochs = progress.total_epochs
+    if epochs is None:
+        epochs = told_lengths(spec, definitions_of(spec).preset_of(spec), {}, None)[""].epochs
+    total = progress.run_total_steps
+    if total is None and progress.phase == "finish":
+        total = progress.run_step
+    return EpochSteps(steps=math.ceil(total / epochs), by=f"run {run}") if total and epochs else None
 
 
 def _kind(spec: RunSpec) -> tuple[str, str, str | None] | None:
@@ -130,8 +157,17 @@ def _tables(config: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
 
 def check_length(plan: LaunchPlan, machine: Machine) -> Check | None:
     """Steps by settings and data, time by the pace of earlier runs, else of a guide; None if nothing is known."""
-    expected = _expected(plan, machine.home)
-    return None if expected is None else passed("length", length_words(expected))
+    said = length_said(plan, _expected(plan, machine.home))
+    return passed("length", said) if said else None
+
+
+def length_said(plan: LaunchPlan, expected: ExpectedLength | None) -> str:
+    """The estimate in words; without one the number of epochs, as far as it is set."""
+    if expected is not None:
+        return length_words(expected)
+    told = told_lengths(plan.spec, plan.preset, plan.profiles, None)
+    epochs = told.get(plan.spec.settings.profiles.use or "", ToldLength()).epochs_by
+    return f"{epochs}: the time of an epoch is known after a first run or a trial" if epochs else ""
 
 
 def expected_of_run(plan: LaunchPlan, home: Path) -> ExpectedLength | None:
@@ -143,12 +179,39 @@ def expected_of_run(plan: LaunchPlan, home: Path) -> ExpectedLength | None:
 
 
 def _expected(plan: LaunchPlan, home: Path) -> ExpectedLength | None:
+    settings = {**_own_values(plan), **plan.settings}
     return expected_of(
         plan.spec,
-        plan.preset.length,
-        plan.settings,
+        plan.preset.length or _usual_keys(plan.spec, settings),
+        settings,
         dataset_of(plan),
         home,
         models=frozenset({"sdxl"}) if is_sdxl(plan) else frozenset(),
         speed=plan.expect.get("speed", ""),
+    )
+
+
+def _own_values(plan: LaunchPlan) -> dict[str, Any]:
+    """The script's own length and batch, for a trainer whose settings nobody knows but the script."""
+    source = read_source(plan.spec.command, plan.spec.cwd, plan.spec.env)
+    if plan.preset.length is not None or isinstance(source, str) or TrainerSettings(plan.spec, plan.preset).hidden:
+        return {}
+    wanted = frozenset((*EPOCH_NAMES, *STEP_NAMES, *BATCH_NAMES))
+    named = ((number.name.lower().replace("-", "_"), number.value) for number in reversed(source.numbers))
+    return {name: value for name, value in named if name in wanted}
+
+
+def _usual_keys(spec: RunSpec, settings: Mapping[str, Any]) -> LengthKeys:
+    """The keys of a trainer without a preset: usual names, as far as they are set."""
+
+    def first(names: tuple[str, ...]) -> str:
+        return next((name for name in names if name in settings), "")
+
+    folders = (name for name in sorted(DATA_KEYS & settings.keys()) if Path(spec.cwd, str(settings[name])).is_dir())
+    return LengthKeys(
+        epochs=first(EPOCH_NAMES),
+        steps=first(STEP_NAMES),
+        steps_over_epochs=True,
+        batch=first(BATCH_NAMES),
+        data=tuple(folders),
     )

@@ -42,12 +42,23 @@ class GuidePace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     by: str
 
 
+ANY_GUIDE = GuidePace(step_s=(2.5,), by="a guide's SDXL run, of another training; known after a first run or a trial")
+"""For a trainer of which nothing is known."""
+
+
 class Pace(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds of one printed step; ``most_s``: of a range. ``guess``: where it is from, if not from this job."""
 
     s: float
     most_s: float | None = None
     guess: str = ""
+
+
+class EpochSteps(msgspec.Struct, frozen=True, kw_only=True):
+    """Printed steps of one epoch. ``by``: where they are from, for the user."""
+
+    steps: int
+    by: str
 
 
 class ExpectedLength(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,16 +76,14 @@ class ExpectedLength(msgspec.Struct, frozen=True, kw_only=True):
     guess: str = ""
 
 
-def guide_pace(
-    keys: LengthKeys, settings: Mapping[str, Any], *, models: frozenset[str], speed: str = ""
-) -> Pace | None:
-    """The pace by a guide; None if it has none for such a run.
+def guide_pace(keys: LengthKeys, settings: Mapping[str, Any], *, models: frozenset[str], speed: str = "") -> Pace:
+    """The pace by a guide; that of another training if it has none for such a run.
 
     ``models``: the kinds of model that the run trains. ``speed``: of its profile against the guide's run ("+15 %").
     """
     guide = keys.guide
     if guide is None or (guide.model and guide.model not in models):
-        return None
+        return Pace(s=ANY_GUIDE.step_s[0], guess=ANY_GUIDE.by)
     share = _SPEED.match(speed.replace("−", "-"))
     factor = 1.0 if share is None else max(0.1, 1.0 + float(share["pct"]) / 100.0)
     batch = _number(settings, keys.batch) or keys.batch_default
@@ -86,12 +95,17 @@ _SPEED = re.compile(r"(?P<pct>[-+]\d+) ?%")
 
 
 def expected_length(
-    keys: LengthKeys, settings: Mapping[str, Any], *, samples: int | None, pace: Pace | None
+    keys: LengthKeys,
+    settings: Mapping[str, Any],
+    *,
+    samples: int | None,
+    pace: Pace | None,
+    known: EpochSteps | None = None,
 ) -> ExpectedLength | None:
     """The estimate, or None if settings and data are not enough.
 
     ``settings``: the trainer's own, by bare name. ``samples``: of one epoch, repeats counted. ``pace``: None = nothing
-    is known of it.
+    is known of it. ``known``: steps of an epoch, for data that nobody can count.
     """
     epochs = _number(settings, keys.epochs)
     steps = _number(settings, keys.steps)
@@ -102,13 +116,16 @@ def expected_length(
     if epochs is None and keys.steps_default:
         return _with_pace(keys.steps_default, f"{keys.steps} is not set", pace)
     epochs = epochs if epochs is not None else keys.epochs_default or None
+    if epochs is not None and not samples and known is not None:
+        text = f"{epochs:g} epoch{'s' * (epochs != 1)} x {known.steps:,} steps (as in {known.by})"
+        return _with_pace(math.ceil(epochs * known.steps), text, pace)
     if epochs is None or not samples:
         return None
     batch = _number(settings, keys.batch) or keys.batch_default
     together = _number(settings, keys.accumulation) or 1
     processes = _number(settings, "num_processes") or _number(settings, "nproc_per_node") or 1
     per_epoch = math.ceil(math.ceil(samples / batch / processes) / together)
-    text = f"{epochs:g} epochs x {per_epoch:,} steps ({samples:,} samples, batch {batch:g}"
+    text = f"{epochs:g} epoch{'s' * (epochs != 1)} x {per_epoch:,} steps ({samples:,} samples, batch {batch:g}"
     text += f", accumulation {together:g})" if together != 1 else ")"
     return _with_pace(math.ceil(epochs * per_epoch), text, pace)
 

@@ -13,6 +13,8 @@ STEP_NAMES = (
 )  # fmt: skip
 """The same for steps. ``num_steps`` alone is as often that of a sampler."""
 
+BATCH_NAMES = ("per_device_train_batch_size", "train_batch_size", "batch_size", "batch")
+
 
 class ToldLength(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """``epochs``, ``steps``: None = not set. ``*_by``: where it is set, for people (``--epochs 50``).

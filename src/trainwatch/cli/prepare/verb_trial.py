@@ -10,7 +10,7 @@ from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.model.launch.trial import TrialResult
 from trainwatch.core.model.text.memory_words import gib, memory
 
-from ..output import jsonable, print_json
+from ..output import jsonable, print_json, printable
 
 HELP = "measure a profile on this machine for some minutes"
 DESCRIPTION = (
@@ -46,6 +46,7 @@ def act(args: argparse.Namespace) -> int:
     """One trial after the other; 1 if one of them was not stable."""
     from trainwatch.core.app.trial.trial_choice import run_to_try
     from trainwatch.core.app.trial.trial_here import try_here
+    from trainwatch.core.app.trial.trial_outlook import trial_outlook
     from trainwatch.core.app.trial.trial_run import Trial, TrialLength
 
     _refuse_nonsense(args)
@@ -58,8 +59,12 @@ def act(args: argparse.Namespace) -> int:
     scratch = Path(args.scratch) if args.scratch else None
     results: list[TrialResult] = []
     for number, name in enumerate(names, 1):
-        print(f"trial {number} of {len(names)}: {name} …", file=sys.stderr, flush=True)
-        results.append(try_here(spec, Trial(profile=name, length=length, extra=extra), scratch, keep=args.keep))
+        trial = Trial(profile=name, length=length, extra=extra)
+        takes, whole = trial_outlook(spec, trial)
+        print(f"trial {number} of {len(names)}: {name}: {printable(takes)}", file=sys.stderr, flush=True)
+        if whole:
+            print(f"  the whole training: {printable(whole)}", file=sys.stderr, flush=True)
+        results.append(try_here(spec, trial, scratch, keep=args.keep))
     if args.json:
         print_json({"run": spec.name, "trials": [trial_object(result) for result in results]})
     else:
