@@ -17,6 +17,7 @@ PLACES: tuple[Place, ...] = (
     Place("4", "checkpoints"),
     Place("5", "profiles"),
     Place("6", "runs"),
+    Place("7", "metrics"),
 )
 SIDE_PLACES: frozenset[str] = frozenset({"launch", "samples"})
 """Screens without a number: they are opened over another one, and Escape returns to it."""

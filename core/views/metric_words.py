@@ -1,6 +1,15 @@
-"""How people view the files that a trainer writes its metrics to."""
+"""Metrics in words: title and unit of each series of the history, values as text, programs for metric files."""
 
+import re
 import shlex
+from collections.abc import Sequence
+from itertools import pairwise
+
+import msgspec
+
+from ..model.ports.screen import Point
+from ..model.text.memory_words import GIB, LEAST_GIB, MIB
+from . import quantity
 
 PROGRAMS = {"tensorboard": ("tensorboard", "--logdir")}
 """Kind of file → the words before its folder."""
@@ -10,3 +19,138 @@ def view_command(source: str, folder: str) -> str | None:
     """The command line that shows them; None if no program is known."""
     words = PROGRAMS.get(source)
     return None if words is None else shlex.join((*words, folder))
+
+
+MEMORY, BYTES, RATE, PACE = "memory", "bytes", "bytes/s", "pace"
+"""Units whose values are shown in one of several: 15.2 GiB, 212 GB, 870 MB/s, 2.50 s/step or 8.30 steps/s."""
+
+
+class SeriesWords(msgspec.Struct, frozen=True):
+    """``unit``: MEMORY, BYTES, RATE, PACE, or the unit as it is written (empty: none)."""
+
+    title: str
+    unit: str = ""
+    total: bool = False
+    """The series counts since the start; its rate is shown."""
+
+
+KNOWN: dict[str, SeriesWords] = {
+    "progress.loss": SeriesWords("loss"),
+    "progress.sec_per_step": SeriesWords("speed", PACE),
+    "progress.lr": SeriesWords("lr"),
+    "progress.step": SeriesWords("step"),
+    "progress.epoch": SeriesWords("epoch"),
+    "gpu.util": SeriesWords("util", "%"),
+    "gpu.vram": SeriesWords("VRAM", MEMORY),
+    "gpu.temp": SeriesWords("temperature", "°C"),
+    "gpu.power": SeriesWords("power", "W"),
+    "gpu.clock": SeriesWords("clock", "MHz"),
+    "host.ram_used": SeriesWords("RAM used", MEMORY),
+    "host.ram_available": SeriesWords("RAM available", MEMORY),
+    "host.swap_used": SeriesWords("swap used", MEMORY),
+    "host.disk_free": SeriesWords("disk free", BYTES),
+    "host.cpu": SeriesWords("CPU of the machine", "%"),
+    "host.psi_memory": SeriesWords("waiting for memory", "%"),
+    "process.cpu": SeriesWords("CPU of the run", "cores"),
+    "process.rss": SeriesWords("RAM of the run", MEMORY),
+    "process.procs": SeriesWords("processes"),
+    "process.read_bytes": SeriesWords("read", RATE, total=True),
+    "process.write_bytes": SeriesWords("written", RATE, total=True),
+}
+"""Series of the history by source and column; of a GPU without its number."""
+ORDER = ("progress", "metric", "gpu", "process", "host")
+"""Sources in the order of the page: what the training is about first."""
+LAST = ("progress.step", "progress.epoch")
+_PER_SECOND = re.compile(
+    r"(token|sample|image|example|frame|step|iter(?:ation)?)s?_?(?:/|_?per_)(?:s$|sec)", re.IGNORECASE
+)
+
+
+def words_of(metric: str) -> SeriesWords:
+    """The title and unit of a series. One that is not known keeps its name."""
+    source, _, column = metric.partition(".")
+    if source == "metric":
+        rate = _PER_SECOND.search(column)
+        return SeriesWords(column, f"{rate[1].lower()}s/s" if rate else "")
+    gpu = re.fullmatch(r"gpu(\d+)", source)
+    known = KNOWN.get(f"gpu.{column}" if gpu else metric, SeriesWords(column.replace("_", " ")))
+    return msgspec.structs.replace(known, title=f"GPU {gpu[1]} {known.title}") if gpu else known
+
+
+def in_order(metrics: Sequence[str]) -> tuple[str, ...]:
+    """In the order of the page; those of a source keep theirs."""
+
+    def place(metric: str) -> tuple[bool, int]:
+        source = metric.partition(".")[0].rstrip("0123456789")
+        return metric in LAST, ORDER.index(source) if source in ORDER else len(ORDER)
+
+    return tuple(sorted(metrics, key=place))
+
+
+def unit_of(metric: str, points: Sequence[Point]) -> str:
+    """The unit in which a series is shown; of the pace that of its newest value."""
+    unit = words_of(metric).unit
+    if unit != PACE:
+        return unit
+    newest = next((p[2] for p in reversed(points) if p[2] > 0), 1.0)
+    return quantity.pace_unit(newest)
+
+
+def shown_points(metric: str, points: Sequence[Point], unit: str) -> tuple[Point, ...]:
+    """The points in a unit of ``unit_of``: rates of totals, the pace as s/step or steps/s."""
+    words = words_of(metric)
+    if words.total:
+        return _rates(points)
+    if words.unit != PACE:
+        return tuple(points)
+    known = [p for p in points if p[1] > 0]
+    if unit == quantity.S_PER_STEP:
+        return tuple(known)
+    return tuple((t, 1 / high, 1 / mean, 1 / low) for t, low, mean, high in known)
+
+
+def _rates(points: Sequence[Point]) -> tuple[Point, ...]:
+    """What a total grew by in a second, between neighbours. It begins anew with each attempt."""
+    found: list[Point] = []
+    for before, after in pairwise(points):
+        grown = after[2] - before[2]
+        if grown >= 0 and after[0] > before[0]:
+            rate = grown / (after[0] - before[0])
+            found.append(((after[0] + before[0]) / 2, rate, rate, rate))
+    return tuple(found)
+
+
+def value_text(value: float | None, unit: str) -> str:
+    """A value with its unit."""
+    if value is None:
+        return quantity.UNKNOWN
+    if unit == MEMORY:
+        return quantity.memory(value)
+    if unit == BYTES:
+        return quantity.size(value)
+    if unit == RATE:
+        return f"{quantity.size(value)}/s"
+    return f"{quantity.number(value)} {unit}".rstrip()
+
+
+def axis_unit(unit: str, low: float, high: float) -> tuple[float, str]:
+    """(factor, word) of an axis: ticks are values divided by the factor."""
+    if unit not in {MEMORY, BYTES, RATE}:
+        return 1.0, unit
+    largest = max(abs(low), abs(high))
+    if unit == MEMORY:
+        return (GIB, "GiB") if largest >= LEAST_GIB * GIB else (MIB, "MiB")
+    factor, word = next(((f, w) for f, w in quantity.SIZE_UNITS if largest >= f), (1.0, "B"))
+    return factor, f"{word}/s" if unit == RATE else word
+
+
+def tick_text(value: float, step: float) -> str:
+    """A tick with as many decimals as the distance of the ticks has: 0.050, 2.5, 1,200, 1e-5. ``step`` 0: not even."""
+    if value == 0:
+        return "0"
+    if not 1e-4 <= abs(value) < 1e6:
+        return quantity.number(value)
+    if step <= 0:
+        return quantity.number(value)
+    decimals = next((d for d in range(7) if abs(round(step, d) - step) < step / 1000), 6)
+    return f"{value:,.{decimals}f}"

@@ -14,6 +14,7 @@ memory, memory_of = memory_words.memory, memory_words.memory_of
 MINUTE_S = 60
 HOUR_S = 3600
 DAY_S = 86400
+S_PER_STEP, STEPS_PER_S = "s/step", "steps/s"
 SIZE_UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
@@ -28,6 +29,16 @@ def three_digits(value: float) -> str:
         return f"{value:,.0f}"
     decimals = max(0, 2 - math.floor(math.log10(magnitude)))
     return f"{value:.{min(decimals, 6)}f}"
+
+
+def number(value: float | None) -> str:
+    """A number without a unit: as ``three_digits``, very small and very large ones with an exponent (2.5e-6)."""
+    if value is None or not math.isfinite(value):
+        return UNKNOWN
+    if value != 0 and not 1e-3 <= abs(value) < 1e7:
+        mantissa, _, power = f"{value:.2e}".partition("e")
+        return f"{mantissa.rstrip('0').rstrip('.')}e{int(power)}"
+    return three_digits(value)
 
 
 def count(value: float | None) -> str:
@@ -114,12 +125,21 @@ def clock(wall: float | None, now_wall: float | None = None, *, seconds: bool = 
 
 
 def pace(sec_per_step: float | None) -> str:
-    """2.50 s/step, or 8.3 steps/s if steps are short."""
+    """2.50 s/step, or 8.30 steps/s if a step takes less than a second."""
     if sec_per_step is None or not math.isfinite(sec_per_step) or sec_per_step <= 0:
         return f"{UNKNOWN} s/step"
-    if sec_per_step < 0.1:
-        return f"{three_digits(1 / sec_per_step)} steps/s"
-    return f"{three_digits(sec_per_step)} s/step"
+    unit = pace_unit(sec_per_step)
+    return f"{three_digits(in_pace_unit(sec_per_step, unit))} {unit}"
+
+
+def pace_unit(sec_per_step: float) -> str:
+    """s/step if a step takes a second or longer, else steps/s."""
+    return STEPS_PER_S if float(f"{sec_per_step:.3g}") < 1 else S_PER_STEP
+
+
+def in_pace_unit(sec_per_step: float, unit: str) -> float:
+    """Seconds per step in a unit of ``pace_unit``."""
+    return sec_per_step if unit == S_PER_STEP else 1 / sec_per_step
 
 
 def plural(number: float, one: str, many: str | None = None) -> str:

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -375,14 +375,41 @@ def curve(metric: str, t: float, now: Situation) -> float | None:
     if source == "progress":
         if dead or stuck or t < 90:
             return None
+        if name == "step":
+            return _step_at(now, t)
+        if name == "lr":
+            return 1e-4 * max(0.05, 0.5 + 0.5 * math.cos(t / 9000))
         if name == "loss":
             return 0.0912 + 0.25 * math.exp(-t / 2600) + 0.004 * wave
         return STEP_S + 0.08 * wave + (1.2 if 0 <= t % 1980 < 120 else 0)
+    if source == "metric":
+        if dead or stuck or t < 90:
+            return None
+        logged = {
+            "grad_norm": 1.2 + 0.3 * wave,
+            "eval/loss": 0.12 + 0.3 * math.exp(-t / 2600),
+            "tokens_per_sec": 8300 + 200 * wave,
+        }
+        return logged.get(name)
     return table.get(name)
+
+
+def _step_at(now: Situation, t: float) -> float:
+    """Steps at the pace of the run, from the step that the attempt resumed from."""
+    attempt = [a for a in now.story.attempts if a.t <= t][-1]
+    return (attempt.resume_step or 0) + max(0.0, t - attempt.t - 60) / STEP_S
 
 
 def _next_start(now: Situation, number: int) -> float:
     return next((a.t for a in now.story.attempts if a.number == number + 1), math.inf)
+
+
+SERIES = (
+    "gpu0.util", "gpu0.vram", "gpu0.temp", "gpu0.power", "host.ram_used", "host.ram_available", "host.swap_used",
+    "host.disk_free", "process.cpu", "progress.step", "progress.loss", "progress.sec_per_step", "progress.lr",
+    "metric.grad_norm", "metric.eval/loss", "metric.tokens_per_sec",
+)  # fmt: skip
+"""What the fake history has."""
 
 
 class FakeFeed:
@@ -407,6 +434,14 @@ class FakeFeed:
             if value is not None:
                 found.append((t, value, value, value))
         return found
+
+    def series_names(self) -> Sequence[str]:
+        return SERIES
+
+    def charts(
+        self, metrics: Sequence[str], since_t: float, until_t: float, points: int
+    ) -> Mapping[str, Sequence[Point]]:
+        return {m: self.series(m, since_t, until_t, points) for m in metrics}
 
     def send(self, command: Command) -> Reply:
         self.sent.append(command)

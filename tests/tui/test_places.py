@@ -26,6 +26,7 @@ from trainwatch.tui.screens.checkpoints_screen import CheckpointsScreen
 from trainwatch.tui.screens.dashboard.dashboard_screen import Dashboard
 from trainwatch.tui.screens.incidents_screen import IncidentsScreen
 from trainwatch.tui.screens.log_screen import LogScreen
+from trainwatch.tui.screens.metrics.metrics_screen import MetricsScreen
 from trainwatch.tui.screens.place_screen import PlaceScreen
 from trainwatch.tui.screens.profiles_screen import ProfilesScreen
 from trainwatch.tui.screens.runs_screen import RunsScreen
@@ -87,11 +88,11 @@ def checkpoints_of(app: TrainwatchApp) -> FakeCheckpoints:
     return door
 
 
-@pytest.mark.parametrize("place", ["incidents", "checkpoints", "profiles", "runs", "stacks"])
+@pytest.mark.parametrize("place", ["incidents", "checkpoints", "profiles", "runs", "stacks", "metrics"])
 @pytest.mark.parametrize("scene", ["troubled", "empty", "healthy"])
 async def test_every_screen_fits_every_terminal_size(place: str, scene: str) -> None:
     now = {"troubled": troubled, "empty": empty, "healthy": healthy}[scene]()
-    keys = {"incidents": "3", "checkpoints": "4", "profiles": "5", "runs": "6", "stacks": "3s"}[place]
+    keys = {"incidents": "3", "checkpoints": "4", "profiles": "5", "runs": "6", "stacks": "3s", "metrics": "7"}[place]
     async with open_place(keys, now) as (app, pilot):
         for width, height in SIZES:
             await pilot.resize_terminal(width, height)
@@ -137,7 +138,7 @@ async def test_a_tab_and_a_key_of_the_footer_can_be_clicked() -> None:
 
 
 async def test_every_key_of_a_screen_has_an_action() -> None:
-    for screen in (IncidentsScreen, CheckpointsScreen, ProfilesScreen, RunsScreen, StacksScreen):
+    for screen in (IncidentsScreen, CheckpointsScreen, ProfilesScreen, RunsScreen, StacksScreen, MetricsScreen):
         for key in screen.keys:
             name = key.action.partition("(")[0]
             target = TrainwatchApp if name.startswith("app.") or name == "leave" else screen

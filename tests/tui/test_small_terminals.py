@@ -52,7 +52,7 @@ def test_every_sign_of_the_screen_has_an_ascii_sign_of_its_width() -> None:
     assert kept.text == "Müller . ??"
 
 
-@pytest.mark.parametrize("key", ["1", "2", "3", "4", "5", "6", "e", "question_mark", "k", "l"])
+@pytest.mark.parametrize("key", ["1", "2", "3", "4", "5", "6", "7", "e", "question_mark", "k", "l"])
 async def test_a_terminal_without_unicode_gets_only_ascii(
     tmp_path: Path, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

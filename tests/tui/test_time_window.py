@@ -5,12 +5,13 @@ import pytest
 
 from tests.fakes.feed import CRASH, HOUR, FakeFeed, StoryTeller, created, finished, healthy, hung, started, training
 from tests.tui.conftest import look, showing
+from trainwatch.core.views.charts.curve import spiked
 from trainwatch.core.views.panes.timeline import ticks
 from trainwatch.core.views.state.level import ALL_SAFE
 from trainwatch.tui.screens.dashboard.dashboard_screen import Dashboard
 from trainwatch.tui.ui.chart import spark
 from trainwatch.tui.ui.glyphs import ASCII, UNICODE, Glyphs
-from trainwatch.tui.ui.series import SeriesQuery, placed, spiked
+from trainwatch.tui.ui.series import SeriesQuery, placed
 from trainwatch.tui.ui.time_window import LENGTHS_S, USUAL_S, WHOLE, window, zoomed_by
 
 

@@ -98,7 +98,7 @@ def test_memory_that_grows_is_not_stable(tmp_path: Path) -> None:
 
 def test_the_table_has_one_line_per_profile_and_the_doubts() -> None:
     lines = table([GOOD, bad(profile="aggressive", no_error=False, reason="CUDA out of memory", s_per_step=None)])
-    assert " ".join(lines[1].split()) == "balanced 2.5 14.3/15.2 GiB 11.2 GiB 97 % yes ended after its time"
+    assert " ".join(lines[1].split()) == "balanced 2.50 s/step 14.3/15.2 GiB 11.2 GiB 97 % yes ended after its time"
     assert "NO" in lines[2]
     assert lines[3].strip() == "aggressive: CUDA out of memory"
     assert trial_object(GOOD)["stable"] is True
@@ -115,6 +115,6 @@ def test_the_newest_result_counts_and_damaged_files_are_skipped(tmp_path: Path) 
 
 def test_result_as_text_for_the_screen() -> None:
     words = dict(measured_words(GOOD, 60.0))
-    assert words["a step"] == "2.5 s"
+    assert words["speed"] == "2.50 s/step"
     assert words["stable"] == "yes"
     assert measured_words(None, 0.0) == ()

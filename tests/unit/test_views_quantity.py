@@ -87,7 +87,15 @@ def test_clock_of_an_invalid_time_is_unknown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sec_per_step", "said"), [(None, "– s/step"), (2.5, "2.50 s/step"), (0.012, "83.3 steps/s"), (0, "– s/step")]
+    ("sec_per_step", "said"),
+    [
+        (None, "– s/step"),
+        (2.5, "2.50 s/step"),
+        (1.0, "1.00 s/step"),
+        (0.9, "1.11 steps/s"),
+        (0.012, "83.3 steps/s"),
+        (0, "– s/step"),
+    ],
 )
 def test_pace_is_seconds_per_step_or_steps_per_second(sec_per_step: float | None, said: str) -> None:
     assert quantity.pace(sec_per_step) == said

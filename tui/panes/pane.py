@@ -17,6 +17,7 @@ STYLES = (
     "text", "strong", "label", "faint", "accent", "safe", "warning", "danger", "underused", "unknown",
     "spark-safe", "spark-warning", "spark-danger", "spark-underused", "spark-unknown",
     "loss", "bar", "bar-rest", "match", "key", "cursor", "mark",
+    "curve-1", "curve-2", "curve-3", "curve-4", "curve-5", "curve-6",
     "band-load", "band-train", "band-check", "band-save", "band-none",
 )  # fmt: skip
 """Style names of spans; ``cell--NAME`` in pane.tcss defines each."""

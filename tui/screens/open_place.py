@@ -31,6 +31,10 @@ def place_screen(name: str, application: Application, session: RunSession | None
         from .profiles_screen import ProfilesScreen
 
         return ProfilesScreen(application, session)
+    if name == "metrics":
+        from .metrics.metrics_screen import MetricsScreen
+
+        return MetricsScreen(application, session)
     if name == "samples":
         from .samples_screen import SamplesScreen
 

@@ -9,7 +9,7 @@ from .glyphs import Glyphs
 
 Values = Sequence[float | None]
 
-_DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """Braille dots by row from the top, left and right."""
 
 _SPARK_STYLES: dict[str, str] = {
@@ -87,7 +87,7 @@ def braille(values: Values, rows: int, low: float, high: float) -> list[str]:
         if before is not None and last > first:
             first, last = (first + 1, last) if before < y else (first, last - 1)
         for dot in range(first, last + 1):
-            cells[dot // 4][index // 2] |= _DOTS[dot % 4][index % 2]
+            cells[dot // 4][index // 2] |= DOTS[dot % 4][index % 2]
         before = y
     return ["".join(chr(0x2800 + cell) if cell else " " for cell in row) for row in cells]
 

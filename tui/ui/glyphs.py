@@ -18,6 +18,8 @@ class Glyphs(msgspec.Struct, frozen=True, kw_only=True):
     band: str
     now: str
     mark: str
+    hatch: str
+    cursor_line: str
     expected: str
     done: str
     braille: bool
@@ -45,6 +47,8 @@ UNICODE = Glyphs(
     band="▄",
     now="┃",
     mark="╎",
+    hatch="╱",
+    cursor_line="┊",
     expected="◇",
     done="⚑",
     braille=True,
@@ -71,6 +75,8 @@ ASCII = Glyphs(
     band="=",
     now="|",
     mark="|",
+    hatch="/",
+    cursor_line=":",
     expected="o",
     done="F",
     braille=False,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from ...core.model.ports.screen import Point
+from ...core.views.charts.curve import spiked
 
 Fetch = Callable[[str, float, float, int], Sequence[Point]]
 REST_S = 2.0
@@ -52,10 +53,6 @@ def same_charts(before: Sequence[SeriesQuery], after: Sequence[SeriesQuery]) -> 
 Columns = tuple[float | None, ...]
 SETTLED_S = 10.0
 """Older values do not change any more."""
-SPIKE = 4.0
-"""How many times the usual distance from the mean makes an extreme of a column a spike."""
-SPIKE_SHARE = 0.02
-"""A spike is at least this share of the largest value: jitter of a constant value is none."""
 
 
 class SeriesCache:
@@ -134,29 +131,3 @@ def _columns(points: Sequence[Point], since: float, width: float, columns: int) 
         if values[i] is None and before is not None and after is not None:
             values[i] = (before + after) / 2
     return tuple(values)
-
-
-def spiked(points: Sequence[Point]) -> list[float]:
-    """One value a point (t, low, mean, high): its mean, or its extreme if that exceeds the usual spread.
-
-    So a second of full memory, or of an idle GPU, stays visible however long the column is, and plain noise does not
-    become a band.
-    """
-    from statistics import median  # slow to import, and not needed for the first paint
-
-    finite = [p for p in points if math.isfinite(p[1]) and math.isfinite(p[3])]
-    if not finite:
-        return [p[2] for p in points]
-    least = SPIKE_SHARE * max(abs(p[3]) for p in finite)
-    up = max(SPIKE * median(p[3] - p[2] for p in finite), least)
-    down = max(SPIKE * median(p[2] - p[1] for p in finite), least)
-    values = []
-    for _, low, mean, high in points:
-        above, below = high - mean, mean - low
-        if above > up and above * down >= below * up:
-            values.append(high)
-        elif below > down:
-            values.append(low)
-        else:
-            values.append(mean)
-    return values

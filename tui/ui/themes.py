@@ -23,6 +23,11 @@ DARK = Theme(
         "spark": "#4b7787",
         "low": "#6ea8d8",
         "trough": "#252d36",
+        "curve-2": "#b49be0",
+        "curve-3": "#d99a6c",
+        "curve-4": "#8fb36b",
+        "curve-5": "#d58ab0",
+        "curve-6": "#8f9aa8",
     },
 )
 LIGHT = Theme(
@@ -46,6 +51,11 @@ LIGHT = Theme(
         "spark": "#3f8096",
         "low": "#2a6fa8",
         "trough": "#dfe4e9",
+        "curve-2": "#6b4fb0",
+        "curve-3": "#a85f24",
+        "curve-4": "#4d7a2a",
+        "curve-5": "#a3487a",
+        "curve-6": "#5d6875",
     },
 )
 ROLES: dict[str, str] = {
@@ -56,5 +66,10 @@ ROLES: dict[str, str] = {
     "spark": "#6f9fb0",
     "low": "#6ea8d8",
     "trough": "#333333",
+    "curve-2": "#b49be0",
+    "curve-3": "#d99a6c",
+    "curve-4": "#8fb36b",
+    "curve-5": "#d58ab0",
+    "curve-6": "#8f9aa8",
 }
 """Values of our colour variables for Textual's own themes."""

@@ -1,6 +1,7 @@
 """Check: what trials of the profile measured on this machine."""
 
 from ...model.text.memory_words import memory
+from ...views import quantity
 from ..plan.launch_plan import LaunchPlan
 from .check import Check, Machine, passed, warned
 
@@ -16,7 +17,7 @@ def check_measured(plan: LaunchPlan, _machine: Machine) -> Check | None:
     result = known.get(profile or "")
     if result is None:
         return passed("measured here", f"{', '.join(known)} measured, not {profile or 'your own settings'}")
-    parts = [f"{result.s_per_step:.3g} s a step"] if result.s_per_step is not None else []
+    parts = [quantity.pace(result.s_per_step)] if result.s_per_step is not None else []
     parts += [f"VRAM {memory(result.vram_peak_bytes)}"] if result.vram_peak_bytes is not None else []
     parts += [f"RAM {memory(result.ram_peak_bytes)}"] if result.ram_peak_bytes is not None else []
     found = f"{profile} measured here: {', '.join(parts) or 'no step was reached'}"

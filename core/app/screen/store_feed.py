@@ -1,7 +1,7 @@
 """A run read from its folder (journal, history, lock), and commands to it through the control socket."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -102,6 +102,19 @@ class StoreFeed:
             return self._history.series(metric, since_t, until_t, points)
         except ValueError:
             return ()
+
+    def series_names(self) -> Sequence[str]:
+        """Of the metric history."""
+        return self._history.series_names()
+
+    def charts(
+        self, metrics: Sequence[str], since_t: float, until_t: float, points: int
+    ) -> Mapping[str, Sequence[Point]]:
+        """From the metric history; none if one of the metrics is not known to it."""
+        try:
+            return self._history.charts(metrics, since_t, until_t, points)
+        except ValueError:
+            return {}
 
     def send(self, command: Command) -> Reply:
         """Through the control socket."""

@@ -103,6 +103,16 @@ class Feed(Protocol):
         """At most ``points`` of a metric (``gpu0.util``, ``host.ram_used``, ``progress.loss`` …), oldest first."""
         ...
 
+    def series_names(self) -> Sequence[str]:
+        """Every metric that can be asked for; some may have no values. Any thread."""
+        ...
+
+    def charts(
+        self, metrics: Sequence[str], since_t: float, until_t: float, points: int
+    ) -> Mapping[str, Sequence[Point]]:
+        """At most ``points`` of each metric, as ``series``, but read together. Any thread."""
+        ...
+
     def send(self, command: Command) -> Reply:
         """Send a command to the supervisor. ``ok=False`` with a sentence if not accepted. Any thread."""
         ...

@@ -6,7 +6,7 @@ import re
 import sqlite3
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -94,6 +94,51 @@ class HistoryReader:
             _merge(bins, min(int(number), points - 1), weight, (t, low, mean, high))
         return [(t, low, mean, high) for _, (_, t, low, mean, high) in sorted(bins.items())]
 
+    def charts(
+        self, metrics: Sequence[str], since_t: float, until_t: float, points: int
+    ) -> dict[str, tuple[Point, ...]]:
+        """Return at most ``points`` of each metric, as ``series`` does: each table is read once for all of them.
+
+        Metrics without values in that time have no points. Raises ValueError for an unknown metric.
+        """
+        wanted = _by_table(metrics)
+        numbers = self._metric_numbers() if "metric" in wanted else {}
+        found: dict[str, tuple[Point, ...]] = dict.fromkeys(metrics, ())
+        if until_t <= since_t or points < 1:
+            return found
+        self._leave_mark()
+        asked: list[_Question] = []
+        for source, places in wanted.items():
+            if source == "metric":
+                names = {numbers[n]: n for _, n in places if n in numbers}
+                columns: tuple[str, ...] = ("value",)
+                metric_of = {(number, "value"): f"metric.{name}" for number, name in names.items()}
+            else:
+                columns = tuple(dict.fromkeys(column for _, column in places))
+                prefix = {gpu: f"gpu{gpu}" if source == "gpu" else source for gpu, _ in places}
+                metric_of = {(gpu, column): f"{prefix[gpu]}.{column}" for gpu, column in places}
+            if metric_of:
+                asked.append(_Question(source, columns, metric_of))
+        span = {"since": since_t, "until": until_t, "width": (until_t - since_t) / points}
+        answers = self._query_all(
+            [(_charts_statement(q.source, q.columns, tuple(sorted(q.rows))), span) for q in asked]
+        )
+        for question, rows in zip(asked, answers, strict=True):
+            found |= _charts_of(question, rows, points)
+        return found
+
+    def series_names(self) -> tuple[str, ...]:
+        """Return every metric that can be asked for: all columns of all GPUs, and the names that the trainer logs."""
+        names: list[str] = []
+        for source, columns in COLUMNS.items():
+            if source == "metric":
+                names += (f"metric.{name}" for name in self.metrics())
+            elif source == "gpu":
+                names += (f"gpu{gpu}.{column}" for gpu in self.gpus() for column, _ in columns)
+            else:
+                names += (f"{source}.{column}" for column, _ in columns)
+        return tuple(names)
+
     def rows(self, metric: str) -> list[Point]:
         """Return all that is kept of a metric, at the times and as finely as it is kept, oldest first.
 
@@ -122,6 +167,9 @@ class HistoryReader:
             return source, gpu, column
         found = self._query("SELECT number FROM metric_names WHERE name = :name", {"name": column})
         return source, int(found[0][0]) if found else None, "value"
+
+    def _metric_numbers(self) -> dict[str, int]:
+        return {str(name): int(number) for number, name in self._query("SELECT number, name FROM metric_names")}
 
     def gpus(self) -> tuple[int, ...]:
         """Return the indices of all GPUs with readings."""
@@ -162,6 +210,26 @@ class HistoryReader:
                 self._drop()
             return []
 
+    def _query_all(self, asked: Sequence[tuple[str, Mapping[str, float | str]]]) -> list[list[tuple[Any, ...]]]:
+        """Several queries side by side: SQLite computes without Python's lock, and each has a connection of its own."""
+        if len(asked) < 2:
+            return [self._query(statement, parameters) for statement, parameters in asked]
+        answers: list[list[tuple[Any, ...]]] = [[] for _ in asked]
+        waiting = list(range(len(asked)))
+
+        def work(reader: "HistoryReader") -> None:
+            with contextlib.suppress(IndexError):
+                while True:
+                    number = waiting.pop()
+                    answers[number] = reader._query(*asked[number])  # noqa: SLF001  the same class
+
+        with HistoryReader(self.path) as other:
+            beside = threading.Thread(target=work, args=(other,), daemon=True)
+            beside.start()
+            work(self)
+            beside.join()
+        return answers
+
     def _query_still(self, statement: str, parameters: Mapping[str, float | str] | tuple[()]) -> list[tuple[Any, ...]]:
         """Read the file of a finished run if WAL's helper files cannot be made in its folder."""
         with contextlib.suppress(sqlite3.Error), contextlib.closing(self._connect("mode=ro&immutable=1")) as connection:
@@ -176,6 +244,19 @@ class HistoryReader:
             isolation_level=None,
             check_same_thread=False,
         )
+
+
+class _Question(msgspec.Struct, frozen=True):
+    """Columns of a source, and the metric of each (GPU index or number of a name, column)."""
+
+    source: str
+    columns: tuple[str, ...]
+    metrics: Mapping[tuple[int, str], str]
+
+    @property
+    def rows(self) -> frozenset[int]:
+        """GPU indices, or numbers of names."""
+        return frozenset(row for row, _ in self.metrics)
 
 
 _NO_HELPER_FILES = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
@@ -206,6 +287,44 @@ def _series_statement(source: str, column: str) -> str:
         f"WHERE gpu = :gpu AND t > :since - {tier.span_s} AND t < :until AND {column} IS NOT NULL GROUP BY bin)"
         for tier in TIERS
     )
+
+
+def _by_table(metrics: Sequence[str]) -> dict[str, list[tuple[int, str]]]:
+    """Source → (GPU index, column) of each metric; of ``metric`` the column is the name. Raises ValueError."""
+    found: dict[str, list[tuple[int, str]]] = {}
+    for source, gpu, column in map(_metric, metrics):
+        found.setdefault(source, []).append((gpu, column))
+    return found
+
+
+@functools.cache
+def _charts_statement(source: str, columns: tuple[str, ...], rows: tuple[int, ...]) -> str:
+    """Return gpu, bin, t, and of each column weight, min, mean and max, from all tiers in one query."""
+    wanted = ", ".join(
+        f"COUNT({c}), MIN(COALESCE({c}_min, {c})), AVG({c}), MAX(COALESCE({c}_max, {c}))" for c in columns
+    )
+    only = f"gpu = {rows[0]}" if len(rows) == 1 else f"gpu IN ({', '.join(map(str, rows))})"
+    groups = "bin" if len(rows) == 1 else "gpu, bin"
+    return " UNION ALL ".join(
+        f"SELECT * FROM (SELECT gpu, CAST(MAX(t + {tier.span_s / 2} - :since, 0) / :width AS INTEGER) AS bin, "  # noqa: S608  names from COLUMNS
+        f"AVG(t + {tier.span_s / 2}), {tier.span_s}, {wanted} FROM {table(source, tier)} "
+        f"WHERE {only} AND t > :since - {tier.span_s} AND t < :until GROUP BY {groups})"
+        for tier in TIERS
+    )
+
+
+def _charts_of(question: _Question, rows: list[tuple[Any, ...]], points: int) -> dict[str, tuple[Point, ...]]:
+    bins: dict[str, dict[int, list[float]]] = {metric: {} for metric in question.metrics.values()}
+    for gpu, number, t, span_s, *values in rows:
+        for at, column in enumerate(question.columns):
+            metric = question.metrics.get((gpu, column))
+            count, low, mean, high = values[at * 4 : at * 4 + 4]
+            if count and metric is not None:
+                _merge(bins[metric], min(int(number), points - 1), count * span_s, (t, low, mean, high))
+    return {
+        metric: tuple((t, low, mean, high) for _, (_, t, low, mean, high) in sorted(found.items()))
+        for metric, found in bins.items()
+    }
 
 
 def _merge(bins: dict[int, list[float]], number: int, weight: float, point: Point) -> None:

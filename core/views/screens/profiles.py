@@ -95,7 +95,7 @@ def measured_words(trial: TrialResult | None, now_wall: float) -> tuple[tuple[st
         return ()
     stable = {True: "yes", False: f"no: {'; '.join(trial.doubts)}", None: "too short to judge"}[trial.stable]
     said = (
-        ("a step", "" if trial.s_per_step is None else f"{trial.s_per_step:.3g} s"),
+        ("speed", "" if trial.s_per_step is None else quantity.pace(trial.s_per_step)),
         ("VRAM", "" if trial.vram_peak_bytes is None else quantity.memory(trial.vram_peak_bytes)),
         ("RAM", "" if trial.ram_peak_bytes is None else quantity.memory(trial.ram_peak_bytes)),
         ("GPU", "" if trial.gpu_util_pct is None else f"{trial.gpu_util_pct:.0f} %"),

@@ -7,7 +7,9 @@ from ..box import Box
 
 PANES: tuple[str, ...] = ("gpu", "memory", "timeline", "incidents", "checkpoints", "log")
 """In reading order."""
-PLACE_OF_PANE: dict[str, str] = {"incidents": "incidents", "checkpoints": "checkpoints", "log": "log"}
+PLACE_OF_PANE: dict[str, str] = {
+    "timeline": "metrics", "incidents": "incidents", "checkpoints": "checkpoints", "log": "log",
+}  # fmt: skip
 PLACE_OF_MARK: dict[str, str] = {
     "crash": "incidents", "hang": "incidents", "incident": "incidents",
     "checkpoint": "checkpoints", "bad_checkpoint": "checkpoints", "profile": "profiles",

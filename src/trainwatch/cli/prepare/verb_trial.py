@@ -9,6 +9,7 @@ from typing import Any
 from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.model.launch.trial import TrialResult
 from trainwatch.core.model.text.memory_words import gib, memory
+from trainwatch.core.views import quantity
 
 from ..output import jsonable, print_json, printable
 
@@ -81,15 +82,15 @@ def trial_object(result: TrialResult) -> dict[str, Any]:
 def table(results: list[TrialResult]) -> list[str]:
     """One line for each profile, then the doubts."""
     wide = max(12, *(len(r.profile) for r in results))
-    lines = [f"{'profile':{wide}}  s/step    VRAM peak     RAM peak   GPU  stable  ended"]
+    lines = [f"{'profile':{wide}}  speed            VRAM peak     RAM peak   GPU  stable  ended"]
     for r in results:
         total = f"/{gib(r.vram_total_bytes)}" if r.vram_total_bytes else ""
         vram = f"{gib(r.vram_peak_bytes)}{total} GiB" if r.vram_peak_bytes is not None else "–"
         ram = memory(r.ram_peak_bytes)
         util = f"{r.gpu_util_pct:.0f} %" if r.gpu_util_pct is not None else "–"
-        pace = f"{r.s_per_step:.3g}" if r.s_per_step is not None else "–"
+        pace = quantity.pace(r.s_per_step) if r.s_per_step is not None else "–"
         word = {True: "yes", False: "NO", None: "?"}[r.stable]
-        lines.append(f"{r.profile:{wide}}  {pace:7} {vram:>12} {ram:>12} {util:>5}  {word:6}  {r.exit}")
+        lines.append(f"{r.profile:{wide}}  {pace:14} {vram:>12} {ram:>12} {util:>5}  {word:6}  {r.exit}")
     for r in results:
         lines += [f"{'':{wide}}  {r.profile}: {doubt}" for doubt in r.doubts]
     if any(r.simulated_gpu for r in results):

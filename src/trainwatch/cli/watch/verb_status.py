@@ -6,6 +6,7 @@ from typing import Any
 
 from trainwatch.core.app.errors import ExitCode
 from trainwatch.core.model.text.memory_words import memory, memory_of
+from trainwatch.core.views import quantity
 from trainwatch.core.views.act_words import ACT_WORDS
 from trainwatch.core.views.length_words import by_words
 
@@ -58,7 +59,7 @@ def status_lines(status: dict[str, Any]) -> list[str]:
     if progress["loss"] is not None:
         position.append(f"loss {progress['loss']:.4g}")
     if progress["sec_per_step"] is not None:
-        position.append(f"{progress['sec_per_step']:.3g} s/step")
+        position.append(quantity.pace(progress["sec_per_step"]))
     if progress["eta_s"] is not None and status["state"] == "running":
         at = time.strftime("%a %H:%M", time.localtime(time.time() + progress["eta_s"]))
         position.append(f"done about {at}{by_words(progress['total_by'])}")

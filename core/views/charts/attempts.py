@@ -1,0 +1,113 @@
+"""Attempts on the x axis: one after another or over each other, by time or by step."""
+
+import itertools
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+
+import msgspec
+
+from ...model.ports.screen import Point
+from ...model.story import RunStory
+
+
+class AttemptSpan(msgspec.Struct, frozen=True):
+    """An attempt from its launch to its end, or to the next launch, or to now. Run seconds."""
+
+    number: int
+    since_t: float
+    until_t: float
+
+
+def attempt_spans(story: RunStory, now_t: float) -> tuple[AttemptSpan, ...]:
+    """All attempts, oldest first."""
+    starts = [a.t for a in story.attempts]
+    found = []
+    for attempt, next_t in itertools.zip_longest(story.attempts, starts[1:], fillvalue=max(now_t, story.t)):
+        assert not isinstance(attempt, float)
+        end_t = next_t if attempt.ended_t is None else min(attempt.ended_t, next_t)
+        found.append(AttemptSpan(attempt.number, attempt.t, max(end_t, attempt.t)))
+    return tuple(found)
+
+
+def within(points: Sequence[Point], span: AttemptSpan) -> tuple[Point, ...]:
+    """The points of an attempt."""
+    first, last = bisect_left(points, span.since_t, key=_x), bisect_right(points, span.until_t, key=_x)
+    return tuple(points[first:last])
+
+
+def last_step_t(steps: Sequence[Point]) -> float | None:
+    """When the newest step of an attempt was seen: the first of the points with its highest step. None without any."""
+    if not steps:
+        return None
+    highest = max(p[3] for p in steps)
+    return next(p[0] for p in steps if p[3] >= highest)
+
+
+def until_last_step(points: Sequence[Point], steps: Sequence[Point]) -> tuple[Point, ...]:
+    """Without the repetitions of the last value after the last step. ``steps``: of the same attempt."""
+    last_t = last_step_t(steps)
+    if last_t is None:
+        return tuple(points)
+    return tuple(points[: bisect_right(points, last_t, key=_x)])
+
+
+class StepOf:
+    """The step at a time of one attempt, between its points interpolated; None before its first and after its last."""
+
+    def __init__(self, steps: Sequence[Point]) -> None:
+        last_t = last_step_t(steps)
+        known = [p for p in steps if last_t is not None and p[0] <= last_t]
+        self._times = [p[0] for p in known]
+        self._steps = list(itertools.accumulate((p[2] for p in known), max))
+        if self._steps:
+            self._steps[-1] = max(self._steps[-1], known[-1][3])
+
+    def __call__(self, t: float, slack_s: float = 0.0) -> float | None:
+        """``slack_s``: how far outside a time gets the first or last step."""
+        times, steps = self._times, self._steps
+        if not times or not times[0] - slack_s <= t <= times[-1] + slack_s:
+            return None
+        at = bisect_right(times, t)
+        if at == 0:
+            return steps[0]
+        if at == len(times):
+            return steps[-1]
+        share = (t - times[at - 1]) / (times[at] - times[at - 1])
+        return steps[at - 1] + share * (steps[at] - steps[at - 1])
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """The first and the last step."""
+        return (self._steps[0], self._steps[-1]) if self._steps else None
+
+
+def by_step(points: Sequence[Point], step_of: StepOf) -> tuple[Point, ...]:
+    """The points of an attempt at their steps; those that belong to no step are left out."""
+    found = []
+    newest = -math.inf
+    for t, low, mean, high in points:
+        step = step_of(t)
+        if step is not None and step >= newest:
+            found.append((step, low, mean, high))
+            newest = step
+    return tuple(found)
+
+
+def joined(parts: Sequence[Sequence[Point]]) -> tuple[Point, ...]:
+    """Attempts by step as one curve: from where a later one begins, it replaces the earlier ones."""
+    found: list[Point] = []
+    for part in parts:
+        if part:
+            del found[bisect_left(found, part[0][0], key=_x) :]
+            found += part
+    return tuple(found)
+
+
+def shifted(points: Sequence[Point], by: float) -> tuple[Point, ...]:
+    """The same points, ``by`` less in x."""
+    return tuple((x - by, low, mean, high) for x, low, mean, high in points)
+
+
+def _x(point: Point) -> float:
+    return point[0]

@@ -1,0 +1,144 @@
+"""A chart as a value: its curves on one x axis, in the unit in which they are shown."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+from ...model.ports.screen import Point
+from ..metric_words import shown_points, unit_of, words_of
+from ..panes.timeline import Mark
+from .attempts import AttemptSpan, StepOf, by_step, joined, shifted, until_last_step, within
+from .curve import GAP, usual_distance
+from .smoothing import smoothed
+
+XAxis = Literal["step", "time"]
+STEPS = "progress.step"
+MOST_ATTEMPTS = 5
+"""Attempts that are drawn over each other: the newest ones."""
+
+
+class ChartOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """``x``: what the axis counts. ``smooth``: share of the value before. ``overlaid``: attempts over each other."""
+
+    x: XAxis = "time"
+    smooth: float = 0.0
+    log: bool = False
+    overlaid: bool = False
+
+
+class RunSeries(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of one run: points by metric (times in run seconds), its attempts and marks."""
+
+    name: str
+    points: Mapping[str, Sequence[Point]]
+    attempts: tuple[AttemptSpan, ...] = ()
+    marks: tuple[Mark, ...] = ()
+
+
+class Curve(msgspec.Struct, frozen=True, kw_only=True):
+    """``parts``: points (x, low, mean, high) that are joined by lines; the parts are not joined to each other.
+
+    ``look``: number of its colour and dashes. ``gap``: points that are farther apart are not joined.
+    """
+
+    name: str
+    parts: tuple[tuple[Point, ...], ...]
+    look: int = 0
+    faint: bool = False
+    gap: float = math.inf
+
+
+class ChartView(msgspec.Struct, frozen=True, kw_only=True):
+    """One metric. ``unit``: of all points, as value_text takes it. ``curves``: the most important last."""
+
+    metric: str
+    title: str
+    unit: str
+    curves: tuple[Curve, ...] = ()
+
+    @property
+    def named(self) -> tuple[Curve, ...]:
+        """The curves to be named and read, most important first: without the faint ones behind smoothed curves."""
+        return tuple(c for c in reversed(self.curves) if not c.faint)
+
+
+def chart_view(metric: str, runs: Sequence[RunSeries], options: ChartOptions) -> ChartView:
+    """The chart of a metric. The first run is the open one: it is drawn on top, and its pace decides the unit."""
+    unit = unit_of(metric, runs[0].points.get(metric, ()) if runs else ())
+    curves: list[Curve] = []
+    for number, run in reversed(list(enumerate(runs))):
+        points = shown_points(metric, run.points.get(metric, ()), unit)
+        for attempt, look, parts in _parts(metric, points, run, options):
+            if not parts:
+                continue
+            name = attempt if not number and options.overlaid else run.name
+            shown = look if not number and options.overlaid else number
+            gap = math.inf if metric.startswith("metric.") else GAP * max(map(usual_distance, parts))
+            if options.smooth:
+                curves.append(Curve(name=name, parts=parts, look=shown, faint=True, gap=gap))
+                parts = tuple(smoothed(part, options.smooth) for part in parts)  # noqa: PLW2901  the curve on top
+            curves.append(Curve(name=name, parts=parts, look=shown, gap=gap))
+    return ChartView(metric=metric, title=words_of(metric).title, unit=unit, curves=tuple(curves))
+
+
+def _parts(
+    metric: str, points: tuple[Point, ...], run: RunSeries, options: ChartOptions
+) -> list[tuple[str, int, tuple[tuple[Point, ...], ...]]]:
+    """(name, look, points on the x axis) of each curve of a run; the newest attempt last, with look 0."""
+    steps = run.points.get(STEPS, ())
+    attempts = run.attempts
+    of_training = metric.partition(".")[0] in {"progress", "metric"}
+    if not attempts or (options.x == "time" and not options.overlaid and not of_training):
+        return [(run.name, 0, (points,) if points else ())]
+    parts: list[tuple[Point, ...]] = []
+    for span in attempts:
+        part, known = within(points, span), within(steps, span)
+        if metric.startswith("progress."):
+            part = until_last_step(part, known)
+        if options.x == "step":
+            part = by_step(part, StepOf(known))
+        elif options.overlaid:
+            part = shifted(part, span.since_t)
+        parts.append(part)
+    if options.overlaid:
+        newest = list(zip(attempts, parts, strict=True))[-MOST_ATTEMPTS:]
+        return [
+            (f"attempt {span.number}", len(newest) - 1 - at, (part,) if part else ())
+            for at, (span, part) in enumerate(newest)
+        ]
+    if options.x == "step":
+        parts = [joined(parts)]
+    return [(run.name, 0, tuple(part for part in parts if part))]
+
+
+def marks_on(run: RunSeries, options: ChartOptions) -> tuple[tuple[float, Mark], ...]:
+    """(x, mark) of what happened, where the axis has a place for it."""
+    if options.x == "time" and not options.overlaid:
+        return tuple((m.t, m) for m in run.marks)
+    steps = run.points.get(STEPS, ())
+    shown = run.attempts[-MOST_ATTEMPTS:] if options.overlaid else run.attempts
+    found: list[tuple[float, Mark]] = []
+    for span in shown:
+        step_of = StepOf(within(steps, span))
+        for mark in run.marks:
+            if not span.since_t <= mark.t <= span.until_t + 1:
+                continue
+            x = mark.t - span.since_t if options.x == "time" else step_of(mark.t, math.inf)
+            if x is not None:
+                found.append((x, mark))
+    return tuple(found)
+
+
+def x_bounds(runs: Sequence[RunSeries], options: ChartOptions, end_t: float) -> tuple[float, float]:
+    """The whole x axis: from the start to the newest value of any run. ``end_t``: of the open run, run seconds."""
+    if options.x == "step":
+        ends = [p[3] for run in runs for p in run.points.get(STEPS, ())[-200:]]
+        ends += [max((p[3] for p in run.points.get(STEPS, ())), default=1.0) for run in runs]
+        return 0.0, max(1.0, *ends) if ends else 1.0
+    if options.overlaid:
+        spans = [s.until_t - s.since_t for run in runs for s in run.attempts[-MOST_ATTEMPTS:]]
+        return 0.0, max(1.0, *spans) if spans else 1.0
+    newest = [points[-1][0] for run in runs[1:] for points in run.points.values() if points]
+    return 0.0, max(1.0, end_t, *newest)

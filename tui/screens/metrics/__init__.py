@@ -1,0 +1,1 @@
+"""Key 7: the charts of a run's metrics."""

@@ -1,0 +1,378 @@
+"""Key 7: every metric of the run as a chart, in a grid or alone, also beside those of other runs."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import msgspec
+from textual.binding import BindingType
+
+from ....core.views import quantity
+from ....core.views.charts.attempts import AttemptSpan, StepOf, attempt_spans, within
+from ....core.views.charts.axis import span_label, span_ticks, step_label, ticks
+from ....core.views.charts.chart_view import (
+    STEPS,
+    ChartOptions,
+    ChartView,
+    RunSeries,
+    chart_view,
+    marks_on,
+    x_bounds,
+)
+from ....core.views.charts.smoothing import LEVELS
+from ....core.views.charts.zoom import Span, at_end, moved, showing, zoomed
+from ....core.views.metric_words import words_of
+from ....core.views.panes.timeline import ticks as clock_ticks
+from ....core.views.panes.timeline import timeline_view
+from ...dialogs.dialog import Ask
+from ...panes.charts_pane import ChartsPane, ChartsView
+from ...panes.pane import Pane
+from ...run_session import Application, RunSession
+from ..box import Box
+from ..place_screen import PlaceScreen, bindings_of
+from .chart_data import ChartData, Wanted
+from .metric_keys import ALSO, METRIC_KEYS
+
+ZOOM = 0.5
+"""Share of the axis that one step closer shows."""
+PAN = 0.25
+TICK_COLUMNS, STEP_COLUMNS = 12, 8
+"""Columns for each tick of a time axis, and of steps."""
+
+
+class MetricsState(msgspec.Struct):
+    """What the page shows when it is opened again."""
+
+    chosen: str = ""
+    single: bool = False
+    options: ChartOptions = ChartOptions()
+    zoom: Span | None = None
+    follows: bool = True
+    """The visible part moves on with the newest values."""
+    cursor: float | None = None
+    filter: str = ""
+
+
+class AskFilter(Ask):
+    """A part of a name, or nothing."""
+
+    def __init__(self, before: str) -> None:
+        super().__init__(
+            "Filter", "Show the metrics whose name contains:", "[Enter] show (empty: all)   [Esc] cancel", before=before
+        )
+
+    def objection(self, text: str) -> str:
+        """Any text will do."""
+        del text
+        return ""
+
+
+class MetricsScreen(PlaceScreen):
+    """The page of charts."""
+
+    place = "metrics"
+    keys = METRIC_KEYS
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(METRIC_KEYS, ALSO)
+
+    def __init__(self, application: Application, session: RunSession) -> None:
+        super().__init__(application, session)
+        self.session: RunSession = session
+        state = session.screen_states.setdefault("metrics", MetricsState())
+        assert isinstance(state, MetricsState)
+        self.state = state
+        self.data = ChartData(session.run.feed, self.tasks, self.draw)
+        self.charts: tuple[ChartView, ...] = ()
+
+    def bodies(self) -> Sequence[Pane]:
+        self.pane = ChartsPane(id="charts")
+        return (self.pane,)
+
+    def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
+        """One pane for all charts."""
+        return {"charts": (0, top, width, height)}
+
+    # ── what is shown ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Those that pass the filter."""
+        sought = self.state.filter.lower()
+        return tuple(m for m in self.data.with_values if sought in m.lower() or sought in words_of(m).title.lower())
+
+    @property
+    def runs(self) -> tuple[RunSeries, ...]:
+        """The open run, then those that it is compared with."""
+        now = self.now
+        end_t = self._end_t
+        attempts = attempt_spans(now.story, end_t)
+        own = RunSeries(
+            name=self.session.run.name,
+            points=self.data.points(self._shown_t(attempts)),
+            attempts=attempts,
+            marks=timeline_view(now).marks,
+        )
+        return (own,)
+
+    @property
+    def _end_t(self) -> float:
+        return max(timeline_view(self.now).now_t, 1.0)
+
+    def _shown_t(self, attempts: Sequence[AttemptSpan]) -> tuple[float, float] | None:
+        """The run seconds of what is visible; None: all of the run."""
+        zoom, options = self.state.zoom, self.state.options
+        if zoom is None:
+            return None
+        if options.x == "time" and not options.overlaid:
+            return zoom.since, zoom.until
+        steps = self.data.points(None).get(STEPS, ())
+        times: list[float] = []
+        for span in attempts:
+            if options.x == "time":
+                times += [span.since_t + zoom.since, min(span.until_t, span.since_t + zoom.until)]
+                continue
+            part = within(steps, span)
+            inside = [p[0] for p in part if zoom.since <= p[2] <= zoom.until]
+            around = [p[0] for p in part if p[2] < zoom.since][-1:] + [p[0] for p in part if p[2] > zoom.until][:1]
+            bounds = StepOf(part).bounds
+            if bounds is not None and bounds[0] <= zoom.until and bounds[1] >= zoom.since:
+                times += inside or around
+                times += around
+        return (min(times), max(times)) if times else None
+
+    def show(self) -> None:
+        """Draw the charts from what is known, and read what they lack."""
+        state = self.state
+        runs = self.runs
+        metrics = self.metrics
+        if metrics and state.chosen not in metrics:
+            state.chosen = metrics[0]
+        chosen = self._chosen
+        whole = Span(*x_bounds(runs, state.options, self._end_t))
+        if state.zoom is not None and state.follows:
+            state.zoom = Span(max(whole.since, whole.until - state.zoom.length), whole.until)
+        shown = state.zoom or whole
+        self.whole, self.shown = whole, shown
+        view = ChartsView(
+            charts=tuple(ChartView(metric=m, title=words_of(m).title, unit="") for m in metrics),
+            chosen=chosen,
+            single=state.single,
+            shown=shown,
+            log=state.options.log,
+            marks=marks_on(runs[0], state.options),
+            cursor=state.cursor,
+            message=self._message(),
+        )
+        self.pane.view = view
+        visible = set(self.pane.in_view())
+        self.charts = tuple(
+            chart_view(c.metric, runs, state.options) if n in visible else c for n, c in enumerate(view.charts)
+        )
+        self.pane.set_title(*self._titles(len(metrics)))
+        self.pane.show(msgspec.structs.replace(view, charts=self.charts), self._labels)
+        shown_t = self._shown_t(runs[0].attempts)
+        wanted = Wanted(tuple(m for n, m in enumerate(metrics) if n in visible), self._end_t, shown_t)
+        self.data.again(wanted)
+
+    def _message(self) -> str:
+        if self.data.trouble:
+            return self.data.trouble
+        if not self.now.story.attempts:
+            return "No metric yet: the run was not started."
+        if self.data.names is None or not self.data.is_read:
+            return "Reading …"
+        if self.state.filter and self.data.with_values:
+            return f"No metric contains “{self.state.filter}”. / changes the filter, Esc ends it."
+        return (
+            "No values yet. GPU, host and process readings come about a second after the start; loss, lr and what else "
+            "the trainer logs by name come with its first log lines."
+        )
+
+    def _titles(self, count: int) -> tuple[str, str]:
+        state = self.state
+        parts = [f"metrics · {count}"]
+        if state.filter:
+            parts.append(f"with “{state.filter}”")
+        if state.options.smooth:
+            parts.append(f"smoothed {state.options.smooth:g}")
+        if state.options.log:
+            parts.append("log y")
+        if state.options.overlaid:
+            parts.append("attempts over each other")
+        return " · ".join(parts), self._cursor_text() or f"{self._x_word()}: {self._range_text()}"
+
+    def _x_word(self) -> str:
+        options = self.state.options
+        if options.x == "step":
+            return "step"
+        return "time since the attempt's start" if options.overlaid else "time"
+
+    def _range_text(self) -> str:
+        if self.state.zoom is None:
+            return "all of the run"
+        if self.state.options.x == "step":
+            return f"{quantity.count(self.shown.since)} to {quantity.count(self.shown.until)}"
+        ends = " until now" if self.state.follows else f" until {self._moment(self.shown.until)}"
+        return f"{quantity.duration(self.shown.length)}{ends}"
+
+    def _cursor_text(self) -> str:
+        cursor = self.state.cursor
+        if cursor is None:
+            return ""
+        if self.state.options.x == "step":
+            return f"at step {quantity.count(cursor)}"
+        return f"at {self._moment(cursor)}"
+
+    def _moment(self, x: float) -> str:
+        if self.state.options.overlaid:
+            return f"{span_label(x)} after the start"
+        return quantity.clock(self.now.story.wall0 + x, self.now.now_wall, seconds=True)
+
+    def _labels(self, columns: int, shown: Span) -> Sequence[tuple[float, str]]:
+        options = self.state.options
+        if options.x == "step":
+            return [(x, step_label(x)) for x in ticks(shown.since, shown.until, max(1, columns // STEP_COLUMNS))]
+        most = max(1, columns // TICK_COLUMNS)
+        if options.overlaid:
+            return span_ticks(shown.since, shown.until, most)
+        return clock_ticks(timeline_view(self.now), columns, TICK_COLUMNS, (shown.since, shown.until))
+
+    # ── keys ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _choose(self, number: int) -> None:
+        metrics = self.metrics
+        if metrics:
+            self.state.chosen = metrics[max(0, min(number, len(metrics) - 1))]
+            self.draw()
+
+    @property
+    def _chosen(self) -> int:
+        metrics = self.metrics
+        return metrics.index(self.state.chosen) if self.state.chosen in metrics else 0
+
+    def action_single(self) -> None:
+        self.state.single = not self.state.single
+        self.draw()
+
+    def action_left(self, columns: int) -> None:
+        if self.state.single:
+            self.action_cursor(columns)
+        else:
+            self._choose(self._chosen + columns)
+
+    def action_up(self, rows: int) -> None:
+        self._choose(self._chosen + rows * (1 if self.state.single else self._across))
+
+    def action_page(self, pages: int) -> None:
+        self._choose(self._chosen + pages * (1 if self.state.single else max(1, len(self.pane.in_view()))))
+
+    @property
+    def _across(self) -> int:
+        return self.pane.grid(*self.pane.size)[0]
+
+    def action_cursor(self, columns: int) -> None:
+        """Move the cursor by columns of the chart; it begins at the newest value."""
+        state = self.state
+        step = self.shown.length / max(8, self.pane.columns)
+        at = state.cursor if state.cursor is not None else self.shown.until - step
+        self._set_cursor(at + columns * step)
+
+    def _set_cursor(self, x: float) -> None:
+        state = self.state
+        state.cursor = min(max(x, self.whole.since), self.whole.until)
+        if state.zoom is not None:
+            state.zoom = showing(state.zoom, self.whole, state.cursor)
+            state.follows = at_end(state.zoom, self.whole)
+        self.draw()
+
+    def action_closer(self, steps: int, about: float | None = None) -> None:
+        """Zoom about the cursor, or about the newest values while they are followed."""
+        state = self.state
+        if about is None:
+            about = state.cursor
+        if about is None and state.follows:
+            about = self.shown.until
+        state.zoom = zoomed(self.shown, self.whole, ZOOM**steps, about)
+        state.follows = state.zoom is None or at_end(state.zoom, self.whole)
+        self.draw()
+
+    def action_pan(self, quarters: int) -> None:
+        state = self.state
+        if state.zoom is None:
+            self.show_message("All of the run is shown: + shows a shorter part.")
+            return
+        state.zoom = moved(state.zoom, self.whole, quarters * PAN)
+        state.follows = at_end(state.zoom, self.whole)
+        self.draw()
+
+    def action_to_end(self, newest: bool) -> None:
+        self._set_cursor(self.shown.until if newest else self.shown.since)
+
+    def action_whole(self) -> None:
+        self.state.zoom, self.state.cursor, self.state.follows = None, None, True
+        self.draw()
+
+    def _turn(self, **changes: object) -> None:
+        self.state.options = msgspec.structs.replace(self.state.options, **changes)
+        self.draw()
+
+    def action_axis(self) -> None:
+        """Time or steps; the visible part and the cursor belong to the old axis."""
+        x = "time" if self.state.options.x == "step" else "step"
+        if x == "step" and not self.data.points(None).get(STEPS):
+            self.show_message("The log of this run has shown no step number yet.")
+            return
+        self.state.zoom, self.state.cursor, self.state.follows = None, None, True
+        self._turn(x=x)
+
+    def action_smooth(self) -> None:
+        levels = LEVELS
+        at = levels.index(self.state.options.smooth) if self.state.options.smooth in levels else 0
+        self._turn(smooth=levels[(at + 1) % len(levels)])
+
+    def action_log(self) -> None:
+        self._turn(log=not self.state.options.log)
+
+    def action_overlay(self) -> None:
+        """Only useful after a restart."""
+        if len(self.now.story.attempts) < 2 and not self.state.options.overlaid:
+            self.show_message("There is one attempt only.")
+            return
+        self.state.zoom, self.state.cursor, self.state.follows = None, None, True
+        self._turn(overlaid=not self.state.options.overlaid)
+
+    def action_filter(self) -> None:
+        """Ask for a text; nothing shows all of them."""
+
+        def answered(text: str | None) -> None:
+            if text is not None:
+                self.state.filter = text
+                self.draw()
+
+        self.app.push_screen(AskFilter(self.state.filter), answered)
+
+    def action_back(self) -> None:
+        """Take back the newest of: cursor, zoom, single chart, filter; then leave."""
+        state = self.state
+        if state.cursor is not None:
+            state.cursor = None
+        elif state.zoom is not None:
+            state.zoom, state.follows = None, True
+        elif state.single:
+            state.single = False
+        elif state.filter:
+            state.filter = ""
+        else:
+            self.application.action_leave_place()
+            return
+        self.draw()
+
+    def on_charts_pane_pointed(self, message: ChartsPane.Pointed) -> None:
+        """A click chooses a chart and puts the cursor there; the wheel zooms about the pointer."""
+        metrics = self.metrics
+        if message.chart < len(metrics):
+            self.state.chosen = metrics[message.chart]
+        if message.what == "click":
+            if message.x is not None:
+                self._set_cursor(message.x)
+            self.draw()
+        elif message.x is not None:
+            self.action_closer(1 if message.what == "in" else -1, message.x)

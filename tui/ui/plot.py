@@ -1,0 +1,99 @@
+"""Several curves on one grid of braille dots (or ASCII characters), each with its colour and its dashes."""
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+
+from .cells import Line, Span
+from .chart import DOTS
+from .glyphs import Glyphs
+
+DASHES: tuple[tuple[int, int], ...] = ((1, 0), (5, 2), (2, 2), (7, 2), (3, 3), (1, 2))
+"""Dots that are drawn and left out in turn, by look: curves differ without colours too."""
+ASCII_SIGNS = "*o+x#%"
+LOOKS = len(DASHES)
+
+
+class Layer(msgspec.Struct, frozen=True):
+    """``values``: one a dot (two a cell), None is a gap. ``style``: of its cells. ``look``: of its dashes."""
+
+    values: tuple[float | None, ...]
+    style: str
+    look: int = 0
+
+
+class Scale(msgspec.Struct, frozen=True):
+    """From ``low`` at the bottom to ``high`` at the top."""
+
+    low: float
+    high: float
+    log: bool = False
+
+    def share(self, value: float) -> float | None:
+        """0 at the bottom, 1 at the top; None if a log scale has no place for it. Values outside lie on the edge."""
+        low, high = self.low, self.high
+        if self.log:
+            if value <= 0:
+                return None
+            value, low, high = math.log10(value), math.log10(low), math.log10(high)
+        return min(1.0, max(0.0, (value - low) / max(high - low, 1e-300)))
+
+
+def plotted(layers: Sequence[Layer], columns: int, rows: int, scale: Scale, glyphs: Glyphs) -> list[list[Span]]:
+    """``rows`` lists of ``columns`` cells (style, character). Later layers are drawn over earlier ones."""
+    return _braille(layers, columns, rows, scale) if glyphs.braille else _ascii(layers, columns, rows, scale)
+
+
+def _braille(layers: Sequence[Layer], columns: int, rows: int, scale: Scale) -> list[list[Span]]:
+    height = rows * 4
+    bits = [[0] * columns for _ in range(rows)]
+    styles = [["text"] * columns for _ in range(rows)]
+    for layer in layers:
+        on, off = DASHES[layer.look % LOOKS]
+        before: int | None = None
+        for dot, value in enumerate(layer.values[: columns * 2]):
+            share = None if value is None or not math.isfinite(value) else scale.share(value)
+            if share is None:
+                before = None
+                continue
+            y = round((1 - share) * (height - 1))
+            first, last = (y, y) if before is None else (min(y, before), max(y, before))
+            if before is not None and last > first:
+                first, last = (first + 1, last) if before < y else (first, last - 1)
+            before = y
+            if dot % (on + off) >= on:
+                continue
+            column, side = dot // 2, dot % 2
+            for at in range(first, last + 1):
+                row = at // 4
+                if styles[row][column] != layer.style:
+                    bits[row][column], styles[row][column] = 0, layer.style
+                bits[row][column] |= DOTS[at % 4][side]
+    return [
+        [(style if bit else "text", chr(0x2800 + bit) if bit else " ") for bit, style in zip(*both, strict=True)]
+        for both in zip(bits, styles, strict=True)
+    ]
+
+
+def _ascii(layers: Sequence[Layer], columns: int, rows: int, scale: Scale) -> list[list[Span]]:
+    cells: list[list[Span]] = [[("text", " ")] * columns for _ in range(rows)]
+    for layer in layers:
+        sign = ASCII_SIGNS[layer.look % LOOKS] if not layer.style.startswith("faint") else "."
+        for column in range(columns):
+            value = next((v for v in layer.values[column * 2 : column * 2 + 2] if v is not None), None)
+            share = None if value is None or not math.isfinite(value) else scale.share(value)
+            if share is not None:
+                cells[round((1 - share) * (rows - 1))][column] = (layer.style, sign)
+    return cells
+
+
+def line_of(cells: Sequence[Span]) -> Line:
+    """Cells as spans of equal style."""
+    found: list[Span] = []
+    for style, text in cells:
+        if found and found[-1][0] == style:
+            found[-1] = (style, found[-1][1] + text)
+        else:
+            found.append((style, text))
+    return tuple(found)
