@@ -121,6 +121,12 @@ EXITS = [
     (200, None, "unknown"),
     (126, None, "config_error"),
     (127, None, "config_error"),
+    (124, None, "killed_by_user"),
+    (153, None, "disk_full"),
+    (3221225477, None, "segfault"),
+    (-1073741819, None, "segfault"),
+    (-1073741510, None, "killed_by_user"),
+    (-1073740000, None, "unknown"),
 ]
 
 

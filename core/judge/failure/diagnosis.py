@@ -90,7 +90,7 @@ def diagnose(
     ``about``: what else was so at the end; its count of kills for memory and its signal are these two.
     """
     state = with_last_line(state, catalogue)
-    shows = any(each.failure not in {"success", "unknown"} for each in state.findings)
+    shows = any(each.role != "cascade" and each.failure != "success" for each in state.findings)
     if exit_code != 0 and not (state.survived or shows):
         state = with_last_words(state, catalogue)
     if stopped_by_operator:

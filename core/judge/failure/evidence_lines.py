@@ -198,7 +198,9 @@ def _untraced(state: DiagnosisState, source: str, number: int) -> Block:
     return Block(source, number, raised=Raised(last.failure, last.weight, last.line, last.text, told), ended=True)
 
 
-def read_last_words(state: DiagnosisState, number: int, line: str, catalogue: CompiledCatalogue) -> DiagnosisState:
+def read_last_words(
+    state: DiagnosisState, number: int, line: str, catalogue: CompiledCatalogue, least: float
+) -> DiagnosisState:
     """The state after a line from the end of a log without a cause: the kinds of words in it count."""
     carried = peel(unglued(line)[-1])
     text = catalogue.in_known_words(carried.text)
@@ -207,7 +209,7 @@ def read_last_words(state: DiagnosisState, number: int, line: str, catalogue: Co
         return state
     carried = Carried(text, carried.source, carried.level)
     known = [each for each in _evidence(carried, matches, raised=False, catalogue=catalogue) if each.role == "root"]
-    best = max(known, key=lambda each: each.weight, default=None) or _worded(text, carried, catalogue)
+    best = max(known, key=lambda each: each.weight, default=None) or _worded(text, carried, catalogue, least=least)
     if best is None or "\n" in text:
         return state
     return _with_line(state, Line(number, line, carried.source, best, [], terminal=False))

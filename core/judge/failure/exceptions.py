@@ -114,6 +114,12 @@ LOGGED = 0.85
 """What the words of a logged error prove of what those of an exception prove."""
 
 
+_ADDRESS = LazyPattern(r"(?P<host>\bhttps?://[\w.:-]+)/\S*")
+"""The words of a page's path say nothing of what happened."""
+_VALUE = LazyPattern(r"(?:'[^']*'|\"[^\"]*\"|`[^`]*`)(?= (?:is|are|was|were) not | is an? (?:in|un)| must | should )")
+"""A value that is refused: its words say nothing either."""
+
+
 @lru_cache(maxsize=64)
 def proof_of_message(kind: str, message: str, catalogue: CompiledCatalogue) -> Proof | None:
     """What the words of an exception prove, None if nothing. ``kind``: its type, without the module.
@@ -122,6 +128,6 @@ def proof_of_message(kind: str, message: str, catalogue: CompiledCatalogue) -> P
     """
     if kind == "KeyError" and " " not in message:
         return next((proof for pattern, proof in catalogue.key_errors if pattern.match(message)), None)
-    message = message[:MESSAGE_CHARS]
+    message = _VALUE.sub("'value'", _ADDRESS.sub(r"\g<host>", message[:MESSAGE_CHARS]))
     low = (message if kind in catalogue.generic_exceptions else f"{_HUMP.sub(' ', kind)}: {message}").lower()
     return next((proof for pattern, proof in catalogue.messages if pattern.search(low) is not None), None)

@@ -21,6 +21,8 @@ SIGNALS: dict[str, int] = {
     "SIGSYS": 31,
 }
 """Numbers on Linux (signal(7))."""
+LAST_SIGNAL = 64
+"""SIGRTMAX. Windows has larger numbers, which are states (NTSTATUS)."""
 NAMES = {number: name for name, number in SIGNALS.items()}
 
 
@@ -34,5 +36,5 @@ def signal_of(exit_code: int | None, signal: int | str | None) -> int | None:
     if exit_code is None:
         return None
     if exit_code < 0:
-        return -exit_code
-    return exit_code - 128 if 128 < exit_code <= 128 + 64 else None
+        return -exit_code if -exit_code <= LAST_SIGNAL else None
+    return exit_code - 128 if 128 < exit_code <= 128 + LAST_SIGNAL else None

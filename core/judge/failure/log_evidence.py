@@ -26,6 +26,8 @@ KERNEL_KEPT = 5
 TAIL_CHARS = 2000
 LAST_LINES = 6
 """Lines from the end of a log that are read as errors if nothing else shows a cause."""
+SURE_WORDS = 0.6
+"""What the words of a last line prove at least to count beside a line that reports how a process was ended."""
 _ENDS = LazyPattern(r"[\r\n]+")
 START_EVIDENCE = DiagnosisState()
 
@@ -51,8 +53,9 @@ def with_last_words(state: DiagnosisState, catalogue: CompiledCatalogue) -> Diag
     told = [(last - back, plain(line)) for back, line in enumerate(reversed(lines))]
     of_launcher = {each.line for each in state.cascade}
     own = [(number, line) for number, line in told if number not in of_launcher and not is_of_traceback(line)]
+    least = SURE_WORDS if any(each.failure != "success" for each in state.findings) else 0.0
     for number, line in own[:LAST_LINES]:
-        state = read_last_words(state, number, line, catalogue)
+        state = read_last_words(state, number, line, catalogue, least)
     return state
 
 

@@ -90,7 +90,7 @@ _GIVEN_UP = LazyPattern(
 )
 _OWN = LazyPattern(
     r"(?:error|exception|errno|descr\w*|details?|fail(?:ed|ure)|fatal|what\(\)|err|reason|message|msg|caused by|raised|"
-    r"last error|status|stderr|exit|signal|killed|lost)\W*\w*\W*$",
+    r"last error|status|stderr|exit|signal|killed|lost|panicked at)\W*\w*\W*$",
     re.IGNORECASE,
 )
 """Before a quotation mark: what follows are the words of the report itself."""
