@@ -51,10 +51,10 @@ def opaque(world: World, path: str) -> World:
     return world.see(event).wait(1.0)
 
 
-def torn(world: World, path: str, *, unfinished: bool = False) -> World:
+def torn(world: World, path: str, *, unfinished: bool = False, size: float = 1e6) -> World:
     """The sensor reports a folder that lacks a member by the rules of a layout: any, or the one written last."""
     event = CheckpointEvent(
-        t=world.t, path=path, event="created", size_bytes=1e6, mtime=world.t, form="directory", verdict="torn",
+        t=world.t, path=path, event="created", size_bytes=size, mtime=world.t, form="directory", verdict="torn",
         reason="optimizer.pt is missing: training cannot go on without it", understood=False, unfinished=unfinished,
     )  # fmt: skip
     return world.see(event).wait(1.0)
@@ -345,6 +345,20 @@ def test_a_series_without_a_telling_name_is_state_if_the_log_shows_no_step() -> 
     world = unknown(world, "run2.q7")
 
     assert all(k.is_state for k in world.state.checkpoints.known)
+
+
+@pytest.mark.parametrize("wait_s", [2.0, 20.0], ids=["at once", "after it counted as state"])
+def test_an_unfinished_folder_that_replaced_such_a_one_counts_though_its_trainer_died_at_once(wait_s: float) -> None:
+    """``checkpoint-last`` is renamed into its place, and never has the file that its layout writes last."""
+    world = torn(at_step(run_of(HF), 60), "out/checkpoint-last", unfinished=True).wait(wait_s)
+    world = crash(torn(world, "out/checkpoint-last", unfinished=True))
+    assert is_held(world)
+
+
+def test_an_unfinished_folder_that_its_trainer_was_still_writing_does_not_count() -> None:
+    world = torn(at_step(run_of(HF), 60), "out/checkpoint-last", unfinished=True)
+    world = crash(torn(world, "out/checkpoint-last", unfinished=True, size=2e6))
+    assert not is_held(world)
 
 
 def test_an_unfinished_folder_counts_once_a_newer_one_of_its_kind_came() -> None:

@@ -63,6 +63,7 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     not known to be a checkpoint at all; ``unfinished``: what is written last is missing. ``is_state``: such a one that
     counts as state of this training (unclear_state.py). ``still_s``: how long it had not changed when it was inspected.
     ``before_t``, ``size_before``: when it was written before, not only made longer, and its bytes then.
+    ``was_so_before``: its trainer went on after an earlier save at this path that was not understood or unfinished.
     ``log_epoch``: the epoch at which a log without steps was when it came.
     ``failed_starts``: attempts that were given it and ended before their first step.
     """
@@ -100,6 +101,7 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     still_s: float | None = None
     before_t: float | None = None
     size_before: float | None = None
+    was_so_before: bool = False
     failed_starts: tuple[int, ...] = ()
 
     @property
@@ -298,6 +300,7 @@ def _with_history(entry: KnownCheckpoint, before: KnownCheckpoint) -> KnownCheck
         entry,
         before_t=before.t if again else before.before_t,
         size_before=before.size_before if same or before.unclear is None else before.size_bytes,
+        was_so_before=before.was_so_before or (not same and before.is_state) or (again and _lacks_its_end(before)),
     )
     if entry.unclear is None or not same:
         return entry
@@ -309,6 +312,10 @@ def _with_history(entry: KnownCheckpoint, before: KnownCheckpoint) -> KnownCheck
         left=before.left or entry.left,
         failed_starts=before.failed_starts,
     )
+
+
+def _lacks_its_end(known: KnownCheckpoint) -> bool:
+    return known.unclear is not None and known.unfinished
 
 
 def _is_unchanged(before: KnownCheckpoint, now: KnownCheckpoint) -> bool:

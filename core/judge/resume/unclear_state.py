@@ -59,7 +59,7 @@ def recognised(index: CheckpointIndex, training: Training) -> tuple[KnownCheckpo
 
 def _is_outlived(known: KnownCheckpoint, index: CheckpointIndex, training: Training) -> bool:
     """Whether one of a known make is state. One that is unfinished only if its trainer went on after it."""
-    if not known.unfinished:
+    if not known.unfinished or known.was_so_before:
         return True
     if training.last_t is not None and training.last_t >= known.t + WENT_ON_S:
         return True
