@@ -263,6 +263,8 @@ run_tests() {
     need_tmux
     need_compiler
     cd "$here"
+    # Else each worker compiles all tests again, and each process that a test starts all of trainwatch.
+    unset PYTHONDONTWRITEBYTECODE
     if [ "${1:-}" = --all ]; then # the second tier: what is too slow for every change
         shift
         export TRAINWATCH_MATRIX=all

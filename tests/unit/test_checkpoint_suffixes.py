@@ -5,10 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.source_trees import OURS, one_of, trees
 from trainwatch.core.model.checkpoints import checkpoint_suffixes
 from trainwatch.core.model.checkpoints.checkpoint_suffixes import TENSOR_SUFFIXES
 
-REPOSITORY = Path(__file__).parents[2]
 TABLE = Path(checkpoint_suffixes.__file__).resolve()
 
 WITH_ONE_ROW_MORE = """
@@ -64,14 +64,11 @@ def test_a_suffix_is_added_in_one_row(tmp_path: Path) -> None:
 def test_no_other_module_lists_checkpoint_suffixes() -> None:
     """A literal with two or more of them is a second table."""
     found = []
-    for folder in ("core", "tui", "src/trainwatch/cli"):
-        for path in (REPOSITORY / folder).rglob("*.py"):
-            if path == TABLE:
-                continue
-            for node in ast.walk(ast.parse(path.read_text())):
-                values = getattr(node, "elts", None) or getattr(node, "keys", None)
-                if isinstance(values, list):
-                    listed = {v.value for v in values if isinstance(v, ast.Constant) and v.value in TENSOR_SUFFIXES}
-                    if len(listed) > 1:
-                        found.append(f"{path.relative_to(REPOSITORY)}:{node.lineno}")  # type: ignore[attr-defined]
-    assert found == []
+    for path, tree in trees(*OURS, having=one_of(set(TENSOR_SUFFIXES))):
+        for node in ast.walk(tree):
+            values = getattr(node, "elts", None) or getattr(node, "keys", None)
+            if isinstance(values, list):
+                listed = {v.value for v in values if isinstance(v, ast.Constant) and v.value in TENSOR_SUFFIXES}
+                if len(listed) > 1:
+                    found.append(path)
+    assert set(found) == {TABLE}

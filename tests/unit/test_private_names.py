@@ -1,6 +1,7 @@
 """The source uses no private names of third-party packages, except for those listed here with a reason."""
 
 import ast
+import gc
 import importlib
 import inspect
 import sys
@@ -8,14 +9,11 @@ import textwrap
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 
 import pytest
 
-import trainwatch
+from tests.source_trees import OURS, REPOSITORY, trees
 
-ROOT = Path(trainwatch.__file__).parents[2]
-FOLDERS = ("src/trainwatch/cli", "core", "tui", "configs")
 ALLOWED = {
     # Textual has no public way to write an escape sequence between two of its own; see TerminalTitle.
     "_driver": "textual",
@@ -37,8 +35,11 @@ def on_itself(node: ast.Attribute) -> bool:
 
 @cache
 def sources() -> dict[str, ast.Module]:
-    paths = (p for folder in FOLDERS for p in sorted((ROOT / folder).rglob("*.py")))
-    return {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in paths}
+    gc.disable()  # else it looks through the growing trees again and again
+    try:
+        return {str(path.relative_to(REPOSITORY)): tree for path, tree in trees(*OURS, "configs")}
+    finally:
+        gc.enable()
 
 
 def defined(tree: ast.AST) -> set[str]:
@@ -127,8 +128,8 @@ def test_a_private_name_is_found(source: str) -> None:
 def test_no_class_redefines_a_private_name_of_its_third_party_base() -> None:
     """A name of ours that Textual uses for something else would replace it without a word."""
     clashes: dict[str, set[str]] = defaultdict(set)
-    for path in sorted((ROOT / "tui").rglob("*.py")):
-        module = importlib.import_module(".".join(("trainwatch", *path.relative_to(ROOT).with_suffix("").parts)))
+    for path in sorted((REPOSITORY / "tui").rglob("*.py")):
+        module = importlib.import_module(".".join(("trainwatch", *path.relative_to(REPOSITORY).with_suffix("").parts)))
         for cls in vars(module).values():
             if not isinstance(cls, type) or cls.__module__ != module.__name__:
                 continue

@@ -11,6 +11,7 @@ from typing import Any, get_args
 import pytest
 
 import trainwatch.cli.examine
+from tests.source_trees import OURS, one_of, trees
 from trainwatch.cli import main, parser
 from trainwatch.core.config.shipped import load_presets, load_profiles, load_remedies
 from trainwatch.core.model.checkpoints.checkpoint import KIND_OF
@@ -74,15 +75,13 @@ def rows() -> dict[str, str]:
     return {row[0]: row[1] for row in found}
 
 
-def constants(*folders: str) -> Iterator[tuple[Path, str]]:
-    """(file, string) of all string constants that are no docstring."""
-    for folder in folders:
-        for path in sorted((REPOSITORY / folder).rglob("*.py")):
-            tree = ast.parse(path.read_text())
-            prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-            for node in ast.walk(tree):
-                if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
-                    yield path, node.value
+def constants(names: set[str]) -> Iterator[tuple[Path, str]]:
+    """(file, name) of all string constants that are one of the names and no docstring."""
+    for path, tree in trees(*OURS, having=one_of(names)):
+        prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and node.value in names and id(node) not in prose:
+                yield path, str(node.value)
 
 
 def test_every_row_has_a_proof() -> None:
@@ -119,7 +118,8 @@ def test_a_preset_and_a_profile_are_one_file_each(tmp_path: Path) -> None:
 def test_a_remedy_is_named_nowhere_but_in_its_entry() -> None:
     settings = {change.key for remedy in load_remedies() for change in remedy.changes}
     names = {remedy.name for remedy in load_remedies()} - settings
-    assert [f"{path}: {text}" for path, text in constants("core", "tui", "src/trainwatch/cli") if text in names] == []
+    assert [f"{path}: {text}" for path, text in constants(names)] == []
+    assert [text for _, text in constants({"generic"})], "a name in a string would be found"
 
 
 def test_every_layout_has_one_row_and_a_builder() -> None:
@@ -155,8 +155,8 @@ def test_every_service_of_a_run_is_handed_in() -> None:
 def test_a_stop_step_is_made_in_one_function() -> None:
     made = [
         (path.name, function.name)
-        for path in (REPOSITORY / "core").rglob("*.py")
-        for function in ast.walk(ast.parse(path.read_text()))
+        for path, tree in trees("core", having="StopStep")
+        for function in ast.walk(tree)
         if isinstance(function, ast.FunctionDef)
         for node in ast.walk(function)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "StopStep"
@@ -228,17 +228,21 @@ def test_a_metric_is_kept_with_one_row_of_columns(tmp_path: Path, monkeypatch: p
 
 def test_a_key_is_one_entry_of_its_screens_table() -> None:
     """Bindings, footer, help and palette are made of the tables; only dialogs bind keys themselves."""
-    trees = {path: ast.parse(path.read_text()) for path in sorted((REPOSITORY / "tui").rglob("*.py"))}
     made = {
         path.parent.name + "/" + path.name
-        for path, tree in trees.items()
+        for path, tree in trees("tui", having="Binding")
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Binding"
     }
     assert {place for place in made if not place.startswith("dialogs/")} <= {
         "screens/place_screen.py", "dashboard/dashboard_screen.py", "tui/app.py",
     }  # fmt: skip
-    methods = {n.name for tree in trees.values() for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}
+    methods = {
+        node.name
+        for _, tree in trees("tui", having="def action_")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+    }
     operations = (REPOSITORY / "tui" / "operations.py").read_text()
     for key in KEYS:
         name = key.action.partition("(")[0].rpartition(".")[2]
