@@ -8,11 +8,11 @@ import pytest
 
 from tests.fakes.nvml.driver import FakeNvml, fake_nvml, fake_nvml_library
 
-from .night import Night, spend
+from .past_runs import PastRun, crash_once, past_run, spend_night
 from .shown import PAGE_VARIABLE, Shown, write_page
 from .user import User
 
-__all__ = ["driver", "fake_nvml", "fake_nvml_library", "night", "past_night", "user"]
+__all__ = ["crashed", "driver", "fake_nvml", "fake_nvml_library", "night", "user"]
 
 SHOWN = pytest.StashKey[list[Shown]]()
 CARD = """driver = 570.133.07
@@ -45,18 +45,27 @@ def driver(fake_nvml: FakeNvml) -> Driver:
     return Driver(fake_nvml)
 
 
-@pytest.fixture(scope="session")
-def past_night(fake_nvml_library: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Night]:
-    yield from spend(tmp_path_factory.mktemp("night"), fake_nvml_library)
+@pytest.fixture
+def night(
+    user: User, fake_nvml_library: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> PastRun:
+    """The user, in the project of the night that is over."""
+    return _visit(user, past_run("night", spend_night, tmp_path_factory, fake_nvml_library), monkeypatch)
 
 
 @pytest.fixture
-def night(user: User, past_night: Night, monkeypatch: pytest.MonkeyPatch) -> Night:
-    """The user, in the project of the night that is over."""
-    monkeypatch.chdir(past_night.world.project)
-    monkeypatch.setenv("TRAINWATCH_HOME", str(past_night.world.home))
-    user.folder = past_night.world.project
-    return past_night
+def crashed(
+    user: User, fake_nvml_library: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> PastRun:
+    """The user, in the project of a run that crashed once."""
+    return _visit(user, past_run("crash", crash_once, tmp_path_factory, fake_nvml_library), monkeypatch)
+
+
+def _visit(user: User, run: PastRun, monkeypatch: pytest.MonkeyPatch) -> PastRun:
+    monkeypatch.chdir(run.project)
+    monkeypatch.setenv("TRAINWATCH_HOME", str(run.home))
+    user.folder = run.project
+    return run
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from tests.tiers import SECOND_TIER
 from trainwatch.core.model.observation import Meta
 
 from .conftest import Driver
+from .past_runs import PastRun
 from .test_b import in_use
 from .user import Said, User
 
@@ -104,9 +105,10 @@ def test_the_stable_profile_gives_the_values_of_the_guide(user: User) -> None:
 
 
 @pytest.mark.requirement("A3", "A5", "A6", "A7")
-def test_a_crash_is_told_and_the_run_goes_on_from_the_newest_checkpoint_in_the_order_of_the_guide(user: User) -> None:
-    guide_project(user, "--crash_at", "15", more='[notify]\ncommand = ["sh", "-c", "cat >> notices.jsonl"]\n')
-    said = user.runs("--headless", "--interval", "1", "--max-restarts", "3")
+def test_a_crash_is_told_and_the_run_goes_on_from_the_newest_checkpoint_in_the_order_of_the_guide(
+    user: User, crashed: PastRun
+) -> None:
+    said = crashed.said["headless"]
     assert said.code == 0, said.err
     user.finds(said, r"INCIDENT 1: crash cuda_unknown_error")
     places = order_of(

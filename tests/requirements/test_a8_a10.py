@@ -8,7 +8,7 @@ import pytest
 
 from tests.builders import Story
 
-from .night import Night
+from .past_runs import PastRun
 from .user import User
 
 
@@ -27,7 +27,7 @@ def test_slow_steps_with_a_gpu_that_fell_from_97_to_30_per_cent_are_told(user: U
 
 
 @pytest.mark.requirement("A8")
-def test_a_good_run_that_was_restarted_passes_the_checks_after_it(user: User, night: Night) -> None:
+def test_a_good_run_that_was_restarted_passes_the_checks_after_it(user: User, night: PastRun) -> None:
     said = user.types("check", "--after", "--json")
     assert said.json["passed"] is True
     assert [check["name"] for check in said.json["checks"] if check["result"] == "fail"] == []

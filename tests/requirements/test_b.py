@@ -9,7 +9,7 @@ from tests.builders import GB, Story
 from trainwatch.core.model.observation import GpuSample, HostSample, Meta
 
 from .conftest import Driver
-from .night import Night
+from .past_runs import PastRun
 from .user import User
 
 CONFIG = """pretrained_model_name_or_path = "sdxl_base_1.0.safetensors"
@@ -146,24 +146,24 @@ def test_vram_below_90_per_cent_is_a_hint_for_a_bigger_profile_and_no_alarm(user
 
 
 @pytest.mark.requirement("B3")
-def test_health_has_the_values_of_now_while_the_gpu_gets_hot(user: User, night: Night) -> None:
+def test_health_has_the_values_of_now_while_the_gpu_gets_hot(user: User, night: PastRun) -> None:
     """It showed the 45 °C at which the level had changed last."""
-    cool = {reading["metric"]: (reading["value"], reading["level"]) for reading in night.cool.json["health"]}
+    cool = {reading["metric"]: (reading["value"], reading["level"]) for reading in night.said["cool"].json["health"]}
     assert cool["gpu0.temp"] == (66, "safe")
-    hot = {reading["metric"]: (reading["value"], reading["level"]) for reading in night.hot.json["health"]}
+    hot = {reading["metric"]: (reading["value"], reading["level"]) for reading in night.said["hot"].json["health"]}
     assert hot["gpu0.temp"] == (85, "warning")
     assert (round(hot["gpu0.vram"][0]), hot["gpu0.vram"][1]) == (95, "safe")
     assert hot["gpu0.util"] == (97, "safe")
-    number = [reading["metric"] for reading in night.hot.json["health"]].index("gpu0.temp")
-    user.reads(night.hot, "health", number)
+    number = [reading["metric"] for reading in night.said["hot"].json["health"]].index("gpu0.temp")
+    user.reads(night.said["hot"], "health", number)
 
 
 @pytest.mark.requirement("B4")
-def test_out_of_gpu_memory_is_restarted_with_vae_batch_size_1(user: User, night: Night) -> None:
+def test_out_of_gpu_memory_is_restarted_with_vae_batch_size_1(user: User, night: PastRun) -> None:
     said = user.types("events")
     user.finds(said, r"INCIDENT 1: crash cuda_oom")
     user.finds(said, r"REMEDY vae-batch-1: vae_batch_size 2 -> 1")
-    assert "vae_batch_size: 1" in night.world.log(2)
+    assert "vae_batch_size: 1" in night.log(2)
 
 
 @pytest.mark.requirement("B4")
@@ -212,8 +212,8 @@ def test_before_any_run_the_10260_steps_of_12_epochs_are_estimated_at_the_guides
 @pytest.mark.requirement("B7")
 def test_a_profile_outside_the_ladder_is_told_because_the_ramp_moves_along_it(user: User) -> None:
     sdxl_project(user, profile="stable", images=1)
-    said = user.types("check")
-    user.finds(said, r"ladder +profile stable is not in profiles.ladder \(conservative, balanced, aggressive\)")
+    said = user.types("run", "--dry-run")
+    user.finds(said, r"ladder: warn: profile stable is not in profiles.ladder \(conservative, balanced, aggressive\)")
 
 
 @pytest.mark.requirement("B7")
@@ -233,7 +233,7 @@ def test_two_checkpoints_without_trouble_go_one_profile_up(user: User) -> None:
 
 
 @pytest.mark.requirement("B8")
-def test_after_the_run_all_checkpoints_are_verified_and_the_record_is_one_command(user: User, night: Night) -> None:
+def test_after_the_run_all_checkpoints_are_verified_and_the_record_is_one_command(user: User, night: PastRun) -> None:
     said = user.types("check", "--after")
     assert said.code == 0, said.out
     user.finds(said, r"ok +ended +finished, in 2 attempts")
@@ -245,7 +245,7 @@ def test_after_the_run_all_checkpoints_are_verified_and_the_record_is_one_comman
 
 
 @pytest.mark.requirement("B1")
-def test_the_report_compares_the_run_with_the_targets(user: User, night: Night) -> None:
+def test_the_report_compares_the_run_with_the_targets(user: User, night: PastRun) -> None:
     said = user.types("report")
     user.finds(said, r"GPU utilisation \| 97 % \| > 95 % \| yes")
     user.finds(said, r"GPU memory \| 95 % \| 90–98 % \| yes")

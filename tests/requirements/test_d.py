@@ -10,7 +10,7 @@ import pytest
 from tests.builders import Story
 from tests.fakes.torch_files import write_zip
 
-from .night import Night
+from .past_runs import PastRun
 from .user import User
 
 CONFIG = """data:
@@ -40,18 +40,6 @@ def dit_project(user: User, samples: int = 4) -> None:
         "import argparse\np = argparse.ArgumentParser()\np.add_argument('--config')\np.add_argument('--resume')\n",
     )
     user.fills("data/flowers", samples)
-
-
-@pytest.mark.requirement("D1")
-def test_check_looks_at_driver_torch_data_and_config_before_a_start(user: User) -> None:
-    dit_project(user)
-    command = json.dumps([sys.executable, *COMMAND])
-    user.writes("trainwatch.toml", f'[run]\nname = "dit"\ncommand = {command}\noutput_dir = "outputs"\n')
-    said = user.types("check")
-    user.finds(said, r"ok +gpu +0: NVIDIA GeForce RTX 4080; free")
-    user.finds(said, r"ok +torch +torch 2.8.0\+cu128 \(CUDA 12.8\) sees NVIDIA GeForce RTX 4080")
-    user.finds(said, r"ok +data +1 path exist")
-    user.finds(said, r"ok +config +.*preset dit")
 
 
 @pytest.mark.requirement("D2")
@@ -107,7 +95,7 @@ def test_the_checkpoint_folders_of_the_guide_are_listed(user: User) -> None:
 
 
 @pytest.mark.requirement("D4")
-def test_the_event_files_are_read_and_how_to_view_them_is_said(user: User, night: Night) -> None:
+def test_the_event_files_are_read_and_how_to_view_them_is_said(user: User, night: PastRun) -> None:
     said = user.types("status")
     user.finds(said, r"metrics: `tensorboard --logdir .*out`")
     said = user.types("report")
@@ -139,11 +127,15 @@ def test_out_of_memory_names_half_the_batch_with_the_effective_batch_kept(user: 
     user.finds(said, r"learning_rate = 5e-05")
 
 
-@pytest.mark.requirement("D7")
-def test_the_length_follows_from_5000_samples_batch_4_and_50_epochs(user: User) -> None:
+@pytest.mark.requirement("D1", "D7")
+def test_check_looks_at_the_environment_and_estimates_5000_samples_batch_4_and_50_epochs(user: User) -> None:
     dit_project(user, samples=5000)
     command = json.dumps([sys.executable, *COMMAND])
     user.writes("trainwatch.toml", f'[run]\nname = "dit"\ncommand = {command}\noutput_dir = "outputs"\n')
     said = user.types("check")
+    user.finds(said, r"ok +gpu +0: NVIDIA GeForce RTX 4080; free")
+    user.finds(said, r"ok +torch +torch 2.8.0\+cu128 \(CUDA 12.8\) sees NVIDIA GeForce RTX 4080")
+    user.finds(said, r"ok +data +1 path exist")
+    user.finds(said, r"ok +config +.*preset dit")
     user.finds(said, r"about 62,500 steps: 50 epochs x 1,250 steps \(5,000 samples, batch 4\)")
     user.finds(said, r"length +4 d 4 h to 8 d 8 h at 5\.76 s/step to 11\.5 s/step \(a guess from .* RTX 4090\)")
