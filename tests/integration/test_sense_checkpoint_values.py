@@ -127,6 +127,16 @@ def test_a_file_that_vanished_or_was_written_again_says_nothing(
     assert names(inbox) == []
 
 
+def test_a_save_that_replaces_one_of_the_same_time_is_read_again(
+    tmp_path: Path, inbox: ListInbox, sensor: CheckpointValuesSensor
+) -> None:
+    for value in (1.0, np.nan):
+        (tmp_path / "last.safetensors").unlink(missing_ok=True)
+        sensor.completed(*saved(tmp_path, "last.safetensors", 101.0, w=value))
+        sensor.finish()
+    assert [seen.nan for seen in inbox.of(CheckpointValues)] == [(), ("w",)]
+
+
 def test_stop_does_not_wait_for_a_long_reading(tmp_path: Path, reader: Reader, sensor: CheckpointValuesSensor) -> None:
     reader.gate.clear()
     sensor.start()

@@ -10,11 +10,13 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.observation import CheckpointValues
 from ...model.ports.supervision import AttemptTarget, Clock, Inbox
 from ..sensor_problem import OnProblem, ignore_problem
+from .checkpoint_entries import signature
 
 SHARE = 0.05
 """Share of the time that is spent reading: 20 s for a checkpoint are followed by 400 s without."""
@@ -33,6 +35,16 @@ Verify = Callable[[Path, Callable[[int, int], None]], Checkpoint]
 
 class _Ended(Exception):  # noqa: N818  no error: the reading is ended
     """Raised inside a read, so that it ends with the sensor."""
+
+
+class Version(NamedTuple):
+    """Which save lies at a path: its modification time, which may be set by anybody, and when it was changed (ns)."""
+
+    mtime: float
+    changed_ns: int
+
+
+BEFORE_ALL = Version(0.0, 0)
 
 
 class CheckpointValuesSensor:
@@ -55,8 +67,8 @@ class CheckpointValuesSensor:
         self._verify = verify
         self._verify_fast = verify_fast
         self._on_problem = on_problem
-        self._waiting: dict[str, float] = {}
-        self._done: dict[str, float] = {}
+        self._waiting: dict[str, Version] = {}
+        self._done: dict[str, Version] = {}
         self._changed = threading.Condition()
         self._reading = threading.Lock()
         self._stopping = False
@@ -68,10 +80,10 @@ class CheckpointValuesSensor:
     def completed(self, path: Path, mtime: float) -> None:
         """A checkpoint is complete (again). Returns at once."""
         with self._changed:
-            name = str(path)
-            if self._done.get(name) == mtime:
+            name, version = str(path), _version(path, mtime)
+            if self._done.get(name) == version:
                 return
-            self._waiting[name] = mtime
+            self._waiting[name] = version
             if len(self._waiting) > KEPT:
                 del self._waiting[min(self._waiting, key=self._waiting.__getitem__)]
             self._changed.notify_all()
@@ -97,7 +109,7 @@ class CheckpointValuesSensor:
         try:
             with self._reading:
                 newest = self._next()
-                if newest is not None and newest[1] >= max(self._done.values(), default=0.0):
+                if newest is not None and newest[1] >= max(self._done.values(), default=BEFORE_ALL):
                     self._read(*newest, self._verify_fast, time.monotonic() + LAST_S)
         finally:
             self._hurry = False
@@ -127,7 +139,7 @@ class CheckpointValuesSensor:
             return True
         return bool(self._waiting) and (self._compare > 0 or time.monotonic() >= self._rest_until)
 
-    def _next(self) -> tuple[str, float] | None:
+    def _next(self) -> tuple[str, Version] | None:
         """Take the newest one that waits."""
         with self._changed:
             if not self._waiting:
@@ -135,8 +147,9 @@ class CheckpointValuesSensor:
             name = max(self._waiting, key=self._waiting.__getitem__)
             return name, self._waiting.pop(name)
 
-    def _read(self, name: str, mtime: float, verify: Verify, until: float | None) -> None:
+    def _read(self, name: str, version: Version, verify: Verify, until: float | None) -> None:
         began = time.monotonic()
+        mtime = version.mtime
 
         def progress(_done: int, _total: int) -> None:
             now = time.monotonic()
@@ -155,10 +168,10 @@ class CheckpointValuesSensor:
             return
         ended = time.monotonic()
         self._rest_until = ended + (ended - began) / SHARE
-        if found.mtime != mtime or found.verdict not in READ:
+        if found.mtime != mtime or _version(Path(name), mtime) != version or found.verdict not in READ:
             return  # written to meanwhile; it is reported as complete again
         with self._changed:
-            self._done[name] = mtime
+            self._done[name] = version
             # The newest with values that are not finite is compared with the ones before it.
             self._compare = KEPT if found.nonfinite and not self._compare else max(0, self._compare - 1)
         self._inbox.put(
@@ -171,3 +184,11 @@ class CheckpointValuesSensor:
                 reason=found.reason if found.verdict == "nonfinite" else None,
             )
         )
+
+
+def _version(path: Path, mtime: float) -> Version:
+    try:
+        found = signature(path)
+    except OSError:
+        found = None
+    return Version(mtime, 0 if found is None else found.changed_ns)
