@@ -1,12 +1,20 @@
 """A run in the list of runs, and a run that was never started."""
 
+from collections.abc import Mapping
+
 import msgspec
 
+from .health import Level
 from .run import RunState
 
 
 class RunCard(msgspec.Struct, frozen=True, kw_only=True):
-    """A run that is known but not open. ``step``/``total_steps`` None = unknown; ``created_wall`` epoch seconds."""
+    """A run that is known but not open. None = unknown; ``_wall`` epoch seconds.
+
+    ``level`` and ``trouble``: the worst that is wrong with it now (an empty ``trouble``: nothing). ``gpu_pct``: mean
+    utilisation of the GPUs that it uses, ``gpus`` their indices. ``ram_pct``: of its host. ``changed_wall``: when its
+    state began. ``hidden``: a person left it out of the list.
+    """
 
     id: str
     name: str
@@ -16,6 +24,28 @@ class RunCard(msgspec.Struct, frozen=True, kw_only=True):
     step: int | None = None
     total_steps: int | None = None
     last_incident: str | None = None
+    level: Level | None = None
+    trouble: str = ""
+    sec_per_step: float | None = None
+    eta_s: float | None = None
+    loss: float | None = None
+    loss_is_nan: bool = False
+    gpus: tuple[int, ...] = ()
+    gpu_pct: float | None = None
+    ram_pct: float | None = None
+    changed_wall: float | None = None
+    attempts: int = 0
+    cwd: str = ""
+    command: tuple[str, ...] = ()
+    hidden: bool = False
+
+
+class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run was started with: the options of its newest launch, its config, its environment. Values as text."""
+
+    run_id: str
+    name: str
+    values: Mapping[str, str]
 
 
 class RunPlan(msgspec.Struct, frozen=True, kw_only=True):

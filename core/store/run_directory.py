@@ -108,6 +108,11 @@ class RunDirectory(msgspec.Struct, frozen=True):
         return self.path / "last_look.json"
 
     @property
+    def hidden(self) -> Path:
+        """``hidden``: an empty file; the list of runs on the screen leaves the run out."""
+        return self.path / "hidden"
+
+    @property
     def supervisor_log(self) -> Path:
         """``supervisor.log``: output of a detached supervisor."""
         return self.path / "supervisor.log"

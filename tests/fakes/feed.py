@@ -30,7 +30,7 @@ from trainwatch.core.model.ports.screen import LogAccess, OpenRun, Point
 from trainwatch.core.model.profile import Profile
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.record import Record
-from trainwatch.core.model.run_card import RunCard, RunPlan
+from trainwatch.core.model.run_card import RunCard, RunPlan, RunSettings
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply
@@ -530,8 +530,34 @@ class FakePicker:
     def __init__(self, now: Situation | None = None) -> None:
         self.now = now or healthy()
         self.opened: list[str] = []
+        self.hidden: set[str] = set()
+        self.forgotten: list[str] = []
 
     def runs(self) -> Sequence[RunCard]:
+        known = self._known()
+        return tuple(
+            msgspec.structs.replace(card, hidden=card.id in self.hidden)
+            for card in known
+            if card.id not in self.forgotten
+        )
+
+    def settings(self, run_id: str) -> RunSettings:
+        values = {"lr": "1e-4" if run_id == "luca-1" else "5e-5", "epochs": "12"}
+        return RunSettings(run_id=run_id, name=run_id.partition("-")[0], values=values)
+
+    def hide(self, run_id: str, hidden: bool) -> None:
+        (self.hidden.add if hidden else self.hidden.discard)(run_id)
+
+    def kept_about(self, run_id: str) -> str:
+        if run_id == "old-3":
+            raise RuntimeError("old-3: its trainer (pid 7) is alive; end it first: trainwatch kill old-3")
+        return f"what is kept about {run_id}: journal, charts, evidence (12 files, 3 MB)"
+
+    def forget(self, run_id: str) -> str:
+        self.forgotten.append(run_id)
+        return self.kept_about(run_id)
+
+    def _known(self) -> Sequence[RunCard]:
         return (
             RunCard(id="luca-1", name="luca", state="running", watched=True, created_wall=WALL0, step=7302,
                     total_steps=TOTAL, last_incident="CUDA out of memory"),

@@ -4,10 +4,30 @@ from collections.abc import Callable, Sequence
 from time import time
 from typing import ClassVar
 
+import msgspec
 from textual.binding import BindingType
 
 from ...core.model.run_card import RunCard
-from ...core.views.screens.run_list import RunRow, began_text, done_text, incident_text, run_row, step_text
+from ...core.views import quantity
+from ...core.views.screens.run_list import (
+    SORTS,
+    WHICH,
+    WHICH_WORDS,
+    RunRow,
+    Sort,
+    Which,
+    began_text,
+    done_text,
+    end_text,
+    gpu_text,
+    incident_text,
+    listed,
+    loss_text,
+    ram_text,
+    run_row,
+    speed_text,
+    step_text,
+)
 from ..keys import Key
 from ..panes.page_pane import PagePane
 from ..panes.pane import Pane
@@ -17,16 +37,16 @@ from ..run_session import Application, RunSession
 from ..ui.paragraph import Paragraph
 from .box import Box
 from .place_screen import PlaceScreen, bindings_of, share
+from .run_tasks import RunTasks
 
 AGAIN_S = 5.0
 """How often the list is read again, seconds; every journal of the machine is read each time."""
-ABOUT_ROWS = 8
+ABOUT_ROWS = 10
 """Rows of the details of the chosen run."""
 NONE_YET = "No run is known yet. Press l to start one, or use: trainwatch run -- COMMAND"
 
 RUNS_KEYS: tuple[Key, ...] = (
     Key(key="enter", shown="Enter", action="open", label="open", help="open the run under the cursor"),
-    Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose (also j, PgUp, PgDn, Home, End)"),
     Key(
         key="l",
         shown="l",
@@ -36,17 +56,38 @@ RUNS_KEYS: tuple[Key, ...] = (
         when=lambda c: c.launchable,
         help="start something: a run of trainwatch.toml, or a command",
     ),
+    Key(key="slash", shown="/", action="search", label="search", help="only runs with these words"),
+    Key(key="f", shown="f", action="filter", label="filter", help="all, live, with something wrong, over"),
+    Key(key="s", shown="s", action="sort", label="sort", help=f"order: {', '.join(SORTS)}"),
+    Key(key="space", shown="space", action="mark", label="mark", help="select it, for d, h and D", footer=False),
+    Key(key="d", shown="d", action="compare", label="compare", help="compare two: the marked, or marked and chosen"),
+    Key(key="h", shown="h", action="hide", label="hide", acts=True,
+        help="leave the chosen or marked ones out of this list, or show them again"),
+    Key(key="H", shown="H", action="hidden", label="show hidden", help="show the hidden ones, too", footer=False),
+    Key(key="D", shown="D", action="forget", label="forget", acts=True,
+        help="remove what is kept about the chosen or marked ones (asks); their outputs stay"),
+    Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose (also j, PgUp, PgDn, Home, End)",
+        footer=False),
     Key(
         key="y", shown="y", action="copy", label="copy id", help="copy the run's id, for the command line", footer=False
     ),
-    Key(key="L", shown="L", action="reload", label="read again", help="read the list again now"),
+    Key(key="L", shown="L", action="reload", label="read again", help="read the list again now", footer=False),
     Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
     Key(key="q", shown="q", action="leave", label="leave", help="leave the screen; everything continues", always=True),
-)
+)  # fmt: skip
 ALSO: tuple[tuple[str, str], ...] = (
     ("down", "move(1)"), ("j", "move(1)"), ("pageup", "move(-10)"), ("pagedown", "move(10)"),
     ("home", "move(-100000)"), ("end", "move(100000)"),
 )  # fmt: skip
+
+
+class ListChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """Which runs are listed, in which order."""
+
+    sort: Sort = "newest"
+    which: Which = "all"
+    words: str = ""
+    hidden: bool = False
 
 
 class RunsScreen(PlaceScreen):
@@ -60,6 +101,9 @@ class RunsScreen(PlaceScreen):
     def __init__(self, application: Application, session: RunSession | None) -> None:
         super().__init__(application, session)
         self.cards: tuple[RunCard, ...] | None = None
+        self.choice = ListChoice()
+        self.marked: frozenset[str] = frozenset()
+        self.doing = RunTasks(self)
         self._trouble = ""
         self._reading = False
 
@@ -83,17 +127,47 @@ class RunsScreen(PlaceScreen):
         if self.application.interval_s > 0:
             self.set_interval(AGAIN_S, self.action_reload)
 
+    @property
+    def listed(self) -> tuple[RunCard, ...]:
+        """The runs that are shown, in their order."""
+        choice = self.choice
+        return listed(self.cards or (), sort=choice.sort, which=choice.which, words=choice.words, hidden=choice.hidden)
+
     def show(self) -> None:
         """The table as last read."""
-        message = "Reading …" if self.cards is None else self._trouble or NONE_YET
         wall = self.now.now_wall or time()
-        rows = [run_row(c, wall, self._current) for c in self.cards or ()]
-        self.table.show_runs(rows, message)
+        rows = [run_row(c, wall, self.current) for c in self.listed]
+        self.table.show_runs(rows, self._message, title=self._title(len(rows)), marked=self.marked)
         at = min(self.table.cursor, len(rows) - 1)
         self.page.show(_about(rows[at]) if rows else (), title=rows[at].card.name if rows else "")
 
     @property
-    def _current(self) -> str | None:
+    def _message(self) -> str:
+        if self.cards is None:
+            return "Reading …"
+        if self._trouble or not self.cards:
+            return self._trouble or NONE_YET
+        return "No run is like that: f shows others, / searches for other words, H shows hidden ones."
+
+    def _title(self, shown: int) -> str:
+        """``runs of this machine · 12 of 40 · live ones · sorted by loss``."""
+        choice, known = self.choice, len(self.cards or ())
+        parts = ["runs of this machine"]
+        if known:
+            parts.append(quantity.count(known) if shown == known else f"{shown} of {quantity.count(known)}")
+        if choice.which != "all":
+            parts.append(WHICH_WORDS[choice.which])
+        if choice.words:
+            parts.append(f'with "{choice.words}"')
+        if choice.sort != "newest":
+            parts.append(f"by {choice.sort}")
+        if self.marked:
+            parts.append(f"{len(self.marked)} marked")
+        return " · ".join(parts)
+
+    @property
+    def current(self) -> str | None:
+        """The id of the run that is open."""
         return self.session.run.run_id if self.session is not None else None
 
     def action_reload(self) -> None:
@@ -117,19 +191,35 @@ class RunsScreen(PlaceScreen):
         self.tasks.submit(read)
 
     def _take(self, cards: tuple[RunCard, ...], trouble: str) -> None:
-        first = self.cards is None
-        chosen = self._under_cursor
+        wanted = self.current if self.cards is None else self._under_cursor
         self._reading = False
         self.cards, self._trouble = cards, trouble
-        wanted = self._current if first else chosen
-        at = next((i for i, c in enumerate(cards) if c.id == wanted), None)
+        self.marked &= {card.id for card in cards}
+        self._keep_cursor(wanted)
+
+    def _keep_cursor(self, wanted: str | None) -> None:
+        """Draw, with the cursor on this run if it is shown."""
+        at = next((i for i, c in enumerate(self.listed) if c.id == wanted), None)
         if at is not None:
             self.table.cursor = at
         self.draw()
 
     @property
     def _under_cursor(self) -> str | None:
-        return self.cards[self.table.cursor].id if self.cards else None
+        cards = self.listed
+        return cards[min(self.table.cursor, len(cards) - 1)].id if cards else None
+
+    @property
+    def chosen(self) -> tuple[RunCard, ...]:
+        """The marked runs; without one that under the cursor."""
+        wanted = self.marked or {self._under_cursor}
+        return tuple(card for card in self.cards or () if card.id in wanted)
+
+    def choose(self, choice: ListChoice) -> None:
+        """Show other runs, or another order."""
+        wanted = self._under_cursor
+        self.choice = choice
+        self._keep_cursor(wanted)
 
     def on_rows_pane_chosen(self, _: RowsPane.Chosen) -> None:
         """A second click opens."""
@@ -142,6 +232,49 @@ class RunsScreen(PlaceScreen):
     def action_move(self, rows: int) -> None:
         self.table.move(rows)
 
+    def action_sort(self) -> None:
+        """The next order."""
+        sort = SORTS[(SORTS.index(self.choice.sort) + 1) % len(SORTS)]
+        self.choose(msgspec.structs.replace(self.choice, sort=sort))
+
+    def action_filter(self) -> None:
+        """The next kind."""
+        which = WHICH[(WHICH.index(self.choice.which) + 1) % len(WHICH)]
+        self.choose(msgspec.structs.replace(self.choice, which=which))
+
+    def action_hidden(self) -> None:
+        """Show the hidden ones, too, or not."""
+        self.choose(msgspec.structs.replace(self.choice, hidden=not self.choice.hidden))
+
+    def action_search(self) -> None:
+        """Ask for words."""
+        self.doing.search()
+
+    def action_mark(self) -> None:
+        """Select the run under the cursor, or no longer, and go to the next."""
+        run_id = self._under_cursor
+        if run_id is not None:
+            self.marked ^= {run_id}
+            self.table.move(1)
+            self.draw()
+
+    def action_compare(self) -> None:
+        """Compare two."""
+        ids = list(dict.fromkeys([*sorted(self.marked), self._under_cursor]))[:2] if len(self.marked) < 2 else []
+        found = self.chosen if len(self.marked) >= 2 else tuple(c for c in self.cards or () if c.id in ids)
+        if len(found) == 2:
+            self.doing.compare(found[0], found[1])
+        else:
+            self.show_message("Mark two runs with space, or one and choose another, then press d.")
+
+    def action_hide(self) -> None:
+        """Hide the chosen ones; if all of them are hidden, show them again."""
+        self.doing.hide(self.chosen)
+
+    def action_forget(self) -> None:
+        """Remove what is kept about the chosen ones."""
+        self.doing.forget(self.chosen)
+
     def action_copy(self) -> None:
         """The id of the run under the cursor."""
         if self._under_cursor is not None:
@@ -152,7 +285,7 @@ class RunsScreen(PlaceScreen):
         run_id = self._under_cursor
         if run_id is None:
             return
-        if run_id == self._current:
+        if run_id == self.current:
             self.application.action_place("dashboard")
             return
         self.open_run(run_id)
@@ -161,11 +294,22 @@ class RunsScreen(PlaceScreen):
 def _about(row: RunRow) -> list[Paragraph]:
     """Everything known about a run without opening it."""
     step, done = step_text(row), done_text(row)
-    paragraphs = [
-        Paragraph(row.state, "state", row.level if row.level in {"warning", "danger"} else "text"),
-        Paragraph(f"{step} · {done}" if step and done else step or "not known", "step"),
-        Paragraph(began_text(row), "began"),
-    ]
-    if incident_text(row):
-        paragraphs.append(Paragraph(incident_text(row), "incident"))
+    pace = " · ".join(filter(None, (speed_text(row), end_text(row))))
+    loss = loss_text(row)
+    state = row.state + (", hidden" if row.card.hidden else "")
+    machine = [f"GPU {gpu_text(row)}" if row.card.gpus else "", f"RAM {ram_text(row)}" if ram_text(row) else ""]
+    paragraphs = [Paragraph(state, "state", row.level if row.level in {"warning", "danger"} else "text")]
+    if row.card.trouble:
+        paragraphs.append(Paragraph(row.card.trouble, "wrong", row.level))
+    paragraphs.append(Paragraph(f"{step} · {done}" if step and done else step or "not known", "step"))
+    for text, label in (
+        (" · ".join(filter(None, (pace, f"loss {loss}" if loss else ""))), "pace"),
+        (" · ".join(filter(None, machine)), "machine"),
+        (began_text(row), "began"),
+        (incident_text(row) if not row.card.trouble else "", "incident"),
+    ):
+        if text:
+            paragraphs.append(Paragraph(text, label))
+    if row.card.cwd:
+        paragraphs.append(Paragraph(row.card.cwd, "project", "label", hard=True))
     return [*paragraphs, Paragraph(row.card.id, "id", "label", hard=True)]

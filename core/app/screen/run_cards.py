@@ -3,13 +3,16 @@
 import time
 from collections.abc import Sequence
 
+from ...model.progress import Outlook
 from ...model.run import LIVE_STATES
 from ...model.run_card import RunCard
+from ...model.situation import Situation
 from ...model.story import RunStory
 from ...model.text.edge import EDGE
 from ...store.journal import JournalTooNew, load_story
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory, list_runs
+from ...views.screens.run_list import with_situation
 from ..runs.known_runs import example_verb, home
 
 
@@ -34,24 +37,46 @@ def current_story(run: RunDirectory, story: RunStory) -> RunStory:
 def card_of(run: RunDirectory) -> RunCard:
     """One run. Reads its journal and its newest samples."""
     spec = run.load_spec()
-    try:
-        story = current_story(run, load_story(run.journal))
-    except (JournalTooNew, OSError):
-        return RunCard(id=run.id, name=spec.name, state="idle", watched=is_held(run.lock), created_wall=time.time())
-    from ...store.metrics.history_reader import HistoryReader
-    from ...views.state.run_progress import over_run
-
-    history = HistoryReader(run.history)
-    latest = history.latest()
-    history.close()
-    progress = over_run(story, latest.progress.progress if latest.progress else story.progress)
-    return RunCard(
+    known = RunCard(
         id=run.id,
         name=spec.name,
-        state=story.state,
+        state="idle",
         watched=is_held(run.lock),
         created_wall=spec.created_wall,
-        step=progress.step,
-        total_steps=progress.total_steps,
-        last_incident=EDGE.text(story.incidents[-1].reason) if story.incidents else None,
+        cwd=spec.cwd,
+        command=tuple(EDGE.words(spec.command)),
+        hidden=run.hidden.exists(),
     )
+    try:
+        story = EDGE.value(current_story(run, load_story(run.journal)))
+    except (JournalTooNew, OSError):
+        return known
+    from ...store.metrics.history_reader import HistoryReader
+
+    with HistoryReader(run.history) as history:
+        latest = history.latest()
+    wall = time.time()
+    progress = latest.progress
+    now = Situation(
+        story=story,
+        gpu=latest.gpu,
+        host=latest.host,
+        process=latest.process,
+        progress=progress.progress if progress else None,
+        progress_t=progress.t if progress else 0.0,
+        step_t=progress.step_t if progress else None,
+        outlook=progress.outlook if progress and known.watched else Outlook(),
+        now_t=max(story.t, wall - (story.wall0 if story.run is not None else spec.created_wall)),
+        now_wall=wall,
+        supervisor_alive=known.watched,
+        health=spec.settings.health,
+    )
+    return with_situation(known, now)
+
+
+def hide(run: RunDirectory, hidden: bool) -> None:
+    """Leave the run out of the list, or show it again; nothing else changes. Raises OSError."""
+    if hidden:
+        run.hidden.touch(mode=0o600)
+    else:
+        run.hidden.unlink(missing_ok=True)

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 
 from ...model.ports.screen import LogAccess, OpenRun
-from ...model.run_card import RunCard, RunPlan
+from ...model.run_card import RunCard, RunPlan, RunSettings
 from ...sense.log.log_browser import FileLogBrowser
 from ...store.detail_files import DetailReader
+from ..errors import CliError
 from ..runs.known_runs import open_run
-from .run_cards import current_story, run_cards
+from ..runs.run_settings import settings_of
+from .run_cards import current_story, hide, run_cards
 from .run_checkpoints import RunCheckpoints
 from .run_looks import RunLooks
 from .run_services import AttemptStamps, IncidentFolder, RunLaunch, RunProfiles, RunSamples
@@ -50,3 +52,38 @@ class MachineRuns:
             ),
             logs=LogAccess(browser=FileLogBrowser(), stamps=AttemptStamps(run), extra=spec.logs),
         )
+
+    def settings(self, run_id: str) -> RunSettings:
+        """Reads the newest launch of the run and its config."""
+        run, spec = open_run(run_id)
+        return settings_of(run, spec)
+
+    def hide(self, run_id: str, hidden: bool) -> None:
+        """A mark in the run's folder."""
+        run, _ = open_run(run_id)
+        try:
+            hide(run, hidden)
+        except OSError as error:
+            raise RuntimeError(f"{run.hidden}: {error.strerror or error}") from error
+
+    def kept_about(self, run_id: str) -> str:
+        """As ``trainwatch forget`` asks."""
+        from ..runs.forgetting import kept_about
+
+        run, _ = open_run(run_id)
+        try:
+            return kept_about(run)
+        except (CliError, OSError) as error:
+            raise RuntimeError(str(error)) from error
+
+    def forget(self, run_id: str) -> str:
+        """As ``trainwatch forget`` does."""
+        from ..runs.forgetting import forget, kept_about
+
+        run, _ = open_run(run_id)
+        try:
+            kept = kept_about(run)
+            forget(run)
+        except (CliError, OSError) as error:
+            raise RuntimeError(str(error)) from error
+        return kept

@@ -18,7 +18,7 @@ from ..launch.trial import TrialResult
 from ..machine_details import MachineDetails
 from ..observation import Command
 from ..profile import Profile
-from ..run_card import RunCard, RunPlan
+from ..run_card import RunCard, RunPlan, RunSettings
 from ..settings import Screen as ScreenSettings
 from ..situation import Situation
 from ..summary import Look, Summary
@@ -315,4 +315,20 @@ class RunPicker(Protocol):
 
     def open(self, run_id: str) -> OpenRun:
         """Open one. Raises RuntimeError with a sentence when it cannot be read."""
+        ...
+
+    def settings(self, run_id: str) -> RunSettings:
+        """What it was started with. May block. Raises RuntimeError with a sentence."""
+        ...
+
+    def hide(self, run_id: str, hidden: bool) -> None:
+        """Leave it out of the list, or show it again. Raises RuntimeError with a sentence."""
+        ...
+
+    def kept_about(self, run_id: str) -> str:
+        """What ``forget`` would remove. May block. Raises RuntimeError with a sentence if it may not be."""
+        ...
+
+    def forget(self, run_id: str) -> str:
+        """Remove what is kept about it, never its outputs; what was removed. Raises RuntimeError with a sentence."""
         ...

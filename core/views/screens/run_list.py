@@ -1,11 +1,20 @@
-"""What the list of runs shows: one row for each run of the state folder, newest first."""
+"""What the list of runs shows: one row for each run of the state folder; its order, and which are left out."""
+
+from collections.abc import Callable, Iterable
+from typing import Literal, get_args
 
 import msgspec
 
 from ...model.health import Level
+from ...model.run import LIVE_STATES
 from ...model.run_card import RunCard
+from ...model.situation import Situation
 from .. import quantity
 from ..columns import Column
+from ..state.concerns import concerns, nan_since, worst_clause
+from ..state.level import SEVERITY
+from ..state.run_progress import live_progress, run_progress
+from ..state.verdict import verdict
 from ..words import STATE_WORDS
 
 LEVELS: dict[str, Level] = {
@@ -26,6 +35,14 @@ LEVELS: dict[str, Level] = {
 }
 SETTLED: frozenset[str] = frozenset({"finished", "stopped", "ended_early", "given_up", "idle"})
 """States that need no supervisor."""
+Sort = Literal["newest", "worst", "progress", "speed", "end", "loss", "name", "project"]
+SORTS: tuple[Sort, ...] = get_args(Sort)
+Which = Literal["all", "live", "wrong", "over"]
+WHICH: tuple[Which, ...] = get_args(Which)
+WHICH_WORDS: dict[Which, str] = {
+    "all": "all", "live": "live ones", "wrong": "those with something wrong", "over": "those that are over",
+}  # fmt: skip
+LAST = float("inf")
 
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,12 +64,96 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     def state(self) -> str:
         return STATE_WORDS[self.card.state] + (", unwatched" if self.unwatched else "")
 
+    @property
+    def project(self) -> str:
+        """The name of its folder."""
+        return self.card.cwd.rstrip("/").rpartition("/")[2]
+
 
 def run_row(card: RunCard, now_wall: float, current: str | None = None) -> RunRow:
     """``current``: id of the run that is open."""
     alone = not card.watched and card.state not in SETTLED
-    level = "warning" if alone else LEVELS[card.state]
+    level: Level = "warning" if alone else LEVELS[card.state]
+    if card.level is not None and (card.state != "stopped" or card.trouble):
+        level = max(level, card.level, key=SEVERITY.__getitem__)
     return RunRow(card=card, level=level, unwatched=alone, now_wall=now_wall, open=card.id == current)
+
+
+def with_situation(card: RunCard, now: Situation) -> RunCard:
+    """The card with what the run's story and its newest samples say."""
+    story, progress = now.story, run_progress(now)
+    live = story.state in LIVE_STATES and card.watched
+    found = concerns(now) if story.attempts else ()
+    used = [g for g in now.gpu.gpus if g.own] if now.gpu is not None and live else []
+    busy = [g.util_pct for g in used if g.util_pct is not None]
+    host = now.host if live else None
+    ram = None if host is None or not host.ram_total_bytes or host.ram_used_bytes is None else host.ram_used_bytes
+    return msgspec.structs.replace(
+        card,
+        state=story.state,
+        step=progress.step,
+        total_steps=progress.total_steps,
+        last_incident=story.incidents[-1].reason if story.incidents else None,
+        level=verdict(now).level if story.attempts else None,
+        trouble=worst_clause(found) if found else "",
+        sec_per_step=progress.sec_per_step,
+        eta_s=live_progress(now).eta_s if live else None,
+        loss=progress.loss,
+        loss_is_nan=nan_since(story) is not None,
+        gpus=tuple(g.index for g in used),
+        gpu_pct=sum(busy) / len(busy) if busy else None,
+        ram_pct=None if ram is None or host is None or not host.ram_total_bytes else 100 * ram / host.ram_total_bytes,
+        changed_wall=story.wall0 + story.state_t if story.run is not None else None,
+        attempts=len(story.attempts),
+    )
+
+
+def listed(
+    cards: Iterable[RunCard], *, sort: Sort = "newest", which: Which = "all", words: str = "", hidden: bool = False
+) -> tuple[RunCard, ...]:
+    """The runs that are shown, in their order. ``words``: each must stand in its name, id, folder, command or state.
+
+    ``hidden``: those that a person left out, too.
+    """
+    wanted = words.lower().split()
+    found = [
+        card for card in cards
+        if (hidden or not card.hidden) and _is_of(card, which) and all(word in _text(card) for word in wanted)
+    ]  # fmt: skip
+    return tuple(sorted(found, key=_ORDER[sort])) if sort != "newest" else tuple(found)
+
+
+def _is_of(card: RunCard, which: Which) -> bool:
+    match which:
+        case "all":
+            return True
+        case "live":
+            return card.state in LIVE_STATES or card.watched
+        case "wrong":
+            return SEVERITY[run_row(card, 0.0).level] >= SEVERITY["warning"]
+        case "over":
+            return card.state in SETTLED and card.state != "idle"
+
+
+def _text(card: RunCard) -> str:
+    parts = (card.name, card.id, card.cwd, *card.command, STATE_WORDS[card.state], card.trouble)
+    return " ".join(parts).lower()
+
+
+def _or_last(value: float | None) -> float:
+    return LAST if value is None else value
+
+
+_ORDER: dict[Sort, Callable[[RunCard], tuple[object, ...]]] = {
+    "newest": lambda card: (-card.created_wall,),
+    "worst": lambda card: (-SEVERITY[run_row(card, 0.0).level], -card.created_wall),
+    "progress": lambda card: (-(run_row(card, 0.0).done or -1.0),),
+    "speed": lambda card: (_or_last(card.sec_per_step),),
+    "end": lambda card: (_or_last(card.eta_s), -card.created_wall),
+    "loss": lambda card: (card.loss_is_nan, _or_last(card.loss)),
+    "name": lambda card: (card.name, -card.created_wall),
+    "project": lambda card: (card.cwd, -card.created_wall),
+}
 
 
 def step_text(row: RunRow) -> str:
@@ -64,6 +165,47 @@ def step_text(row: RunRow) -> str:
 def began_text(row: RunRow) -> str:
     """When the run was created, for example ``2 h ago``."""
     return quantity.age(max(0.0, row.now_wall - row.card.created_wall))
+
+
+def end_text(row: RunRow) -> str:
+    """``done 04:12`` of a live run, ``06:44`` of one that is over: when its state began."""
+    card = row.card
+    if card.eta_s is not None:
+        return f"done {quantity.clock(row.now_wall + card.eta_s, row.now_wall)}"
+    if card.state in SETTLED and card.changed_wall is not None and card.attempts:
+        return quantity.clock(card.changed_wall, row.now_wall)
+    return ""
+
+
+def speed_text(row: RunRow) -> str:
+    """``2.50 s/step``; empty if unknown."""
+    return "" if row.card.sec_per_step is None else quantity.pace(row.card.sec_per_step)
+
+
+def loss_text(row: RunRow) -> str:
+    """``0.0912``, or NaN; empty if unknown."""
+    if row.card.loss_is_nan:
+        return "NaN"
+    return "" if row.card.loss is None else quantity.three_digits(row.card.loss)
+
+
+def gpu_text(row: RunRow) -> str:
+    """``0: 98 %``: the GPUs that it uses, and how busy they are; empty if unknown."""
+    card = row.card
+    if not card.gpus:
+        return ""
+    which = ",".join(map(str, card.gpus)) if len(card.gpus) <= 3 else f"{len(card.gpus)} GPUs"
+    return f"{which}: {quantity.percent(card.gpu_pct)}"
+
+
+def ram_text(row: RunRow) -> str:
+    """``41 %``: RAM of its host; empty if unknown."""
+    return "" if row.card.ram_pct is None else quantity.percent(row.card.ram_pct)
+
+
+def trouble_text(row: RunRow) -> str:
+    """The worst that is wrong now, else the newest incident; empty if there is neither."""
+    return row.card.trouble or incident_text(row)
 
 
 def incident_text(row: RunRow) -> str:
@@ -88,10 +230,19 @@ def _state_style(row: RunRow) -> str:
     return row.level if row.level in {"warning", "danger"} else "text"
 
 
+def _trouble_style(row: RunRow) -> str:
+    return _state_style(row) if row.card.trouble else "label"
+
+
+def _loss_style(row: RunRow) -> str:
+    return "danger" if row.card.loss_is_nan else "text"
+
+
 RUN_COLUMNS: tuple[Column[RunRow], ...] = (
     Column(title="run", text=_name, width=12, fit=True, after=2, style=_name_style, below_width=54),
     Column(title="run", text=_name, width=14, fit=True, after=2, style=_name_style, from_width=54, below_width=88),
-    Column(title="run", text=_name, width=28, fit=True, after=2, style=_name_style, from_width=88),
+    Column(title="run", text=_name, width=24, fit=True, after=2, style=_name_style, from_width=88),
+    Column(title="project", text=lambda r: r.project, width=16, fit=True, after=2, style="label", from_width=136),
     # A narrow list leaves out what the sign before the name shows.
     Column(
         title="state",
@@ -101,11 +252,16 @@ RUN_COLUMNS: tuple[Column[RunRow], ...] = (
         style=_state_style,
         below_width=54,
     ),
-    Column(title="state", text=lambda row: row.state, width=22, after=1, style=_state_style, from_width=54),
+    Column(title="state", text=lambda row: row.state, width=22, fit=True, after=1, style=_state_style, from_width=54),
     Column(title="done", text=done_text, width=6, right=True),
-    Column(title="", share=lambda row: row.done, width=12, before=2, from_width=110),
+    Column(title="", share=lambda row: row.done, width=12, before=2, from_width=170),
     Column(title="step", text=step_text, width=20, right=True, style="label", from_width=90),
-    Column(title="began", text=began_text, width=14, right=True, style="label", from_width=62),
-    Column(title="incident", text=incident_text, before=2, style="label", from_width=56),
+    Column(title="speed", text=speed_text, width=13, right=True, from_width=104),
+    Column(title="loss", text=loss_text, width=8, right=True, style=_loss_style, from_width=112),
+    Column(title="GPU", text=gpu_text, width=11, right=True, from_width=124),
+    Column(title="RAM", text=ram_text, width=6, right=True, from_width=150),
+    Column(title="end", text=end_text, width=14, right=True, style="label", from_width=62),
+    Column(title="began", text=began_text, width=14, right=True, style="label", from_width=160),
+    Column(title="what is wrong, or was", text=trouble_text, before=2, style=_trouble_style, from_width=56),
 )
 """Columns of the list, left to right."""

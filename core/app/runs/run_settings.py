@@ -1,0 +1,71 @@
+"""What a run was started with, as names and values: to compare it with another run."""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ...model.run import RunSpec
+from ...model.run_card import RunSettings
+from ...model.text.edge import EDGE
+from ...store.run_directory import RunDirectory
+
+ON = "on"
+"""The value of an option without a value."""
+CONFIGS = frozenset({".toml", ".yaml", ".yml", ".json"})
+
+
+def settings_of(run: RunDirectory, spec: RunSpec) -> RunSettings:
+    """Of the newest launch; of the run's definition, if it was never launched. Unreadable files are left out."""
+    from ...act.launch.launching import read_order
+
+    folder = next(iter(run.attempt_folders()), None)
+    order = None if folder is None else read_order(folder)
+    words = spec.command if order is None else order.argv
+    found = {"preset": spec.preset, "working folder": spec.cwd}
+    found |= dict(options(words))
+    found |= dict(_config_values(words, spec, folder))
+    found |= {f"${name}": value for name, value in spec.env.items()}
+    return RunSettings(run_id=run.id, name=spec.name, values=EDGE.value(found))
+
+
+def options(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """``--lr 1e-4``, ``--lr=1e-4`` and ``lr=1e-4`` as (lr, 1e-4); words without a name as (word 1, …)."""
+    waiting, plain = "", 0
+    for word in words:
+        name, equals, value = word.partition("=")
+        if word.startswith("-") and not _is_number(word):
+            if waiting:
+                yield waiting, ON
+            waiting = "" if equals else name.lstrip("-")
+            if equals:
+                yield name.lstrip("-"), value
+        elif waiting:
+            yield waiting, word
+            waiting = ""
+        elif equals and name.replace(".", "").replace("_", "").replace("+", "").isalnum():
+            yield name.lstrip("+"), value
+        else:
+            plain += 1
+            yield f"word {plain}", word
+    if waiting:
+        yield waiting, ON
+
+
+def _is_number(word: str) -> bool:
+    with contextlib.suppress(ValueError):
+        float(word)
+        return True
+    return False
+
+
+def _config_values(words: Sequence[str], spec: RunSpec, folder: Path | None) -> Iterator[tuple[str, str]]:
+    """The values of the config of that launch: its derived copy, else the user's own file as it is now."""
+    from ...act.config.nested_keys import DeriveError, leaves
+    from ...act.config.trainer_config import read_config
+
+    named = [Path(word) for word in words if Path(word).suffix.lower() in CONFIGS]
+    derived = [path for path in named if folder is not None and path.parent == folder]
+    own = [] if spec.config is None else [Path(spec.config)]
+    for path in (*derived, *own)[:1]:
+        with contextlib.suppress(DeriveError, OSError, ValueError):
+            yield from ((f"{key} (config)", str(value)) for key, value in leaves(read_config(path)))

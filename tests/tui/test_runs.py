@@ -1,0 +1,108 @@
+"""The list of runs on the screen: sorting, filtering, selecting, comparing, hiding, forgetting."""
+
+from typing import Any
+
+import pytest
+
+from tests.fakes.feed import FakePicker, healthy
+from tests.tui.conftest import showing, until
+from trainwatch.tui.dialogs.comparison_dialog import ComparisonDialog
+from trainwatch.tui.dialogs.dialog import Confirm
+from trainwatch.tui.screens.runs_screen import RunsScreen
+
+
+async def opened(app: Any, pilot: Any) -> RunsScreen:
+    await pilot.press("6")
+    await until(pilot, lambda: isinstance(app.screen, RunsScreen) and bool(app.screen.cards), "the list")
+    screen = app.screen
+    assert isinstance(screen, RunsScreen)
+    return screen
+
+
+def shown(screen: RunsScreen) -> list[str]:
+    return [card.name for card in screen.listed]
+
+
+async def test_runs_are_sorted_filtered_and_searched_and_the_cursor_stays_on_its_run() -> None:
+    async with showing(healthy(), size=(120, 40)) as (app, pilot):
+        screen = await opened(app, pilot)
+        await pilot.press("down")
+        assert screen._under_cursor == "mira-2"
+        await pilot.press(*"ssssss")
+        assert screen.choice.sort == "name"
+        assert shown(screen) == ["luca", "mira", "old-long-name-of-a-run"]
+        assert screen._under_cursor == "mira-2"
+        await pilot.press("f")
+        assert shown(screen) == ["luca"]
+        assert "1 of 3 · live ones · by name" in str(screen.table.border_title)
+        await pilot.press("f", "f", "f", "slash", *"mira", "enter")
+        assert shown(screen) == ["mira"]
+        await pilot.press("slash", *["backspace"] * 4, *"nobody", "enter")
+        assert shown(screen) == []
+        assert "H shows hidden ones" in " ".join(screen.table.plain_lines())
+
+
+async def test_two_runs_are_compared() -> None:
+    async with showing(healthy(), size=(80, 24)) as (app, pilot):
+        screen = await opened(app, pilot)
+        await pilot.press("d")
+        assert "Mark two runs" in screen.key_bar.message
+        await pilot.press("space", "d")
+        await until(pilot, lambda: isinstance(app.screen, ComparisonDialog), "the comparison")
+        text = str(app.screen._body)  # type: ignore[attr-defined]
+        assert "1 setting differs, 1 equal" in text
+        assert "5e-5" in text
+
+
+async def test_runs_are_hidden_and_shown_again() -> None:
+    async with showing(healthy(), size=(120, 40)) as (app, pilot):
+        screen = await opened(app, pilot)
+        await pilot.press("down", "h")
+        await until(pilot, lambda: "mira" not in shown(screen), "hidden")
+        await pilot.press("H")
+        assert "mira" in shown(screen)
+        screen.table.go(shown(screen).index("mira"))
+        await pilot.press("h", "H")
+        await until(pilot, lambda: "mira" in shown(screen), "shown again")
+
+
+async def test_a_run_is_forgotten_after_a_question_and_never_one_that_lives() -> None:
+    picker = FakePicker()
+    async with showing(healthy(), size=(120, 40), picker=picker) as (app, pilot):
+        screen = await opened(app, pilot)
+        await pilot.press("D")
+        assert "is open on this screen" in screen.key_bar.message
+        await pilot.press("end", "D")
+        await until(pilot, lambda: "is alive" in screen.key_bar.message, "the refusal")
+        await pilot.press("up", "D")
+        await until(pilot, lambda: isinstance(app.screen, Confirm), "the question")
+        assert "all other outputs stay" in str(app.screen._body)  # type: ignore[attr-defined]
+        await pilot.press("n")
+        assert picker.forgotten == []
+        await pilot.press("D")
+        await until(pilot, lambda: isinstance(app.screen, Confirm), "the question")
+        await pilot.press("y")
+        await until(pilot, lambda: "mira" not in shown(screen), "forgotten")
+        assert picker.forgotten == ["mira-2"]
+
+
+async def test_a_read_only_screen_hides_and_forgets_nothing() -> None:
+    picker = FakePicker()
+    async with showing(healthy(), size=(120, 40), picker=picker, read_only=True) as (app, pilot):
+        await opened(app, pilot)
+        await pilot.press("down", "h", "D")
+        await pilot.pause()
+        assert picker.forgotten == []
+        assert picker.hidden == set()
+
+
+@pytest.mark.parametrize("size", [(40, 10), (45, 30), (80, 24), (200, 50)])
+async def test_a_comparison_fits_the_terminal(size: tuple[int, int]) -> None:
+    async with showing(healthy(), size=size) as (app, pilot):
+        await opened(app, pilot)
+        await pilot.press("space", "d")
+        await until(pilot, lambda: isinstance(app.screen, ComparisonDialog), "the comparison")
+        await pilot.pause()
+        box = app.screen.query_one("#box")
+        assert box.region.right <= size[0]
+        assert box.region.bottom <= size[1]

@@ -1,0 +1,167 @@
+"""The list of runs: order, choice, columns; and two runs compared."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.fakes.feed import empty, finished, given_up, healthy, unwatched
+from tests.unit.test_views_header import NAN, with_incidents
+from trainwatch.core.act.launch import spool
+from trainwatch.core.app.runs.run_settings import options, settings_of
+from trainwatch.core.app.screen.run_cards import card_of, hide
+from trainwatch.core.model.attempt import LaunchOrder
+from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.run_card import RunCard, RunSettings
+from trainwatch.core.model.situation import Situation
+from trainwatch.core.store.run_directory import RunDirectory
+from trainwatch.core.views.screens.run_comparison import compare_runs, comparison_markdown
+from trainwatch.core.views.screens.run_list import (
+    SORTS,
+    end_text,
+    gpu_text,
+    listed,
+    loss_text,
+    run_row,
+    speed_text,
+    trouble_text,
+    with_situation,
+)
+
+replace = msgspec.structs.replace
+
+
+def card(name: str, now: Situation | None = None, **more: object) -> RunCard:
+    fields = {"id": f"{name}-1", "name": name, "state": "idle", "watched": True, "created_wall": 0.0}
+    made = msgspec.convert(fields | more, RunCard)
+    return made if now is None else with_situation(made, now)
+
+
+def test_a_row_says_what_is_wrong_and_how_far_it_is() -> None:
+    now = with_incidents(healthy(), NAN)
+    row = run_row(card("luca", now), now.now_wall)
+    assert row.level == "danger"
+    assert trouble_text(row).startswith("Loss is NaN since step 100")
+    assert loss_text(row) == "NaN"
+    assert speed_text(row) == "2.50 s/step"
+    assert end_text(row).startswith("done ")
+    assert gpu_text(row).startswith("0: ")
+    fine = run_row(card("luca", healthy()), now.now_wall)
+    assert (fine.level, fine.card.trouble) == ("safe", "")
+
+
+def test_a_finished_run_whose_loss_was_nan_is_no_green_row() -> None:
+    now = finished()
+    closed = replace(NAN, attempt=2, open=False, closed_t=now.story.state_t, ending="the attempt ended")
+    row = run_row(card("luca", with_incidents(now, closed), watched=False), now.now_wall)
+    assert row.level == "danger"
+
+
+def test_a_run_that_ended_says_when_and_promises_no_end() -> None:
+    now = finished()
+    row = run_row(card("luca", now, watched=False), now.now_wall)
+    assert row.card.eta_s is None
+    assert end_text(row)
+    assert "done" not in end_text(row)
+    assert gpu_text(row) == ""
+    assert end_text(run_row(card("luca", empty()), 0.0)) == ""
+
+
+CARDS = (
+    card("luca", healthy(), cwd="/w/sdxl", created_wall=3.0),
+    card("mira", given_up(), watched=False, cwd="/w/llm", created_wall=2.0),
+    card("old", finished(), watched=False, cwd="/w/sdxl", created_wall=1.0, command=["python", "fine.py"]),
+    card("hid", finished(), watched=False, hidden=True),
+    card("lone", unwatched(), watched=False),
+)
+
+
+def names(cards: tuple[RunCard, ...]) -> list[str]:
+    return [each.name for each in cards]
+
+
+def test_hidden_runs_are_left_out_until_asked_for() -> None:
+    assert names(listed(CARDS)) == ["luca", "mira", "old", "lone"]
+    assert "hid" in names(listed(CARDS, hidden=True))
+
+
+def test_runs_are_filtered_and_searched() -> None:
+    assert names(listed(CARDS, which="live")) == ["luca", "lone"]
+    assert set(names(listed(CARDS, which="wrong"))) == {"mira", "lone"}
+    assert names(listed(CARDS, which="over")) == ["mira", "old"]
+    assert names(listed(CARDS, words="sdxl")) == ["luca", "old"]
+    assert names(listed(CARDS, words="SDXL fine.py")) == ["old"]
+    assert listed(CARDS, words="nothing") == ()
+
+
+def test_each_order_keeps_every_run_and_puts_the_unknown_last() -> None:
+    for sort in SORTS:
+        assert sorted(names(listed(CARDS, sort=sort))) == ["lone", "luca", "mira", "old"]
+    assert names(listed(CARDS, sort="worst"))[0] == "mira"
+    assert names(listed(CARDS, sort="name")) == ["lone", "luca", "mira", "old"]
+    assert names(listed((card("none"), CARDS[0]), sort="loss")) == ["luca", "none"]
+    assert names(listed((card("none"), CARDS[0]), sort="end")) == ["luca", "none"]
+
+
+def test_two_runs_differ_in_settings_and_results() -> None:
+    of_a = RunSettings(run_id="a", name="luca", values={"lr": "1e-4", "seed": "1", "fp16": "on"})
+    of_b = RunSettings(run_id="b", name="mira", values={"lr": "5e-5", "seed": "1", "ema": "on"})
+    found = compare_runs(CARDS[0], CARDS[1], of_a, of_b)
+    assert [(v.name, v.first, v.second) for v in found.settings] == [
+        ("lr", "1e-4", "5e-5"), ("fp16", "on", "not set"), ("ema", "not set", "on"),
+    ]  # fmt: skip
+    assert found.same == 1
+    assert ("state", "running", "given up") in [(v.name, v.first, v.second) for v in found.results]
+    assert "| lr | 1e-4 | 5e-5 |" in comparison_markdown(found)
+    assert compare_runs(CARDS[0], CARDS[0], of_a, of_a).first == "luca-1"  # the names do not tell them apart
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("python", "t.py", "--lr", "1e-4"), {"word 1": "python", "word 2": "t.py", "lr": "1e-4"}),
+        (("--lr=1e-4", "--fp16", "--seed", "-1"), {"lr": "1e-4", "fp16": "on", "seed": "-1"}),
+        (("model.depth=12", "+trainer.lr=1"), {"model.depth": "12", "trainer.lr": "1"}),
+        (("--flag",), {"flag": "on"}),
+    ],
+)
+def test_options_of_a_command_have_names(words: tuple[str, ...], expected: dict[str, str]) -> None:
+    assert dict(options(words)) == expected
+
+
+def test_settings_are_those_of_the_newest_launch_and_hold_no_secret(tmp_path: Path) -> None:
+    config = tmp_path / "own.toml"
+    config.write_text("lr = 1e-4\n[vae]\ntiling = true\n")
+    spec = RunSpec(
+        id="luca-1", name="luca", command=("python", "t.py", "{config}"), cwd=str(tmp_path), created_wall=1.0,
+        config=str(config), env={"HF_TOKEN": "hf_SecretSecretSecret", "OMP_NUM_THREADS": "4"},
+    )  # fmt: skip
+    run = RunDirectory.create(tmp_path / "home", spec)
+    before = settings_of(run, spec).values
+    assert before["vae.tiling (config)"] == "True"
+    folder = run.attempt(1)
+    folder.mkdir(parents=True)
+    derived = folder / "own.toml"
+    derived.write_text("lr = 5e-5\n")
+    argv = ("python", "t.py", str(derived), "--batch", "2", "--api_key", "abcdef1234567890")
+    order = LaunchOrder(attempt=1, argv=argv, cwd=spec.cwd, env={}, log=str(folder / "train.log"))
+    (folder / spool.ORDER).write_bytes(msgspec.json.encode(order))
+    values = settings_of(run, spec).values
+    assert values["lr (config)"] == "5e-05"
+    assert values["batch"] == "2"
+    assert values["$OMP_NUM_THREADS"] == "4"
+    assert "hf_SecretSecretSecret" not in json.dumps(dict(values))
+    assert "abcdef1234567890" not in json.dumps(dict(values))
+
+
+def test_a_run_is_hidden_by_a_mark_in_its_folder(tmp_path: Path) -> None:
+    spec = RunSpec(id="luca-1", name="luca", command=("x",), cwd="/w", created_wall=1.0)
+    run = RunDirectory.create(tmp_path / "home", spec)
+    assert not card_of(run).hidden
+    hide(run, True)
+    hide(run, True)
+    assert card_of(run).hidden
+    hide(run, False)
+    hide(run, False)
+    assert not card_of(run).hidden
