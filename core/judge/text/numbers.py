@@ -7,6 +7,25 @@ from .patterns import LazyPattern
 NUMBER = r"[-+]?(?:[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?|\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 """A real number, possibly grouped by commas. The same as ``NUMBER`` in ``configs/log_shapes.toml``."""
 
+_OBJECTS = ("ensor(", "rray(", "loat(", "oat16(", "oat32(", "oat64(", "int32(", "int64(", "ecimal(", "calar(", "umpy=")
+_OBJECT = LazyPattern(
+    r"(?:\b(?:np|numpy|jnp|torch|tf|mx)\.)?(?<!\w)"
+    r"(?:[tT]ensor|(?:Device|ND)?[aA]rray|b?float\d*|u?int\d+|Scalar|Decimal)\("
+    rf"(?:(?:[^()]|\([^()]*\))*?\bvalue\s?=)?\s*['\"\[]*\s*(?P<value>{NUMBER}|[-+]?(?:nan|inf))['\"\]]*"
+    r"(?:\s*,(?:[^()]|\([^()]*\))*)?\)"
+    rf"|<tf\.\w+[^>]*\bnumpy=(?P<eager>{NUMBER}|[-+]?(?:nan|inf))>"
+)
+"""A number as the object that holds it prints itself: ``tensor(0.5, device='cuda:0')``, ``np.float32(0.5)``."""
+
+
+def unwrapped(line: str) -> str:
+    """The line with plain numbers in place of the objects that hold them."""
+    for name in _OBJECTS:
+        if name in line:
+            return _OBJECT.sub(lambda found: found["value"] or found["eager"], line)
+    return line
+
+
 EXACT_DIGITS = 16
 """Whole numbers with fewer digits are exact as a float."""
 _SI = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}

@@ -10,10 +10,11 @@ class LazyPattern:
     Its methods are those of ``re.Pattern`` and cost the same from the first use on.
     """
 
-    __slots__ = ("_compiled", "_flags", "finditer", "match", "search", "split", "sub", "text")
+    __slots__ = ("_compiled", "_flags", "finditer", "fullmatch", "match", "search", "split", "sub", "text")
 
     search: Callable[..., re.Match[str] | None]
     match: Callable[..., re.Match[str] | None]
+    fullmatch: Callable[..., re.Match[str] | None]
     finditer: Callable[..., Iterator[re.Match[str]]]
     split: Callable[..., list[str]]
     sub: Callable[..., str]
@@ -24,6 +25,7 @@ class LazyPattern:
         self._compiled: re.Pattern[str] | None = None
         self.search = lambda *args: self.compiled().search(*args)
         self.match = lambda *args: self.compiled().match(*args)
+        self.fullmatch = lambda *args: self.compiled().fullmatch(*args)
         self.finditer = lambda *args: self.compiled().finditer(*args)
         self.split = lambda *args: self.compiled().split(*args)
         self.sub = lambda *args: self.compiled().sub(*args)
@@ -32,6 +34,6 @@ class LazyPattern:
         """The compiled pattern. Raises ``re.error`` if ``text`` is not a regular expression."""
         if self._compiled is None:
             made = self._compiled = re.compile(self.text, self._flags)
-            self.search, self.match, self.finditer = made.search, made.match, made.finditer
-            self.split, self.sub = made.split, made.sub
+            self.search, self.match, self.fullmatch = made.search, made.match, made.fullmatch
+            self.finditer, self.split, self.sub = made.finditer, made.split, made.sub
         return self._compiled

@@ -11,12 +11,17 @@ from .line_fields import find_loss, find_lr
 LINES_BETWEEN = 60
 """Lines after a row of a table before another one: the output of one epoch lies in between."""
 LEAST_CELLS, MOST_CELLS = 2, 40
-_DIVIDED = re.compile(r"\s*,\s*|\s*\|\s*|\s*\t\s*|\s{2,}")
-_NAMED_STEP = re.compile(r"(?:global[_ ]|train(?:ing)?[_ ])?(?:step|iter|iteration|update|batch)s?|#")
+_DIVIDERS = (re.compile(r"\s*[,;|│┃\t]\s*|\s{2,}"), re.compile(r"\s{2,}"), re.compile(r"\s+"))
+"""What divides the cells of a line; the first one that gives cells that fit is right."""
+_NAMED_STEP = re.compile(r"#?(?:(?:global|train(?:ing)?|total|num|n)[_ ])*(?:step|iter|iteration|update|batch)s?|#")
 _NAMED_EPOCH = re.compile(r"epochs?|e|ep")
 _NUMERIC = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|nan|-?inf")
 _VALUE = re.compile(r"(?<![a-z])\d|=|:\s|:$")
-_CELL = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?%?|nan|-?inf|none|no log|-*|[\d:]+")
+_CELL = re.compile(
+    r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?\s?(?:%|m?s|sec|min|[hkmg]|[kmgt]i?b)?"
+    r"|nan|-?inf|none|no log|-*|[\d:]+|\[[^\]]*\]"
+)
+_PROSE = frozenset("a after and at by each every for from in is of on per than the to up with".split())  # noqa: SIM905
 
 
 class Columns(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -49,11 +54,18 @@ def columns_of(low: str, number: int, above: Columns | None = None) -> Columns |
     """
     if _VALUE.search(low) is not None:
         return None
-    names = _cells(low)
-    if above is not None and len(names) == len(above.names):
-        names = [f"{first} {second}".strip() for first, second in zip(above.names, names, strict=True)]
-    if not LEAST_CELLS <= len(names) <= MOST_CELLS or not all(names):
-        return None
+    for divider in _DIVIDERS:
+        names = _cells(low, divider)
+        if above is not None and len(names) == len(above.names):
+            names = [f"{first} {second}".strip() for first, second in zip(above.names, names, strict=True)]
+        if LEAST_CELLS <= len(names) <= MOST_CELLS and all(names):
+            found = _columns(names, number)
+            if found is not None and (divider is not _DIVIDERS[-1] or _PROSE.isdisjoint(names)):
+                return found
+    return None
+
+
+def _columns(names: list[str], number: int) -> Columns | None:
     step = _place(names, lambda name: _NAMED_STEP.fullmatch(name) is not None)
     epoch = _place(names, lambda name: _NAMED_EPOCH.fullmatch(name) is not None)
     losses = tuple(at for at, name in enumerate(names) if "loss" in name and find_loss(f"{name}: 1.0") is not None)
@@ -72,8 +84,8 @@ def _place(names: list[str], fits: Callable[[str], bool]) -> int | None:
 
 def row_in(columns: Columns, low: str) -> Row | None:
     """The fields of a lower-cased line if it is a row of the table."""
-    cells = _cells(low)
-    if len(cells) != len(columns.names) or not all(_CELL.fullmatch(cell) for cell in cells):
+    cells = _row_cells(columns, low)
+    if cells is None:
         return None
     step = parse_count(_cell(cells, columns.step) or "?")
     epoch = parse_number(_cell(cells, columns.epoch))
@@ -85,16 +97,25 @@ def row_in(columns: Columns, low: str) -> Row | None:
 
 def values_in(columns: Columns, low: str) -> dict[str, float | None]:
     """The numbers of a row by the names of their columns; none if the line is no row. NaN is None."""
-    if row_in(columns, low) is None:
+    cells = _row_cells(columns, low)
+    if cells is None or row_in(columns, low) is None:
         return {}
-    cells = zip(columns.names, _cells(low), strict=True)
-    return {name: parse_number(cell) for name, cell in cells if _NUMERIC.fullmatch(cell)}
+    named = zip(columns.names, cells, strict=True)
+    return {name: parse_number(cell) for name, cell in named if _NUMERIC.fullmatch(cell)}
 
 
 def _cell(cells: list[str], at: int | None) -> str:
     return "" if at is None else cells[at]
 
 
-def _cells(low: str) -> list[str]:
+def _row_cells(columns: Columns, low: str) -> list[str] | None:
+    for divider in _DIVIDERS:
+        cells = _cells(low, divider)
+        if len(cells) == len(columns.names) and all(_CELL.fullmatch(cell) for cell in cells):
+            return cells
+    return None
+
+
+def _cells(low: str, divider: re.Pattern[str]) -> list[str]:
     text = low.strip()
-    return _DIVIDED.split(text.strip("|").strip() if text[:1] == "|" else text)
+    return divider.split(text.strip("|│┃").strip() if text[:1] in "|│┃" else text)

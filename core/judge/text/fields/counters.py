@@ -7,12 +7,13 @@ from ..numbers import parse_count, parse_number
 from ..patterns import LazyPattern
 
 _STEP = LazyPattern(
-    r"(?<![a-z0-9_])(?:(?:global|train(?:ing)?|current|cur|optim(?:izer)?|completed|local|num|micro)[ _\-]?)*"
+    r"(?<![a-z0-9_])(?:(?:global|train(?:ing)?|current|cur|optim(?:izer)?|completed|local|num|micro|learner"
+    r"|grad(?:ient)?|[ng])[ _\-]?)*"
     r"(?P<key>(?:time)?steps?(?:_in_[a-z]+)?|iters?|iterations?|it|updates?|batch(?:_?(?:id|idx|no|num))?|minibatch|step_i"
     r"|episodes?)\b(?:\.\.\.)?"
     r"['\"]?\s*[:=#|]{0,2}\s*['\"\[(<]*\s*(?P<step>\d{1,3}(?:,\d{3})+|\d+)(?:st|nd|rd|th)?"
     r"(?![\w%]|\.\d)(?:\s*(?:/|of|out of)\s*"
-    r"(?P<total>\d{1,3}(?:,\d{3})+|\d+)(?![\w.]))?"
+    r"(?P<total>\d{1,3}(?:,\d{3})+|\d+)(?![\w.]|/\d))?"
 )
 _STEP_RANK = {
     "step": 0,
@@ -27,10 +28,11 @@ _STEP_RANK = {
     "updates": 4,
 }
 _STEP_AFTER = LazyPattern(
-    r"(?P<head>^\W*|\b(?:trained|completed|finished|done)\s|[|,;\])(:][\s\[(]*|\s-\s|\s{2}|\b\d+-)(?P<step>\d{1,3}(?:,\d{3})+|\d+)"
+    r"(?P<head>^\W*|\b(?:trained|completed|finished|done|after)\s|[|,;\])(:][\s\[(]*|\s-\s|\s{2}|\s(?=\d{1,9}\s?/\s?\d)|\b\d+-)(?P<step>\d{1,3}(?:,\d{3})+|\d+)"
     r"(?:\s*(?:/|of|out of)\s*(?P<total>\d{1,3}(?:,\d{3})+|\d+))?"
-    r"\s?-?(?:steps?|iters?|iterations?|its?|updates?|(?:mini)?batch(?:es)?)\b"
-    r"(?:\s(?:out )?of\s(?P<later>\d+))?(?!\s?/|[_\-]|\s?[:=]?\s*\[?\d)"
+    r"\s?-?(?:(?:optimi[sz]er|train(?:ing)?|gradient|global|model|update)\s)?"
+    r"(?:steps?|iters?|iterations?|its?|updates?|(?:mini)?batch(?:es)?)\b"
+    r"(?:\s(?:out )?of\s(?P<later>\d+))?(?!\s?/|[_\-]|\s?[:=]?\s*\[?\d+(?![\d.]*\.\d))"
 )
 """A count with its name behind it, at the beginning of a field: "91300 iter", "683-1364batch", "12/90 steps"."""
 _MAX_STEPS = LazyPattern(
@@ -41,11 +43,11 @@ _MAX_STEPS = LazyPattern(
 PAIR = LazyPattern(
     r"(?<![\w./:\-+])(?<![/:] )[bis]?(?P<step>\d{1,3}(?:,\d{3})+|\d+)"
     r"(?:\s?/\s{0,8}|\s(?:of|out of|von|sur|de|из|->|→)\s{1,8})"
-    r"(?P<total>\d{1,3}(?:,\d{3})+|\d+)(?![\w./:\-+]|,\d|\s\d\d?:\d\d|\s?[:=]\s?\d|\s?/\s?\d)"
+    r"(?P<total>\d{1,3}(?:,\d{3})+|\d+)(?![\w./:\-+]|,\d|\s\d\d?:\d\d|\s?[:=]\s?(?!\d+(?:\.\d+)?%)\d|\s?/\s?\d)"
 )
 """Two whole numbers as a position and its end: "12/90", "12 / 90", "12 of 90". No date, clock time or path."""
 _EPOCH_BESIDE = LazyPattern(
-    r"[\[(]\s*(?P<epoch>\d{1,5})\s*[\])]\s*[\[(]\s*$|(?:^|[\s\[(])e(?P<short>\d{1,4})[\s\]),|:]+[\[(]?$"
+    r"[\[(]\s*(?P<epoch>\d{1,5})\s*[\])]\s*[\[(]\s*$|(?:^|[\s\[(])e(?:p)?(?P<short>\d{1,4})(?:/(?P<epochs>\d{1,5}))?[\s\]),|:]+[\[(]?$"
 )
 """An epoch before the pair of its steps: "[3][412/1200]", "E3 B412/1200"."""
 _NOT_STEPS = LazyPattern(
@@ -55,7 +57,8 @@ _NOT_STEPS = LazyPattern(
 """Words before a pair of numbers that are no steps."""
 _EPOCH_AFTER = LazyPattern(
     r"(?<![\w./:\-])(?P<epoch>\d+)"
-    r"(?:\s?/\s?(?P<epochs>\d+)\s?epochs?|\s?epoch(?:s?\s?/\s?(?P<later>\d+) epochs?|(?=:|,|\s*$)))(?![\w])"
+    r"(?:\s?/\s?(?P<epochs>\d+)[\s*\])|:\-]{0,3}epochs?"
+    r"|\s?epoch(?:s?\s?/\s?(?P<later>\d+) epochs?|(?=:|,|\s*$)))(?![\w])"
 )
 """An epoch with its name behind it: "2/200epoch", "7 epoch / 20 epochs", "1epoch:train"."""
 _STEP_NAME = LazyPattern(r"(?:steps?|iters?|iterations?|its?|updates?|batch(?:es)?)['\"]?\s*[:=]?\s*[\[(]?\s*$")
@@ -66,6 +69,12 @@ _EPOCH = LazyPattern(
     r"(?![\w]|\.[a-z])(?:\s*(?:/|of|out of)\s*(?P<epochs>\d+))?"
 )
 _NOT_EPOCH = LazyPattern(r"(?<![a-z])(?:num|max|total|n|save|every|each|per|warmup|after|best|last)[ _]?$")
+
+
+_SHORT_STEP = LazyPattern(
+    r"(?<![\w./\-])(?:s|st|i|it|b)[=:#]?(?P<step>\d{1,7})(?:/(?P<total>\d{1,9}))?(?=[\s,;|)\]]|$)(?!\s+\d\d?:\d\d)"
+)
+_SHORT_EPOCH = LazyPattern(r"(?<![\w./\-])ep?[=:#]?(?P<epoch>\d{1,5})(?:/(?P<epochs>\d{1,5}))?(?=[\s,;|)\]]|$)")
 
 
 class Epoch(NamedTuple):
@@ -120,6 +129,18 @@ _SLASHED = LazyPattern(r"(?<![\d/.])(?P<step>\d+)/(?P<total>\d+)(?![\d/.])")
 _RATE_BEFORE = LazyPattern(r"(?:fps|per)[ _]$")
 
 
+def find_total_so_far(low: str) -> Step | None:
+    """A count named as a total ("total_timesteps=81120"): a setting, unless it rises."""
+    found = _TOTAL_SO_FAR.search(low)
+    return None if found is None else Step(int(found["step"]), None, found.start())
+
+
+_TOTAL_SO_FAR = LazyPattern(
+    r"(?<![a-z])total[_ ](?:num[_ ])?(?:env[_ ]|train[_ ])?(?:(?:time)?steps|updates|iters|iterations)"
+    r"['\"]?\s*[:=|]\s*(?P<step>\d{1,12})(?![\w.])"
+)
+
+
 def _step_before_its_name(low: str) -> Step | None:
     for found in _STEP_AFTER.finditer(low):
         step, total = parse_count(found["step"]), parse_count(found["total"] or found["later"] or "?")
@@ -145,7 +166,9 @@ LEAST_TOTAL = 2
 def epoch_beside(low: str, pair: Step) -> Epoch | None:
     """The epoch in brackets right before the pair."""
     found = _EPOCH_BESIDE.search(low[: pair.at]) if pair.total is not None else None
-    return None if found is None else Epoch(float(found["epoch"] or found["short"]), None, found.start())
+    if found is None:
+        return None
+    return Epoch(float(found["epoch"] or found["short"]), parse_count(found["epochs"] or "?"), found.start())
 
 
 def find_leading(low: str) -> Step | None:
@@ -161,7 +184,9 @@ def find_epoch(low: str) -> Epoch | None:
     """Epoch as printed, and the number of epochs if it follows."""
     for found in _EPOCH.finditer(low):
         plural = found[0].lstrip().startswith("epochs")
-        if (plural and found["epochs"] is None) or _NOT_EPOCH.search(low, max(0, found.start() - 8), found.start()):
+        if (plural and found["epochs"] is None and ("." not in found["epoch"] or "|" in found[0])) or _NOT_EPOCH.search(
+            low, max(0, found.start() - 8), found.start()
+        ):
             continue
         epoch = parse_number(found["epoch"])
         broken = "." in found["epoch"]
@@ -170,6 +195,16 @@ def find_epoch(low: str) -> Epoch | None:
     if after is None or _STEP_NAME.search(low, 0, after.start()) is not None:
         return None
     return Epoch(float(after["epoch"]), parse_count(after["epochs"] or after["later"] or "?"), after.start())
+
+
+def find_short(low: str) -> tuple[Step | None, Epoch | None]:
+    """Step and epoch by one letter each, in a line known to be about training: "e3 i412", "s=412"."""
+    step, epoch = _SHORT_STEP.search(low), _SHORT_EPOCH.search(low)
+    count = None if step is None or (step[0][0] == "b" and epoch is None) else step
+    return (
+        None if count is None else Step(int(count["step"]), parse_count(count["total"] or "?"), count.start()),
+        None if epoch is None else Epoch(float(epoch["epoch"]), parse_count(epoch["epochs"] or "?"), epoch.start()),
+    )
 
 
 def find_global_step(low: str) -> int | None:

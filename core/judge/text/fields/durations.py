@@ -4,9 +4,13 @@ from ..numbers import NUMBER, parse_number, seconds_of
 from ..patterns import LazyPattern
 
 _PER_UNIT = LazyPattern(
-    r"(?P<value>\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s?(?P<unit>ms|us|µs|μs|s|secs?|seconds?)\s?/\s?(?:it|iters?"
+    r"(?P<value>\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s?(?P<unit>ms|us|µs|μs|s|secs?|seconds?|min)\s?/\s?(?:it|iters?"
     r"|iterations?|steps?|batch|sample|update)\b(?!\s*[=:])"
 )
+_RUN = LazyPattern(
+    r"(?P<value>\d+\.\d+)\s?(?P<unit>ms|s|secs?|seconds?) (?:per |a )?(?:run|step|iter(?:ation)?|batch|update)\b"
+)
+"""The name stands behind the duration: "231.2 ms step"."""
 _RATE = LazyPattern(
     r"(?P<value>\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s?(?:it|iters?|iterations?|steps?|batch(?:es)?|updates?)\s?/\s?(?:s"
     r"|secs?|seconds?)\b(?!\s*[=:](?!:)|\s+\d+(?:\.\d+)?(?![\d:<]))"
@@ -21,14 +25,14 @@ _RATE_KEY = LazyPattern(
 _ROUNDED = LazyPattern(r"ups['\"]?\s*[=:]?\s*['\"]?\d(?![\d.])")
 """Old versions of fairseq print "ups 3" for anything from 2.5 to 3.5."""
 _TIMED = LazyPattern(
-    r"(?:\b(?:iter(?:ation)?|step|batch|train_step)[ _](?:time|timing|cost|duration)|\bbatch_cost"
-    r"|\bavg_batch_cost|per[- _](?:iteration|step)(?:[ _]time)?"
+    r"(?:\b(?:iter(?:ation)?|itr|it|step|batch|b|update|train_step)[ _\-]?(?:time|timing|cost|dur(?:ation)?)"
+    r"|\bbatch_cost|\bavg_batch_cost|\bbch|per[- _](?:iteration|step)(?:[ _]time)?|\bs/b\b"
     r"|\bsec(?:onds)?[ _]?(?:/|per)[ _]?(?:step|it|iter|iteration|batch|update|tick)"
     r"|\b(?P<per_ms2>ms)_per_(?:step|iter|iteration|batch|update)|\btime_(?:this_|per_)?(?:step|iter|iteration)(?:_s)?"
     r"|\btime ?(?:/|per) ?(?:step|iter(?:ation)?|itr|it|batch)|\btiming_s/step"
-    r"|\bms/(?P<per_ms>batch|step|iter)|\bstep_avg|\bbatch(?= \(t\))|\bdt)"
-    r"(?:\s*(?:\(t\)|\((?P<in>ms|s|sec|seconds)\)|in (?P<in2>ms|s)|_(?P<in3>ms|s)))?['\"]?\s*[:=]?\s*['\"]?"
-    r"(?P<value>(?>\d[\d,]*\.?\d*(?:e[-+]?\d+)?))\s?(?P<unit>ms|us|µs|s|secs?|seconds?)?(?![a-z]|:\d)"
+    r"|\bms/(?P<per_ms>batch|step|iter|it|update)\b|\bstep_avg|\bbatch(?= \(t\))|\bdt)"
+    r"(?:\s*(?:\(t\)|\((?P<in>ms|s|sec|seconds)\)|in (?P<in2>ms|s)|_(?P<in3>ms|s(?:ec(?:onds?)?)?)))?"
+    r"['\"]?\s*[:=]?\s*['\"]?(?P<value>(?>\d[\d,]*\.?\d*(?:e[-+]?\d+)?))\s?(?P<unit>ms|us|µs|s|secs?|seconds?)?(?![a-z]|:\d)"
 )
 _OF_THE_STEP = LazyPattern(r"\b(?:train|total)_time['\"]?[=:] ?['\"]?(?P<value>\d[\d.]*(?:e[-+]?\d+)?)")
 """ESPnet, FunASR: beside the parts of a step ("iter_time" is what the loader took) stands the whole of it."""
@@ -37,6 +41,11 @@ _BARE_TIME = LazyPattern(
     r"\s?(?P<unit>\(?(?:ms|s|secs?)\b\)?)?(?P<mean>\s*\(\s*\d+\.\d+\s*\))?(?![a-z\d:])"
 )
 _SECONDS_KEY = LazyPattern(r"\bseconds: (?P<value>\d+\.?\d*)")
+_TOOK = LazyPattern(
+    r"\b(?:step|iter(?:ation)?|batch|update)(?:\s#?\d[\d/,]*(?:\s?of\s\d+)?[\s,:\-]{1,3}|\s(?=took))"
+    r"(?:(?:finished|done|completed|ran)\s)?(?:took|in|time)\s(?P<value>\d+\.?\d*)\s?(?P<unit>ms|s|secs?|seconds?)\b"
+)
+"""What one step took, in a sentence."""
 _FIELD_MS = LazyPattern(r"\|\s*(?P<value>\d+\.?\d*)\s?ms\s*(?:\||$)")
 _TRAILING = LazyPattern(r"\((?P<value>\d+\.?\d*)(?: (?P<ms>ms)(?:\)\s*$| \|)|s\)\s*$)")
 _ETA = LazyPattern(r"(?<![a-z])eta['\"]?\s*[:=]?\s*['\"]?(?P<left>(?:\d+ days?, )?\d+:\d\d(?::\d\d)?)")
@@ -70,6 +79,12 @@ def find_seconds_per_step(low: str, *, of_step: bool = True) -> float | None:
     found = _SECONDS_KEY.search(low) if "step" in low else None
     if found is not None:
         return seconds_of(found["value"], "s")
+    found = _TOOK.search(low) if "took" in low or " in " in low or "time " in low else None
+    if found is not None:
+        return seconds_of(found["value"], found["unit"])
+    found = _RUN.search(low)
+    if found is not None:
+        return seconds_of(found["value"], found["unit"])
     found = _FIELD_MS.search(low)
     if found is not None:
         return seconds_of(found["value"], "ms")

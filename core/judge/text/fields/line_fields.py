@@ -12,11 +12,11 @@ from ..patterns import LazyPattern
 
 GATES = (
     *("tep", "iter", "Iter", "poch", "oss", "atch ", "atch=", "atch:", "STEP", "ITER", "EPOCH", "LOSS", "pisode"),
-    *("earning rate", "earning_rate", "_lr", " lr", "_per_sec", "\\u"),
+    *("earning rate", "earning_rate", "_lr", " lr", " LR", "lr=", "lr:", "LR=", "LR:", "_per_sec", "\\u"),
 )
 """Fixed texts: lines that name a step, an epoch or a loss have one. In JSON, other letters may be written ``\\u``."""
 _VALUE = rf"(?>{NUMBER})|[-+]?nan|[-+]?inf(?:inity)?"
-_GLUE = r"['\"]?\s*(?:[:=]|is\b)?\s*['\"\[({<]*\s*"
+_GLUE = r"['\"]?\s*(?:[:=]|is\b|was\b)?\s*['\"\[({<]*\s*"
 
 
 def words(*lines: str) -> frozenset[str]:
@@ -28,8 +28,29 @@ _LOSS = LazyPattern(
     r"(?<![a-z0-9])(?P<before>(?:[a-z0-9]+[_/ .\-]){0,3})(?P<key>(?:crossentropy|m?log)?loss)"
     r"(?:[/_](?:train|total|all|(?:avg|mean)(?:_[a-z]+)?|sum"
     r"|batch|step|epoch|ce|model))*"
-    rf"(?:\s*\((?!nan|inf)[a-z ]+\))?(?: so far)?{_GLUE}"
-    rf"(?:(?:total|train|avg|mean|cur)\s*[:=]?\s+)?(?P<loss>{_VALUE})(?![a-z]|/(?!\d+\.\d))"
+    rf"(?:\s*\((?!nan|inf)[a-z /]+\))?(?: so far)?{_GLUE}"
+    r"(?:['\"]?(?:total|train|avg|mean|cur|all|sum)(?:['\"]?\s*[:=]\s*|\s+))?"
+    rf"(?P<loss>{_VALUE})(?![a-z]|/(?!\d+\.\d))"
+)
+_WORDS = r"(?P<before>(?:[a-z0-9]+[_/ .\-]){0,3})"
+_LOSS_AT = LazyPattern(
+    rf"(?<![a-z0-9]){_WORDS}(?P<key>loss)\s(?:at|after|over|for|in|of|on|@)\s(?:[a-z#]+[ _]){{0,3}}"
+    r"\d+(?:\s?(?:/|of)\s?\d+)?(?:\s[a-z]+){0,2}\)?\s*(?:[:=]|is\b|was\b)\s*"
+    rf"(?P<loss>{_VALUE})(?![a-z/])"
+)
+"""What it is the loss of stands between its name and its value: "loss after 400 steps = 0.5"."""
+_LOSS_BEHIND = LazyPattern(
+    rf"(?:^|[,|;:(\[\t]|\s-|\s\s)\s*(?P<loss>{_VALUE})\s(?P<before>(?:[a-z]+[_/ .\-]){{0,2}})(?P<key>loss)"
+    rf"(?=\s*(?:$|[,|;)\]\t]|-\s)|\s+(?:{_VALUE})%?\s[a-z])"
+)
+"""The name stands behind its value: "412 | 0.5 loss | 0.8 acc"."""
+_OBJECTIVE = LazyPattern(
+    rf"(?<![\w/.\-])(?P<key>l|cost|nll|xent|cross[ _\-]?entropy)\s*[:=]\s*(?P<loss>{_VALUE})"
+    r"(?!\s?(?:m?s|sec|min|h|hours?)\b|[\w/%:])"
+)
+"""What is minimised, if the line names no loss."""
+_LR_BEHIND = LazyPattern(
+    rf"(?:^|[,|;:(\[\t]|\s-|\s\s)\s*(?P<lr>(?>{NUMBER}))\s(?:lr|learning[ _\-]rate)(?=\s*(?:$|[,|;)\]\t]|-\s))"
 )
 _OWN = words(
     "train training avg avr average mean total tot running",
@@ -77,23 +98,39 @@ class Loss(NamedTuple):
 
 def find_loss(low: str) -> Loss | None:
     """The first training loss of the line."""
+    if _DIGIT_BEFORE.search(low) is not None and (behind := _first_loss(low, _LOSS_BEHIND)) is not None:
+        return behind
+    return _first_loss(low, _LOSS) or _first_loss(low, _LOSS_AT) or _like_loss(low)
+
+
+_DIGIT_BEFORE = LazyPattern(r"\d (?:[a-z]+[ _])?loss(?! ?[:=])")
+
+
+def _like_loss(low: str) -> Loss | None:
+    like = _LOSS_LIKE.search(low) if "l_" in low else None
+    return None if like is None else Loss(parse_number(like["loss"]), like.start())
+
+
+def find_objective(low: str) -> Loss | None:
+    """What a line without a loss minimises: "cost", "xent", "l=0.5"; None if it names nothing such."""
+    found = _OBJECTIVE.search(low)
+    return None if found is None else Loss(parse_number(found["loss"]), found.start())
+
+
+def _first_loss(low: str, pattern: LazyPattern) -> Loss | None:
     spare: Loss | None = None
-    for found in _LOSS.finditer(low):
+    for found in pattern.finditer(low):
         parts = re.split(r"[_/ .\-]", found["before"])[:-1]
         if not _FOREIGN.isdisjoint(parts):
             continue
         own = all(word in _OWN or word.isdigit() for word in parts)
-        name = low[found.start("before") : found.start("loss")]
+        name = low[found.start("before") : max(found.start("loss"), found.end("key"))]
         loss = Loss(parse_number(found["loss"]), found.start("key"), own, _AVERAGE.search(name) is not None)
         joined = re.split(r"[_/.\-]", found["before"].rpartition(" ")[2])[:-1]
         if _OWN.issuperset(joined):
             return loss
         if spare is None and (joined[-1] in _LIKELY or found["before"].endswith("/")):
             spare = loss
-    if spare is None and "l_" in low:
-        like = _LOSS_LIKE.search(low)
-        if like is not None:
-            return Loss(parse_number(like["loss"]), like.start())
     return spare
 
 
@@ -106,7 +143,7 @@ _LIKELY = words(
 
 def find_lr(low: str) -> float | None:
     """Learning rate; the first one if there are several parameter groups."""
-    found = _LR.search(low)
+    found = _LR.search(low) or _LR_BEHIND.search(low)
     return None if found is None else parse_number(found["lr"])
 
 

@@ -37,7 +37,11 @@ _OTHER_TASK = LazyPattern(
 )
 _UNITS = LazyPattern(r"(?:it|s|sec|ms|step|iter)/(?:s|sec|it|step|iter)\b|(?<=\d)\s?(?:ms|s|sec|min|h|k|m|gb?|gib|%)\b")
 _NAME_BEFORE = LazyPattern(r"(?P<name>[^\W\d_]+)\s?[:=]?\s{0,3}[\[(]?\s*$")
-_LEADING_COUNT = LazyPattern(r"^\W*(?P<step>\d{1,9})(?![\w./%]|:\d|\s?/)")
+_LEADING_COUNT = LazyPattern(r"^\W*(?P<step>\d{1,9})(?![\w./%]|:\d|\s?/)(?P<apart>:?\s{2,}|:?\t|\s?[|,;:])?")
+_FIELD_COUNT = LazyPattern(r"(?:[|,;\t]|\s-)\s*(?P<step>\d{1,9})\s*(?=$|[|,;\t]|-\s)")
+"""A whole number that fills a field of its own."""
+_SAMPLES = LazyPattern(r"data|samples?|examples?|sentences?|items?|at|total|position|pos|idx|[nit]")
+"""Names of a pair that counts what the training goes through."""
 
 
 class Skeleton(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -73,10 +77,53 @@ def counter_of(low: str, known: tuple[Skeleton, ...], *, loss: bool, heading: Ph
     if len(low) > LONGEST_LINE:
         return Found(None, known)
     pair, text = find_pair(low), _TIMES.sub(" ", low)
-    place = pair or (_leading(text) if loss else None)
-    needed = _lines_beside_a_loss(low, pair) if loss else _lines_needed(text)
+    place = pair or (_leading(text) or _field(text) if loss else None)
+    needed = _lines_beside_a_loss(low, pair, text) if loss else _lines_needed(text)
     if place is None or needed is None:
         return Found(find_leading(low) if loss else None, known)
+    return _counted(low, text, known, place, needed, loss=loss, heading=heading)
+
+
+def named_counter(low: str, step: Step, known: tuple[Skeleton, ...], heading: Phase | None) -> Found:
+    """The counter of a line that names it, but is not known to be about training: it rises from line to line.
+
+    "Walker. Step: 800. Mean reward: 2.5", and then the same with step 900.
+    """
+    text = _TIMES.sub(" ", low)
+    rest = _UNITS.sub(" ", text)
+    if len(low) > LONGEST_LINE or _BROKEN.search(text) is None or _OTHER_TASK.search(rest) is not None:
+        return Found(None, known)
+    measured = _MEASURED.search(text) is not None
+    needed = LINES_WITH_WORDS if measured else LINES_WITHOUT_WORDS
+    return _counted(low, text, known, step, needed, loss=False, heading=heading)
+
+
+def is_measured(low: str) -> bool:
+    """True if the line measures a training, and is about no other task."""
+    if _KEPT.search(low) is not None:
+        return False
+    return _MEASURED.search(low) is not None and _OTHER_TASK.search(_UNITS.sub(" ", _TIMES.sub(" ", low))) is None
+
+
+_KEPT = LazyPattern(r"(?<![a-z])(?:best|saved|loaded|restored)(?![a-z])")
+_MEASURED = LazyPattern(
+    r"(?<![a-z])(?:loss|lr|grad|gnorm|objective|reward|return|fitness|score|entropy|kl|accuracy|acc"
+    r"|learning rate|td error)(?![a-z])"
+)
+"""What is measured of a training."""
+
+
+def _counted(
+    low: str,
+    text: str,
+    known: tuple[Skeleton, ...],
+    place: Step,
+    needed: int,
+    *,
+    loss: bool,
+    heading: Phase | None,
+) -> Found:
+    """The counter at ``place`` if so many lines of its skeleton in a row have shown that it rises."""
     value = _BROKEN.search(text)
     mine = Skeleton(_key(text), place.value, place.total, value="" if value is None else value[0], phase=heading)
     before = next((each for each in known if each.key == mine.key), None)
@@ -98,7 +145,10 @@ def _lines(before: Skeleton, now: Skeleton) -> int:
 
 def has_count(low: str) -> bool:
     """The line has a form that may show a count."""
-    return find_pair(low) is not None or find_leading(low) is not None or _leading(_TIMES.sub(" ", low)) is not None
+    if find_pair(low) is not None or find_leading(low) is not None:
+        return True
+    text = _TIMES.sub(" ", low)
+    return _leading(text) is not None or _field(text) is not None
 
 
 def _leading(text: str) -> Step | None:
@@ -106,12 +156,24 @@ def _leading(text: str) -> Step | None:
     return None if found is None else Step(int(found["step"]), None, found.start("step"))
 
 
-def _lines_beside_a_loss(low: str, pair: Step | None) -> int:
-    """One line is enough if the pair has no name, or a word of training: "correct 12/64" is no position."""
+def _field(text: str) -> Step | None:
+    """The only whole number of the line that fills a field."""
+    found = list(_FIELD_COUNT.finditer(text))
+    return Step(int(found[0]["step"]), None, found[0].start("step")) if len(found) == 1 else None
+
+
+def _lines_beside_a_loss(low: str, pair: Step | None, text: str = "") -> int:
+    """One line is enough if the pair has no name, or a word of training: "correct 12/64" is no position.
+
+    So it is for a count that stands apart in front of the fields: "412 | loss 0.5".
+    """
     if pair is None:
-        return LINES_WITH_WORDS
+        found = _LEADING_COUNT.match(text)
+        return 1 if found is not None and found["apart"] and "(" not in found[0] else LINES_WITH_WORDS
     name = _NAME_BEFORE.search(low[: pair.at])
-    return 1 if name is None or _is_of_training(name["name"]) else LINES_WITHOUT_WORDS
+    if name is None or _is_of_training(name["name"]) or _SAMPLES.fullmatch(name["name"]) is not None:
+        return 1
+    return LINES_WITHOUT_WORDS
 
 
 def unnamed_pair(low: str) -> Step | None:

@@ -35,6 +35,8 @@ _OWN_PREFIXES = (" ", ",", "{", "'", '"', "avr_", "avg_", "train_", "step_", "tr
 
 
 LABEL_CHARS = 80
+_GLYPHS = "━─╸╺╴▕▏▎▍▌▋▊▉█▓▒░■●⣿#=>[(| "
+"""What a bar is drawn with, and what stands before it."""
 _PATH = LazyPattern(r"\S*/\S*[^\d\s/]\S*")
 """A path; "3/4" is none."""
 
@@ -200,7 +202,7 @@ def _label(before: str) -> str:
     if text.endswith("|"):
         start = text.rfind("|", 0, -1)  # without a second "|", the label stands before the first
         text = text[: start if start >= 0 else -1].rstrip(" ")
-    text = text.rstrip("━─╸╺╴▕▏ ")
+    text = text.rstrip(_GLYPHS)
     if text.endswith("%"):
         text = text[:-1].rstrip("0123456789.")
     if len(text) > LABEL_CHARS:  # names of files say nothing about the task, and hide the words that do

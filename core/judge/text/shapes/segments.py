@@ -4,6 +4,7 @@ import msgspec
 
 from ..carriers import own_text
 from ..lines import plain
+from ..numbers import unwrapped
 from ..position.reading import Reading, enter
 from .bars import read_bar
 from .shape_table import ShapeTable
@@ -28,6 +29,8 @@ def read_segment(reading: Reading, line: str, number: int, shapes: ShapeTable) -
 
 
 def _read_own(reading: Reading, line: str, number: int, shapes: ShapeTable) -> Reading:
+    if "(" in line or "<tf" in line:
+        line = unwrapped(line)
     if reading.columns is not None and (row := read_row(reading, line, number)) is not None:
         return row
     for shape in shapes.rows:

@@ -67,14 +67,23 @@ class ShapeTable:
             rest = self.phase_of_label(label[head.end() :])
             if rest is not None:
                 return rest
+        named = self._named_phase(label)
+        if named is not None:
+            return named
+        return "preprocess" if _TASK.search(label) and not _LEARNING.search(label) else None
+
+    def task_of(self, low: str) -> Phase | None:
+        """The phase of the task that a lower-cased line begins with: "quantizing layer 3"; None if it names none."""
+        found = _DOING.match(low)
+        return None if found is None else self._named_phase(found["task"])
+
+    def _named_phase(self, label: str) -> Phase | None:
         best: tuple[int, Phase] | None = None
         for phase, pattern in self._labels:
             found = pattern.search(label)
             if found is not None and (best is None or found.start() < best[0]):
                 best = (found.start(), phase)
-        if best is not None:
-            return best[1]
-        return "preprocess" if _TASK.search(label) and not _LEARNING.search(label) else None
+        return None if best is None else best[1]
 
     def phase_of_line(self, line: str) -> Phase | None:
         """The phase that a lower-cased line without step or loss announces, None if it announces none."""
@@ -145,6 +154,7 @@ def _any_of(patterns: Iterable[str], abbreviations: Mapping[str, str]) -> LazyPa
 
 _HEAD = LazyPattern(r"^\W*(?:train(?:ing)?|val(?:id|idation)?|test|eval) ?[:|] ?\W*(?=[a-z])")
 """The part of the data that a task is about."""
+_DOING = LazyPattern(r"^\W*(?P<task>[a-z]{2,}ing) (?!(?:loss|avg|average|mean)\b)")
 _TASK = LazyPattern(r"^\W*(?:\w+: )?[a-z]{2,}ing\b(?! ?(?:epoch|step|iter|round|stage|cycle|\d))")
 _LEARNING = LazyPattern(
     r"\b(?:learning|pre-?training|fine-?tuning|tuning|progressing|running|working|stepping|string)\b"
@@ -155,6 +165,19 @@ _FOREIGN_LETTERS = LazyPattern(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af\u0430-
 _LATIN_WORDS = (
     *("schritt", "verlust", "lernrate", "epoche", "epoca", "perte", "passo", "perda", "perdita", "validierung"),
     *("validazione", "entren", "trein", "addestr", "cargando", "guardando", "salvando", "baixando", "descargando"),
-    *("carregando", "chargement", "sauvegarde", "evaluando", "avaliando"),
+    *(
+        "epoka",
+        "epoki",
+        "epocha",
+        "iterazion",
+        "iteraci",
+        "itération",
+        "iterasi",
+        "carregando",
+        "chargement",
+        "sauvegarde",
+        "evaluando",
+        "avaliando",
+    ),
 )
 """A line in a language that has translations."""

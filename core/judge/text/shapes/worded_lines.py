@@ -5,10 +5,20 @@ from typing import NamedTuple
 import msgspec
 
 from ..fields.columns import columns_of
-from ..fields.counters import Epoch, Step, epoch_beside, find_epoch, find_global_step, find_step
+from ..fields.counters import (
+    Epoch,
+    Step,
+    epoch_beside,
+    find_epoch,
+    find_global_step,
+    find_short,
+    find_step,
+    find_total_so_far,
+)
 from ..fields.durations import find_eta, find_seconds_per_step
-from ..fields.line_fields import Loss, find_loss, find_lr, is_evaluation, is_only_lr
-from ..fields.skeletons import Found, counter_of, has_count, unnamed_pair
+from ..fields.leading import leads
+from ..fields.line_fields import Loss, find_loss, find_lr, find_objective, is_evaluation, is_only_lr
+from ..fields.skeletons import Found, counter_of, has_count, named_counter, unnamed_pair
 from ..numbers import parse_clock
 from ..patterns import LazyPattern
 from ..position.reading import Bar, Reading, TrainingFields, advance, announce, enter, finish, with_later_epoch
@@ -18,8 +28,9 @@ from .step_lines import with_declared_epochs
 
 
 class Fields(NamedTuple):
-    """What a lower-cased line names."""
+    """What a line names. ``low``: the line in lower case and in English."""
 
+    line: str
     low: str
     loss: Loss | None
     step: Step | None
@@ -44,15 +55,22 @@ def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
     loss = find_loss(low) if "loss" in low or " l_" in low else None
     epoch = find_epoch(low) if "ep" in low else None
     lr = find_lr(low) if "lr" in low or "learning" in low else None
-    fields = Fields(low, loss, find_step(low), epoch, lr)
+    step = find_step(low)
+    if loss is None and (objective := find_objective(low)) is not None and (step or epoch or lr or has_count(low)):
+        loss = objective
+    if step is None and epoch is None and (loss is not None or lr is not None):
+        step, epoch = find_short(low)
+    fields = Fields(line, low, loss, step, epoch, lr)
     if (fields.step is not None or epoch is not None) and _RESTORED.search(low) is not None:
         return announce(reading, "load", number)  # where a checkpoint is, not where the training is
     if loss is None:
-        return _read_without_loss(reading, fields, line, number, shapes)
+        return _read_without_loss(reading, fields, number, shapes)
     if any(word in low for word in _BESIDE_A_LOSS):
         end = shapes.end_of_line(low)
         if end in ("early_stop", "framework"):
             return finish(_with_epoch_of(reading, fields), end, line)
+    if shapes.task_of(low) not in (None, "train"):
+        return enter(reading, shapes.task_of(low) or "preprocess")
     if fields.bare:
         if _is_under_evaluation(reading, number):
             return _with_skeletons(reading, counter_of(low, reading.skeletons, loss=True, heading="eval"))
@@ -69,8 +87,8 @@ def _is_of_no_step(reading: Reading, loss: Loss) -> bool:
     return mean or (not loss.own and reading.lossy)
 
 
-def _read_without_loss(reading: Reading, fields: Fields, line: str, number: int, shapes: ShapeTable) -> Reading:
-    low, _, step, epoch, lr = fields
+def _read_without_loss(reading: Reading, fields: Fields, number: int, shapes: ShapeTable) -> Reading:
+    line, low, _, step, epoch, lr = fields
     head = columns_of(low, number, reading.columns) if fields.bare else None
     if head is not None:
         return msgspec.structs.replace(reading, columns=head)
@@ -96,18 +114,29 @@ def _read_without_loss(reading: Reading, fields: Fields, line: str, number: int,
 
 def _read_training(reading: Reading, fields: Fields, number: int, shapes: ShapeTable) -> Reading:
     """The reading after a line that holds a training loss, leads with a counter, or has the form of one."""
-    low, loss, step, epoch, lr = fields
+    _, low, loss, step, epoch, lr = fields
     source = "line" if step is None else "step"
     if step is None and _may_be_counter(reading):
-        found = _structural(reading, low, number, shapes, loss=loss is not None)
+        found = _structural(reading, low, number, shapes, loss=loss is not None or lr is not None)
         reading = _with_skeletons(reading, found)
         if found.phase is not None:
             return enter(reading, found.phase)
         if found.step is not None and (epoch is None or epoch.at < found.step.at):
             step, source = found.step, BY_FORM
             epoch = epoch or epoch_beside(low, step)
-    if loss is None and source != BY_FORM and (fields.bare or (lr is None and not _leads(low, step, epoch))):
-        return reading
+    if (
+        loss is None
+        and source != BY_FORM
+        and (fields.bare or (lr is None and not leads(fields.line, low, step, epoch)))
+    ):
+        step = step or find_total_so_far(low)
+        if step is None or not _may_be_counter(reading):
+            return reading
+        source = "step"
+        found = _named(reading, low, step, number, shapes)
+        reading = _with_skeletons(reading, found)
+        if found.step is None:
+            return reading
     news = TrainingFields(loss=loss, lr=lr)
     news.overall, step = _within_epoch(low, step, epoch)
     if step is not None or loss is not None:
@@ -149,6 +178,15 @@ def _may_be_counter(reading: Reading) -> bool:
     """Nothing is taken from the form of a line once a counter of a known form was read."""
     unproven = reading.main is not None and not reading.proven
     return reading.run.source.partition(" of ")[0] in ("", BY_FORM) or unproven
+
+
+def _named(reading: Reading, low: str, step: Step, number: int, shapes: ShapeTable) -> Found:
+    """The counter that the line names, once those before it have shown that it rises."""
+    if shapes.phase_of_label(low[: step.at]) not in (None, "train"):
+        return Found(None, reading.skeletons)
+    now = reading.progress.phase
+    under = now not in ("train", "finish", "unknown") and 0 < reading.announced >= number - HEADING_LINES
+    return named_counter(low, step, reading.skeletons, now if under else None)
 
 
 def _structural(reading: Reading, low: str, number: int, shapes: ShapeTable, *, loss: bool) -> Found:
@@ -216,34 +254,9 @@ def _prove(reading: Reading) -> Reading:
     return msgspec.structs.replace(reading, proven=True) if reading.main is not None else reading
 
 
-def _leads(low: str, step: Step | None, epoch: Epoch | None) -> bool:
-    """True if the line is about its counter, although it has no loss: "epoch 9/40", "[step 4]", "… INFO: Epoch 3"."""
-    at = min(counter.at for counter in (step, epoch) if counter is not None) if step or epoch else -1
-    if at < 0 or (step is not None and low[step.at - 1 : step.at] == "/"):
-        return False
-    timed = step is not None and epoch is not None and find_seconds_per_step(low) is not None
-    fields = sum(1 for _ in _FIELD.finditer(low)) >= LEAST_FIELDS and _SETTINGS.search(low) is None
-    if fields and any(counter is not None and counter.total is not None for counter in (step, epoch)):
-        return True
-    if len(low) - at > LONGEST_COUNTER_LINE and not timed and not fields:
-        return False
-    return _HEAD_OF_COUNTER.search(low[:at]) is not None
-
-
 _PACE = LazyPattern(
     r"^\W*(?:iteration|step) time: \d[\d.]* ?m?s\W*$|^\W*speed: \d[\d.]*s/iter\b|\bper step time: \d[\d.]* ?m?s\b"
     r"|^\W*\d[\d.]* ?(?:it|iter|iteration|step|update)s?/s"
     r"|^\W*(?!val|eval|test)[\w/ ]*(?:batches|steps|iterations|iters)_per_sec(?:ond)?[=:]"
 )
 """A line of its own for the pace: rsl_rl's table, Informer's and MindSpore's second line."""
-LONGEST_COUNTER_LINE = 60
-"""A longer line that begins with a counter is a sentence about something else. In characters."""
-LEAST_FIELDS = 3
-"""A longer line is about its counter if it is made of so many named numbers."""
-_FIELD = LazyPattern(r"[a-z)_\]'\"]\s?[=:]\s?['\"]?[-+]?\d")
-_SETTINGS = LazyPattern(r"namespace\(|config|arguments?\b|args\b|settings?\b|hyper")
-_HEAD_OF_COUNTER = LazyPattern(
-    r"(?:^|[:\]] ?| - |\| |> |\t(?:info\t)?)[\W_]*"
-    r"(?:(?:end of|learning|training|train|finished|starting|start|begin|completed|now at|beginning) )?"
-    r"(?:(?:train |training )?\w+/)?$"
-)
