@@ -1,5 +1,7 @@
 """Incidents as a list: what was seen, the cause, what was done and the cost."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from ..model.attempt import AttemptStory
@@ -42,6 +44,19 @@ def incident_views(now: Situation) -> tuple[IncidentView, ...]:
     """All incidents, newest first, open ones before closed ones."""
     ordered = sorted(now.story.incidents, key=lambda i: (i.open, i.t, i.id), reverse=True)
     return tuple(incident_view(i, now) for i in ordered)
+
+
+def folded(views: Sequence[IncidentView]) -> tuple[IncidentView, ...]:
+    """Equal incidents as one, that of the newest, with how many there are and since when. In the order of the list."""
+    alike: dict[tuple[str, str, bool], list[IncidentView]] = {}
+    for view in views:
+        alike.setdefault((view.kind, view.title, view.open), []).append(view)
+    return tuple(
+        newest
+        if not older
+        else msgspec.structs.replace(newest, title=f"{newest.title} · {len(older) + 1} times since {older[-1].at}")
+        for newest, *older in alike.values()
+    )
 
 
 def incident_view(i: Incident, now: Situation) -> IncidentView:

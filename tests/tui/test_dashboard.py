@@ -89,7 +89,8 @@ async def test_dashboard_is_redrawn_after_a_resize() -> None:
 async def test_gpu_values_carry_level_and_history() -> None:
     async with showing(healthy()) as (app, _):
         rows = board(app).gpu.plain_lines()
-        assert rows[0].startswith("util    98 % ● ▇")
+        assert rows[0].startswith("util    98 % ●   90 "), "the scale of the sparkline begins at 90 %"
+        assert len(set(rows[0].rpartition(" ")[2])) >= 3, "it shows change, not a block"
         assert rows[2].startswith("temp   62 °C ●")
 
 

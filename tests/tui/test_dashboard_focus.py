@@ -79,6 +79,7 @@ async def test_a_pane_opens_its_screen_by_key_and_by_mouse() -> None:
     async with app.run_test(size=(200, 50)) as pilot:
         await pilot.pause()
         look(app)
+        await pilot.pause()
         await pilot.click("#incidents", offset=(10, 2))
         await pilot.pause()
         assert focused(app) == ["incidents"]

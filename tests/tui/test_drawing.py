@@ -9,7 +9,7 @@ from tests.tiers import examples
 from trainwatch.core.views.state.level import ALL_SAFE, BOUNDS
 from trainwatch.tui.screens.dashboard.dashboard_layout import Contents, arrange
 from trainwatch.tui.ui.cells import changed_cells, clauses, cut, fit, plain, wrap, wrap_words
-from trainwatch.tui.ui.chart import bar, braille, curve, scale, spark
+from trainwatch.tui.ui.chart import bar, braille, curve, scale, spark, spark_range
 from trainwatch.tui.ui.glyphs import ASCII, UNICODE, glyphs_for
 from trainwatch.tui.ui.last_value import LastValue
 from trainwatch.tui.ui.series import SeriesCache, SeriesQuery, stretch
@@ -106,6 +106,31 @@ def test_a_sparkline_is_coloured_by_its_bounds() -> None:
         ("spark-warning", 1),
         ("spark-danger", 1),
     ]
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ((97.0, 98.0, 99.0), (95.0, 100.0)),  # near the top: what changes, not a block
+        ((98.0, 98.0), (95.0, 100.0)),
+        ((98.0, 2.0), (0.0, 100.0)),  # a drop is drawn at its size
+        ((1.0, 2.0), (0.0, 100.0)),  # an idle GPU looks idle
+        ((30.0, 90.0), (0.0, 100.0)),
+        ((None, None), (0.0, 100.0)),
+    ],
+)
+def test_the_scale_of_a_sparkline_shows_how_its_values_change(
+    values: tuple[float | None, ...], shown: tuple[float, float]
+) -> None:
+    assert spark_range(values, 0.0, 100.0) == pytest.approx(shown)
+
+
+@given(st.lists(st.floats(0, 1e12), min_size=1, max_size=30), st.one_of(st.none(), st.floats(1, 1e12)))
+@settings(deadline=None)
+def test_no_value_is_below_the_scale_of_its_sparkline(values: list[float], high: float | None) -> None:
+    low, top = spark_range(values, 0.0, high)
+    assert low <= min(values)
+    assert top > low
 
 
 def test_a_curve_falls_from_left_to_right() -> None:

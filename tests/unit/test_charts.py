@@ -20,6 +20,7 @@ from trainwatch.core.views.charts.attempts import (
     by_step,
     joined,
     last_step_t,
+    silences,
     until_last_step,
 )
 from trainwatch.core.views.charts.axis import log_ticks, round_step, span_ticks, step_label, ticks
@@ -175,6 +176,15 @@ def test_a_curve_ends_at_the_last_step_not_at_its_repetitions() -> None:
     assert last_step_t(STEPS) == 30
     assert until_last_step(flat((10, 1.0), (30, 2.0), (50, 2.0)), STEPS) == flat((10, 1.0), (30, 2.0))
     assert until_last_step(flat((10, 1.0)), ()) == flat((10, 1.0))
+
+
+def test_the_silence_before_a_restart_begins_at_the_last_step() -> None:
+    steps = [(float(t), float(min(t, 40))) for t in range(0, 101, 10)]
+    attempts = (AttemptSpan(1, 0, 100), AttemptSpan(2, 120, 200))
+    assert silences(steps, attempts) == ((40.0, 120),)
+    assert silences([], attempts) == ((100, 120),), "without steps its end counts"
+    assert silences(steps, attempts[:1]) == ()
+    assert silences(steps, attempts[:1], 40.0) == ((40.0, math.inf),), "it stands still now"
 
 
 def test_points_are_placed_at_their_steps() -> None:

@@ -10,6 +10,7 @@ import pytest
 from tests.fakes.feed import (
     CRASH,
     HOUR,
+    WALL0,
     StoryTeller,
     asking,
     checkpoint,
@@ -145,6 +146,33 @@ def test_timeline_shows_the_expected_end_only_if_the_past_stays_readable() -> No
     young = timeline_view(Situation(story=story, now_t=100, supervisor_alive=True))
     assert young.done_t is None, "ten hours do not fit behind a hundred seconds"
     assert young.end_t < 200
+
+
+def test_an_end_that_is_far_away_takes_no_room_of_the_timeline_but_is_told() -> None:
+    young = StoryTeller().tell(0, *created()).tell(1, *started(1)).tell(90, *training(1, 40)).story
+    view = timeline_view(Situation(story=young, now_t=4000, now_wall=WALL0 + 4000, supervisor_alive=True))
+    assert view.done_t is None
+    assert (view.end_t - view.now_t) / view.end_t < 0.12
+    assert view.later
+    assert not timeline_view(healthy()).later, "the end is on the axis"
+
+
+def test_nothing_is_promised_while_a_run_hangs() -> None:
+    view = timeline_view(hung())
+    assert view.expected == ()
+    assert view.done_t is None
+    assert not view.later
+
+
+def test_equal_incidents_are_one_on_the_dashboard() -> None:
+    again = tuple(msgspec.structs.replace(CRASH, id=n, t=CRASH.t + n, wall=CRASH.wall + 60 * n) for n in (2, 3))
+    now = healthy()
+    now = msgspec.structs.replace(now, story=msgspec.structs.replace(now.story, incidents=(CRASH, *again)))
+    view = dashboard_view(now)
+    assert [v.title for v in view.incidents] == ["CUDA out of memory · 3 times since 00:57:48"]
+    assert view.incidents[0].id == 3
+    assert view.incident_count == 3
+    assert len(incident_views(now)) == 3, "the page of incidents has each"
 
 
 def test_timeline_of_a_finished_run_ends_with_the_run() -> None:

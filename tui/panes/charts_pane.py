@@ -7,14 +7,13 @@ import msgspec
 from textual import events
 from textual.message import Message
 
-from ...core.views.charts.axis import log_ticks, ticks
 from ...core.views.charts.chart_view import ChartView, Curve
 from ...core.views.charts.curve import dotted, nearest, value_range
 from ...core.views.charts.zoom import Span as XSpan
-from ...core.views.metric_words import axis_unit, tick_text, value_text
+from ...core.views.metric_words import axis_unit, value_text
 from ...core.views.panes.timeline import RANK, Mark
 from ..ui.cells import Line, Span, cut, pad, right, spread, width_of, wrap_words
-from ..ui.plot import LOOKS, Layer, Scale, line_of, plotted
+from ..ui.plot import LOOKS, Layer, Scale, line_of, plotted, tick_rows
 from .pane import Pane
 from .timeline_pane import INCIDENT_KINDS, MARK_STYLES
 
@@ -226,18 +225,7 @@ class ChartsPane(Pane):
 
     def _gutter(self, chart: ChartView, scale: Scale, rows: int) -> list[str]:
         factor, word = axis_unit(chart.unit, scale.low, scale.high)
-        most = max(1, min(rows - 1, 2 + rows // 4))
-        low, high = scale.low / factor, scale.high / factor
-        found = log_ticks(low, high, most) if scale.log else ticks(low, high, most)
-        texts = [""] * rows
-        if len(found) < 2 and rows > 1:  # two numbers tell the scale
-            found = (low, high)
-        even = len(found) > 2 or (len(found) == 2 and found != (low, high))
-        step = found[1] - found[0] if even and not scale.log else 0.0
-        for value in found:
-            share = scale.share(value * factor)
-            if share is not None:
-                texts[round((1 - share) * (rows - 1))] = tick_text(value, step)
+        texts = tick_rows(scale, rows, factor)
         if word and len(word) < GUTTER:
             free = next((y for y in range(rows) if not texts[y]), None)
             if free is not None:

@@ -1,9 +1,12 @@
 """The GPU pane: one line per reading for a single GPU, a table for several."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
+from ...core.views.metric_words import axis_unit, words_of
 from ...core.views.panes.gpu import GpuPaneView, GpuView
+from ...core.views.panes.meter import Meter
 from ..ui.cells import Line, Span, cut, pad, right, wrap_words
+from ..ui.chart import spark_range
 from ..ui.series import Columns, SeriesQuery
 from ..ui.time_window import TimeWindow
 from .meters import SPARK_LEAST, meter_lines, meter_queries, meter_spark
@@ -11,6 +14,8 @@ from .pane import Pane
 
 SPARK_MOST = 48
 """Maximum length of a sparkline: longer ones show no more."""
+PICKS: tuple[Callable[[GpuView], Meter], ...] = (lambda gpu: gpu.util, lambda gpu: gpu.vram)
+"""The readings that the table of several GPUs draws."""
 NAME_FROM = 84
 """Columns from which the table of several GPUs has room for their names."""
 
@@ -88,18 +93,41 @@ class GpuPane(Pane):
             ("label", "   " + pad("name", name)[:name] + right("util", 5) + right("vram", 8) + right("temp", 9)),
             ("label", right("power", 9) + "    "),
         ]
+        scales = [self._table_scale([pick(g) for g in self.view.gpus], cells) for pick in PICKS]
         if sparks:
-            heading.append(("label", pad("util", cells + 2) + "vram"))
+            words = [
+                f"{word} from {low}" if 0 < len(low) <= cells - 10 else word
+                for word, (_, low) in zip(("util", "vram"), scales, strict=True)
+            ]
+            heading.append(("label", pad(words[0], cells + 2) + words[1]))
         lines: list[Line] = [tuple(heading)]
         shown = self.view.gpus
         if len(shown) > height - 1:
             shown = self._worst_first(height - 2)
-        lines += [self._row(gpu, width, name, cells if sparks else 0) for gpu in shown]
+        ranges = [scaled for scaled, _ in scales]
+        lines += [self._row(gpu, width, name, cells if sparks else 0, ranges) for gpu in shown]
         if len(shown) < len(self.view.gpus):
             lines.append((("label", f"   and {len(self.view.gpus) - len(shown)} more, none of them worse"),))
         return lines
 
-    def _row(self, gpu: GpuView, width: int, name: int, cells: int) -> Line:
+    def _table_scale(self, meters: Sequence[Meter], cells: int) -> tuple[tuple[float, float] | None, str]:
+        """The scale that the sparklines of a column share, and the words where it begins; None: each has its own."""
+        if not meters or len({(m.low, m.high) for m in meters}) > 1:
+            return None, ""
+        known = [
+            value
+            for m in meters
+            if m.series is not None
+            for value in self.series.get(self.window.series_query(m.series, cells), ())
+        ]
+        low, high = spark_range(known, meters[0].low, meters[0].high)
+        series = meters[0].series or ""
+        factor, word = axis_unit(words_of(series).unit, low, high)
+        return (low, high), f"{low / factor:.3g} {word}" if low > meters[0].low else ""
+
+    def _row(
+        self, gpu: GpuView, width: int, name: int, cells: int, ranges: Sequence[tuple[float, float] | None]
+    ) -> Line:
         line: list[Span] = [("accent" if gpu.own else "label", right(str(gpu.index), 2) + " ")]
         if name:
             line.append(("label", pad(cut(gpu.name, name - 1), name)))
@@ -108,8 +136,10 @@ class GpuPane(Pane):
             return (*line, ("danger", f"{mark} "), ("text", cut(gpu.trouble, width - 5 - name)))
         for meter, size in zip(gpu.meters, (5, 6, 7, 7), strict=True):
             line += [("strong", right(meter.text, size)), (meter.level, f" {self.glyphs.levels[meter.level]}")]
-        for meter in (gpu.util, gpu.vram) if cells else ():
-            drawn = meter_spark(meter, cells, self.window, self.series, self.last_values, glyphs=self.glyphs)
+        for pick, scaled in zip(PICKS, ranges, strict=True) if cells else ():
+            drawn = meter_spark(
+                pick(gpu), cells, self.window, self.series, self.last_values, glyphs=self.glyphs, scaled=scaled
+            )
             line += [("text", "  "), *drawn]
         return tuple(line)
 

@@ -18,10 +18,11 @@ class IncidentsPane(Pane):
 
     views: tuple[IncidentView, ...] = ()
 
-    def show(self, views: tuple[IncidentView, ...]) -> None:
+    def show(self, views: tuple[IncidentView, ...], count: int) -> None:
+        """Draw them; ``count``: how many there are, equal ones counted each."""
         self.views = views
         opened = [v for v in views if v.open and not v.acknowledged]
-        self.set_title(f"incidents · {len(views)}" if views else "incidents", "[e] explain" if views else "")
+        self.set_title(f"incidents · {count}" if views else "incidents", "[e] explain" if views else "")
         self.set_class(bool(opened) and opened[0].level == "danger", "-danger")
         self.set_class(bool(opened) and opened[0].level != "danger", "-warning")
         self.redraw()

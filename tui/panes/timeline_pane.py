@@ -3,10 +3,12 @@
 import math
 from collections.abc import Callable, Mapping
 
+from ...core.views.charts.attempts import silences
 from ...core.views.panes.timeline import RANK, Mark, TimelineView, event_words, events, ticks
-from ...core.views.quantity import percent, size, three_digits
+from ...core.views.quantity import STEPS_PER_S, percent, size, three_digits
 from ..ui.cells import Line, Span, pad, right
 from ..ui.chart import curve, scale
+from ..ui.plot import Scale, tick_rows
 from ..ui.series import REST_S, Columns, SeriesQuery, placed
 from ..ui.time_window import COLUMN_LEAST_S, TimeWindow
 from .pane import Pane
@@ -38,11 +40,9 @@ MARK_STYLES: dict[str, str] = {
     "incident": "warning",
     "profile": "underused",
 }
-CHARTS: dict[str, tuple[str, str]] = {
-    "progress.loss": ("loss", "loss"),
-    "progress.sec_per_step": ("pace", "spark-safe"),
-}
-"""Metric → (label, style)."""
+LOSS, PACE, STEPS = "progress.loss", "progress.sec_per_step", "progress.step"
+CHARTS: dict[str, str] = {LOSS: "loss", PACE: "spark-safe"}
+"""Metric → style."""
 INCIDENT_KINDS = frozenset({"crash", "hang", "incident"})
 MOMENT_S = 30.0
 """Readings that are shown for an event are from so many seconds before it."""
@@ -116,14 +116,10 @@ class TimelinePane(Pane):
         return " · ".join(parts)
 
     def series_queries(self) -> list[SeriesQuery]:
-        """Queries for loss and seconds per step over the past part of the axis."""
+        """Queries for loss, seconds per step and the step over the past part of the axis."""
         if self.view.message:
             return []
-        charts = [
-            w
-            for w in (self._series_query("progress.loss"), self._series_query("progress.sec_per_step"))
-            if w is not None
-        ]
+        charts = [w for w in map(self._series_query, (LOSS, PACE, STEPS)) if w is not None]
         return charts + [series_query for series_query, _, _ in self._moment()]
 
     def lines(self, width: int, height: int) -> list[Line]:
@@ -141,10 +137,10 @@ class TimelinePane(Pane):
         if rest >= 5:
             lines.append((("label", pad("phase", gutter)), *self._phases(columns)))
             rest -= 1
-        pace_rows = 0 if rest < 4 else max(1, rest * 2 // 5)
+        pace_rows = 0 if rest < 4 else max(2, rest * 2 // 5)
         loss_rows = min(rest - pace_rows, 12)
-        lines += self._chart("progress.loss", view.loss, loss_rows, width)
-        lines += self._chart("progress.sec_per_step", view.pace, min(pace_rows, 8), width)
+        lines += self._chart(LOSS, ("loss", view.loss), loss_rows, width)
+        lines += self._chart(PACE, (view.pace_unit, view.pace.partition(" ")[0]), min(pace_rows, 8), width)
         return lines
 
     def _gutter(self, width: int) -> int:
@@ -168,28 +164,50 @@ class TimelinePane(Pane):
         points = max(2, min(round(long_s / column_s) * 2, int(long_s / COLUMN_LEAST_S)))
         return SeriesQuery(metric, points, None, since_t, since_t + long_s)
 
-    def _drawn(self, metric: str, rows: int, columns: int) -> tuple[list[str], tuple[float, float] | None]:
-        """Rows of the curve, and the range of its values (None: no value is known).
+    def _answer(self, metric: str) -> tuple[SeriesQuery, Columns] | None:
+        """The answer to this moment's query, or else to the one before."""
+        query = self._series_query(metric)
+        if query not in self.series:
+            query = next((w for w in self.series if w.metric == metric and w.columns > 1), None)
+        return None if query is None else (query, self.series[query])
 
-        Two values a column of what is known, from the answer to this moment's series_query or else to the one before.
-        """
-        series_query = self._series_query(metric)
-        if series_query not in self.series:
-            series_query = next((w for w in self.series if w.metric == metric and w.columns > 1), None)
-        if series_query is None:
+    def _silences(self) -> tuple[tuple[float, float], ...]:
+        """Stretches from the last step of an attempt to the next launch."""
+        known, view = self._answer(STEPS), self.view
+        query, steps = known if known is not None else (None, ())
+
+        def work() -> tuple[tuple[float, float], ...]:
+            width = (query.until_t - query.since_t) / max(1, len(steps)) if query is not None else 1.0
+            start = query.since_t if query is not None else 0.0
+            placed_steps = [(start + (i + 0.5) * width, step) for i, step in enumerate(steps)]
+            return silences(placed_steps, view.attempts, view.steps_until_t)
+
+        return self.last_values.get("silences", (query, steps, view.attempts, view.steps_until_t), work)
+
+    def _drawn(self, metric: str, rows: int, columns: int) -> tuple[list[str], Scale | None]:
+        """Rows of the curve, and its scale (None: no value is known). Two values a column of what is known."""
+        known = self._answer(metric)
+        if known is None:
             return [""] * rows, None
         since_t, until_t = self.axis
-        answer, asked, glyphs, until = self.series[series_query], series_query, self.glyphs, self.view.steps_until_t
+        asked, answer = known
+        glyphs, quiet = self.glyphs, self._silences()
+        steps_per_s = metric == PACE and self.view.pace_unit == STEPS_PER_S
 
-        def work() -> tuple[list[str], tuple[float, float] | None]:
+        def work() -> tuple[list[str], Scale | None]:
             step_s = (until_t - since_t) / columns / 2
             values = placed(answer, asked, since_t, step_s, columns * 2)
-            if until is not None:
-                values = tuple(v if since_t + i * step_s <= until else None for i, v in enumerate(values))
+            if quiet:
+                values = tuple(
+                    None if any(a < since_t + i * step_s < b for a, b in quiet) else v for i, v in enumerate(values)
+                )
+            if steps_per_s:
+                values = tuple(1 / v if v else None for v in values)
             bounds = scale(values)
-            return (curve(values, rows, *bounds, glyphs) if bounds else [""] * rows), bounds
+            return (curve(values, rows, *bounds, glyphs), Scale(*bounds)) if bounds else ([""] * rows, None)
 
-        return self.last_values.get(metric, (answer, asked, since_t, until_t, columns, rows, glyphs, until), work)
+        depends = (answer, asked, since_t, until_t, columns, rows, glyphs, quiet, steps_per_s)
+        return self.last_values.get(metric, depends, work)
 
     def _column(self, t: float, columns: int) -> int:
         """The column of a time; times outside the axis get the first or last one."""
@@ -202,15 +220,18 @@ class TimelinePane(Pane):
 
     def _ticks(self, gutter: int, columns: int) -> Line:
         view, axis = self.view, self.axis
-        return self.last_values.get(
-            "ticks", (view.wall0, axis, gutter, columns), lambda: self._tick_row(gutter, columns)
-        )
+        depends = (view.wall0, axis, gutter, columns, view.later)
+        return self.last_values.get("ticks", depends, lambda: self._tick_row(gutter, columns))
 
     def _tick_row(self, gutter: int, columns: int) -> Line:
         row = [" "] * columns
+        if self.view.later and self._shown(self.view.now_t):
+            end = f" {self.glyphs.done} {self.view.later}"
+            if len(end) < columns // 2:
+                row[columns - len(end) :] = end
         for t, label in ticks(self.view, columns, axis=self.axis):
             start = self._column(t, columns)
-            if start + len(label) <= columns and all(c == " " for c in row[max(0, start - 1) : start + len(label)]):
+            if start + len(label) <= columns and all(c == " " for c in row[max(0, start - 1) : start + len(label) + 1]):
                 row[start : start + len(label)] = label
         return (("label", pad("", gutter)), ("label", "".join(row)))
 
@@ -257,43 +278,39 @@ class TimelinePane(Pane):
             first, last = self._column(band.since_t, columns), self._column(band.until_t, columns)
             for c in range(first, last + 1):
                 cells[c] = (BANDS.get(band.phase, "band-load"), self.glyphs.band)
+        for c in self._hatched(columns):
+            cells[c] = ("faint", self.glyphs.hatch)
         return cells
 
-    def _chart(self, metric: str, value: str, rows: int, width: int) -> list[Line]:
+    def _chart(self, metric: str, label: tuple[str, str], rows: int, width: int) -> list[Line]:
         if rows < 1:
             return []
-        label, style = CHARTS[metric]
         gutter = self._gutter(width)
         columns = width - gutter
         drawn, bounds = self._drawn(metric, rows, columns)
-        if gutter == NARROW_GUTTER:
-            words = [value.partition(" ")[0]]
-        else:
-            number_word, _, unit = value.partition(" ")
-            words = [pad(unit or label, LABEL) + right(number_word, GUTTER - LABEL - 1)]
-        lines: list[Line] = []
-        edges: dict[int, str] = {}
-        if bounds and rows >= 4 and gutter == GUTTER:
-            edges = {
-                1: pad("high", LABEL) + right(three_digits(bounds[1]), GUTTER - LABEL - 1),
-                rows - 1: pad("low", LABEL) + right(three_digits(bounds[0]), GUTTER - LABEL - 1),
-            }
-        for number, row in enumerate(drawn):
-            if number == 0:
-                head: Span = ("strong" if gutter == NARROW_GUTTER else "text", pad(words[0], gutter))
-            else:
-                head = ("label", pad(edges.get(number, ""), gutter))
-            lines.append((head, *self._marked(style, pad(row, columns))))
-        return lines
+        hatched = self._hatched(columns)
+        heads = curve_heads(*label, bounds, rows, gutter)
+        return [
+            (*head, *self._marked(CHARTS[metric], pad(row, columns), hatched))
+            for head, row in zip(heads, drawn, strict=True)
+        ]
 
-    def _marked(self, style: str, row: str) -> list[Span]:
-        """The curve with a faint line where an incident was, and the column of the selected event highlighted."""
+    def _hatched(self, columns: int) -> frozenset[int]:
+        """Columns without steps: from the last one to the restart."""
+        now = self._column(self.view.now_t, columns)
+        found: set[int] = set()
+        for since, until in self._silences():
+            if self._shown(since) or self._shown(until):
+                found |= set(range(self._column(since, columns) + 1, min(self._column(until, columns), now)))
+        return frozenset(found)
+
+    def _marked(self, style: str, row: str, hatched: frozenset[int]) -> list[Span]:
+        """The curve, hatched where no step came, with a line at each incident and the selected event highlighted."""
         columns = len(row)
-        special = {
-            self._column(mark.t, columns): ("faint", self.glyphs.mark)
-            for mark in self.view.marks
-            if mark.kind in INCIDENT_KINDS and self._shown(mark.t)
-        }
+        special = dict.fromkeys(hatched, ("faint", self.glyphs.hatch))
+        for mark in self.view.marks:
+            if mark.kind in INCIDENT_KINDS and self._shown(mark.t):
+                special[self._column(mark.t, columns)] = ("faint", self.glyphs.mark)
         special = {column: span for column, span in special.items() if row[column] == " "}
         if self._at is not None and self._at < columns:
             special[self._at] = ("cursor", row[self._at])
@@ -303,3 +320,24 @@ class TimelinePane(Pane):
             spans += [(style, row[done:column]), special[column]]
             done = column + 1
         return [*spans, (style, row[done:])]
+
+
+def curve_heads(label: str, value: str, bounds: Scale | None, rows: int, gutter: int) -> list[list[Span]]:
+    """What stands before each row of a curve: its label, its newest value, and ticks."""
+    ticks_at = tick_rows(bounds, rows) if bounds is not None and rows > 1 else [""] * rows
+    if gutter == NARROW_GUTTER:
+        ticks_at[0] = ""  # the value needs the room
+        return [
+            [("strong" if y == 0 else "label", pad(value, gutter) if y == 0 else right(tick, gutter - 1) + " ")]
+            for y, tick in enumerate(ticks_at)
+        ]
+    if rows == 1:
+        return [[("text", pad(label, LABEL) + right(value, gutter - LABEL - 1) + " ")]]
+    words = [("text", label), ("strong", value)]
+    return [
+        [
+            (words[y][0], pad(words[y][1], LABEL + 1)) if y < len(words) else ("label", " " * (LABEL + 1)),
+            ("label", right(tick, gutter - LABEL - 2) + " "),
+        ]
+        for y, tick in enumerate(ticks_at)
+    ]

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 
+from ...core.views.charts.axis import round_step
 from ...core.views.state.level import Bounds, level_in
 from .cells import Line, Span
 from .glyphs import Glyphs
@@ -20,7 +21,7 @@ _SPARK_STYLES: dict[str, str] = {
 def spark(
     values: Values,
     low: float,
-    high: float | None,
+    high: float,
     bounds: Bounds,
     glyphs: Glyphs,
     *,
@@ -28,13 +29,11 @@ def spark(
 ) -> Line:
     """One cell a value, newest right, coloured by bounds, equal styles in one span; None is a gap.
 
-    ``high`` None: the largest value. ``marked``: cells with a style of their own: ``mark`` draws the line of an
-    incident, others highlight the value.
+    From ``low`` to ``high``: see ``spark_range``. ``marked``: cells with a style of their own: ``mark`` draws the line
+    of an incident, others highlight the value.
     """
     special = marked or {}
-    known = [v for v in values if v is not None]
-    top = high if high is not None else max(known, default=1.0) * 1.25
-    span = max(top - low, 1e-9)
+    span = max(high - low, 1e-9)
     steps = len(glyphs.eighths) - 2  # never a full block: charts in neighbouring lines stay apart
     line: list[Span] = []
     run, run_style = "", ""
@@ -54,6 +53,31 @@ def spark(
             run = ""
         run, run_style = run + cell, style
     return (*line, (run_style, run)) if run else tuple(line)
+
+
+def spark_range(values: Values, low: float, high: float | None) -> tuple[float, float]:
+    """The part of ``low`` to ``high`` that shows how the values change, between round numbers.
+
+    All of it if they use half of it or come near its bottom: an idle GPU looks idle. Else from below the lowest to
+    above the highest, at least a twentieth of it. ``high`` None: the largest value.
+    """
+    known = [v for v in values if v is not None and math.isfinite(v)]
+    top = high if high is not None else max(known, default=1.0) * 1.25
+    if top <= low:
+        return low, low + 1.0
+    span = top - low
+    if not known or min(known) < low + SPARK_LOW * span or max(known) - min(known) > span / 2:
+        return low, top
+    step = round_step(max(max(known) - min(known), span / 20) * 1.2, 2)
+    bottom = max(low, math.floor(min(known) / step) * step)
+    if min(known) - bottom < step / 4:
+        bottom = max(low, bottom - step)
+    ceiling = math.ceil(max(known) / step + 1e-9) * step
+    return bottom, min(ceiling, top) if top > max(known) else ceiling
+
+
+SPARK_LOW = 0.25
+"""Values in this share of the range at its bottom are shown on all of it."""
 
 
 def scale(values: Values, floor_share: float = 0.05) -> tuple[float, float] | None:

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from ...core.views.charts.axis import log_ticks, ticks
+from ...core.views.metric_words import tick_text
 from .cells import Line, Span
 from .chart import DOTS
 from .glyphs import Glyphs
@@ -43,6 +45,23 @@ class Scale(msgspec.Struct, frozen=True):
 def plotted(layers: Sequence[Layer], columns: int, rows: int, scale: Scale, glyphs: Glyphs) -> list[list[Span]]:
     """``rows`` lists of ``columns`` cells (style, character). Later layers are drawn over earlier ones."""
     return _braille(layers, columns, rows, scale) if glyphs.braille else _ascii(layers, columns, rows, scale)
+
+
+def tick_rows(scale: Scale, rows: int, factor: float = 1.0) -> list[str]:
+    """The ticks of the values by row, at least two numbers if there are two rows; ``factor``: of their unit."""
+    most = max(1, min(rows - 1, 2 + rows // 4))
+    low, high = scale.low / factor, scale.high / factor
+    found = log_ticks(low, high, most) if scale.log else ticks(low, high, most)
+    rounded = len(found) > 1
+    if not rounded and rows > 1:
+        found = (low, high)  # two numbers tell the scale
+    step = found[1] - found[0] if rounded and not scale.log else 0.0
+    texts = [""] * rows
+    for value in found:
+        share = scale.share(value * factor)
+        if share is not None:
+            texts[round((1 - share) * (rows - 1))] = tick_text(value, step)
+    return texts
 
 
 def _braille(layers: Sequence[Layer], columns: int, rows: int, scale: Scale) -> list[list[Span]]:

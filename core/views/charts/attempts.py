@@ -4,6 +4,7 @@ import itertools
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from itertools import pairwise
 
 import msgspec
 
@@ -107,6 +108,25 @@ def joined(parts: Sequence[Sequence[Point]]) -> tuple[Point, ...]:
 def shifted(points: Sequence[Point], by: float) -> tuple[Point, ...]:
     """The same points, ``by`` less in x."""
     return tuple((x - by, low, mean, high) for x, low, mean, high in points)
+
+
+def silences(
+    steps: Sequence[tuple[float, float | None]], attempts: Sequence[AttemptSpan], still_since_t: float | None = None
+) -> tuple[tuple[float, float], ...]:
+    """(since, until) of the stretches between the last step of an attempt and the launch of the next one.
+
+    ``steps``: (run seconds, step) on a grid; without any step of an attempt its end counts. ``still_since_t``: when the
+    newest step of the newest attempt was seen, if no further one came when it was due; None = it goes on.
+    """
+    found: list[tuple[float, float]] = []
+    for attempt, after in pairwise(attempts):
+        part = [(t, s) for t, s in steps if s is not None and attempt.since_t <= t <= attempt.until_t]
+        highest = max((s for _, s in part), default=0.0)
+        last_t = next((t for t, s in part if s >= highest), attempt.until_t)
+        found.append((last_t, after.since_t))
+    if still_since_t is not None and attempts and still_since_t >= attempts[-1].since_t:
+        found.append((still_since_t, math.inf))
+    return tuple((since, until) for since, until in found if until > since)
 
 
 def _x(point: Point) -> float:

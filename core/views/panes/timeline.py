@@ -9,6 +9,7 @@ import msgspec
 from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.situation import Situation
 from .. import quantity
+from ..charts.attempts import AttemptSpan, attempt_spans
 from ..checkpoint_list import step_words
 from ..state.cadence import cadence
 from ..state.last_step import last_step
@@ -41,8 +42,10 @@ INCIDENT_MARKS: dict[str, MarkKind] = {"crash": "crash", "hang": "hang"}
 TICK_STEPS_S = (
     10, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800,
 )  # fmt: skip
-FUTURE_SHARE = 0.35
-"""Largest share of the axis for the future: at the start of a long run the past must stay readable."""
+FUTURE_SHARE = 0.3
+"""Largest share of the axis for the time until the expected end: the past must stay readable."""
+STUB_SHARE = 0.05
+"""Share of the axis for the future if the end is farther away; its time of day is written there."""
 SHORTEST_S = 60.0
 GROWTH = ((3600.0, 1.03), (600.0, 1.1), (0.0, 1.25))
 """(length of the axis in seconds, by how much it grows at once), longest first."""
@@ -67,7 +70,8 @@ class Band(msgspec.Struct, frozen=True, kw_only=True):
 class TimelineView(msgspec.Struct, frozen=True, kw_only=True):
     """Times in run seconds. ``end_t`` of the axis; ``done_t``: the end, or the expected end, if it is on the axis.
 
-    ``steps_until_t``: when the newest step was seen, if no further one came when it was due: curves end there.
+    ``later``: time of day of the expected end if it is not. ``steps_until_t``: when the newest step was seen, if no
+    further one came when it was due: curves end there. ``attempts``: since when until when each ran.
     """
 
     end_t: float
@@ -80,7 +84,10 @@ class TimelineView(msgspec.Struct, frozen=True, kw_only=True):
     title: str = ""
     loss: str = quantity.UNKNOWN
     pace: str = quantity.UNKNOWN
+    pace_unit: str = quantity.S_PER_STEP
     wall0: float = 0.0
+    later: str = ""
+    attempts: tuple[AttemptSpan, ...] = ()
     steps_until_t: float | None = None
     message: str | None = None
 
@@ -90,16 +97,17 @@ def timeline_view(now: Situation) -> TimelineView:
     over = story.state in {"finished", "ended_early", "given_up", "stopped"}
     now_t = story.state_t if over else max(now.now_t, story.t)
     progress = live_progress(now)
-    late = (step := last_step(now)) is not None and step.level != "safe"
+    late = _stands_still(now)
     eta_s = None if over or late or not story.attempts else progress.eta_s
     span = max(now_t, SHORTEST_S)
     end_t = span
     if not over:
-        future = span * FUTURE_SHARE / (1 - FUTURE_SHARE)
-        end_t = _calm(span + (future if eta_s is None else min(future, eta_s * 1.02)))
+        fits = eta_s is not None and eta_s <= span * FUTURE_SHARE / (1 - FUTURE_SHARE)
+        end_t = _calm(span + (eta_s * 1.02 if fits and eta_s is not None else span * STUB_SHARE))
     done_t = now_t if story.state == "finished" else (now_t + eta_s if eta_s is not None else None)
+    later = ""
     if done_t is not None and done_t > end_t:
-        done_t = None
+        later, done_t = quantity.clock(story.wall0 + done_t, now.now_wall), None
     return TimelineView(
         end_t=end_t,
         now_t=now_t,
@@ -111,6 +119,9 @@ def timeline_view(now: Situation) -> TimelineView:
         title=_title(now),
         loss=_loss(now),
         pace=quantity.pace(progress.sec_per_step),
+        pace_unit=quantity.pace_unit(progress.sec_per_step) if progress.sec_per_step else quantity.S_PER_STEP,
+        later=later,
+        attempts=attempt_spans(story, now_t),
         wall0=story.wall0,
         steps_until_t=now.step_t if late else None,
         message=None if story.attempts else "Nothing has happened yet",
@@ -189,10 +200,16 @@ def checkpoint_t(now: Situation, c: Checkpoint) -> float:
     return t if t >= 0 else now.story.checkpoint_times.get(c.path, 0.0)
 
 
+def _stands_still(now: Situation) -> bool:
+    """No step came when it was due, or the run is in a state without steps: nothing is promised then."""
+    step = last_step(now)
+    return now.story.state in {"hung", "paused"} or (step is not None and step.level != "safe")
+
+
 def _expected(now: Situation, now_t: float, until_t: float) -> tuple[float, ...]:
     """Expected times of the next checkpoints: the usual distance of the newest ones of this attempt."""
-    attempt, step = now.story.attempt, last_step(now)
-    if attempt is None or attempt.ended_t is not None or (step is not None and step.level != "safe"):
+    attempt = now.story.attempt
+    if attempt is None or attempt.ended_t is not None or _stands_still(now):
         return ()
     from statistics import median  # slow to import, and not needed for the first screen
 

@@ -19,6 +19,8 @@ class Contents(msgspec.Struct, frozen=True):
     incidents: int = 0
     open_incidents: int = 0
     checkpoints: int = 0
+    empty: bool = False
+    """Nothing has been read and nothing has happened: readings and timeline are a sentence each."""
 
 
 def arrange(width: int, height: int, contents: Contents) -> dict[str, Box]:
@@ -59,11 +61,11 @@ def _stacked(width: int, top: int, room: int, contents: Contents) -> dict[str, B
     """GPU beside memory, the timeline below, then incidents (beside checkpoints on a wide screen), the log below."""
     wide = width >= WIDE_COLUMNS
     tall = room >= 30
-    meters = max(contents.memory_rows if tall else 4, _gpu_rows(contents)) + 2
-    timeline = 10 if tall else 5 if contents.open_incidents else 6
+    meters = 4 if contents.empty else max(contents.memory_rows if tall else 4, _gpu_rows(contents)) + 2
+    timeline = _timeline_rows(room, contents, tall=tall)
     incidents = _incident_rows(contents, 8 if tall else 5)
     if tall and wide:
-        incidents = max(incidents, 8)
+        incidents = max(incidents, min(8, contents.checkpoints + 2), 3)
     log_least = 5 if tall else 4
     spare = room - log_least
     boxes: dict[str, Box] = {}
@@ -99,8 +101,8 @@ def _stacked(width: int, top: int, room: int, contents: Contents) -> dict[str, B
 def _large(width: int, top: int, room: int, contents: Contents) -> dict[str, Box]:
     """Three bands: readings; the timeline over the whole width; the log beside incidents and checkpoints."""
     left = width * 2 // 3
-    meters = max(contents.memory_rows, _gpu_rows(contents)) + 2
-    timeline = min(18, max(12, room - meters - 18))
+    meters = 4 if contents.empty else max(contents.memory_rows, _gpu_rows(contents)) + 2
+    timeline = 3 if contents.empty else min(18, max(12, room - meters - 18))
     y = top
     boxes: dict[str, Box] = {"gpu": (0, y, left, meters), "memory": (left, y, width - left, meters)}
     y += meters
@@ -108,10 +110,22 @@ def _large(width: int, top: int, room: int, contents: Contents) -> dict[str, Box
     y += timeline
     rest = top + room - y
     boxes["log"] = (0, y, left, rest)
-    checkpoints = min(max(4, contents.checkpoints + 2), max(4, rest // 2 - 1))
+    wanted = _incident_rows(contents, 8) + max(0, contents.incidents - 1) if contents.incidents else 3
+    checkpoints = min(max(4, contents.checkpoints + 2), max(4, rest // 2 - 1, rest - wanted))
     boxes["incidents"] = (left, y, width - left, rest - checkpoints)
     boxes["checkpoints"] = (left, y + rest - checkpoints, width - left, checkpoints)
     return boxes
+
+
+def _timeline_rows(room: int, contents: Contents, *, tall: bool) -> int:
+    """Both curves with their ticks if there is room; an open incident needs it more."""
+    if contents.empty:
+        return 3
+    if tall:
+        return 12 if room >= 34 else 10
+    if contents.open_incidents:
+        return 5
+    return 6 if contents.incidents or room < 20 else 8
 
 
 def _gpu_rows(contents: Contents) -> int:

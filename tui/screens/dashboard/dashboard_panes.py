@@ -46,7 +46,7 @@ class DashboardPanes(PanedScreen):
         self.memory.show(view.memory, series, shown)
         first_gpu = view.gpu.gpus[0].index if view.gpu.gpus else None
         self.timeline.show(view.timeline, series, first_gpu, shown if part else None)
-        self.incidents.show(view.incidents)
+        self.incidents.show(view.incidents, view.incident_count)
         self.checkpoints.show(view.checkpoints)
 
     def series_queries(self) -> tuple[SeriesQuery, ...]:
@@ -65,6 +65,7 @@ class DashboardPanes(PanedScreen):
                 incidents=len(view.incidents),
                 open_incidents=sum(i.open for i in view.incidents),
                 checkpoints=len(view.checkpoints),
+                empty=bool(view.timeline.message) and not view.gpu.gpus and not view.memory.meters,
             ),
         )
         focused = self.remembered.focused
