@@ -11,6 +11,7 @@ from ...store.run_directory import RunDirectory
 from ..runs.known_runs import all_runs
 from ..runs.output_owner import trainer_pid
 from ..runs.unwatched import as_found
+from .same_training import is_same, may_save_alike
 
 Condition = Literal["supervised", "trains", "interrupted", "ended"]
 """A supervisor has it; its trainer lives without one; nobody ended it; it is finished, given up or stopped."""
@@ -45,15 +46,15 @@ class EarlierRun(NamedTuple):
 def earlier_run(spec: RunSpec) -> EarlierRun | None:
     """The newest run that was launched with this command, in this working folder and for this output folder.
 
-    An output folder that one of them does not know may be the same. A run of a trainwatch.toml is the same run whatever
-    its command says now.
+    A command in another spelling (``--a=b``, another order, ``python -u``) is the same one. An output folder that one
+    of them does not know may be the same. A run of a trainwatch.toml is the same run whatever its command says now.
     """
     for run in all_runs():
         known = run.load_spec()
         if known.id == spec.id and spec.project is not None:
             found = described(run)
             return found if found is not None and found.story.attempts else None
-        if known.command != spec.command or _real(known.cwd) != _real(spec.cwd):
+        if _real(known.cwd) != _real(spec.cwd) or not is_same(known, spec):
             continue
         if known.output_dir and spec.output_dir and _real(known.output_dir) != _real(spec.output_dir):
             continue
@@ -91,6 +92,19 @@ def runs_into(spec: RunSpec) -> RunDirectory | None:
         if known.output_dir and _real(known.output_dir) == wanted and run.attempt_folders():
             return run
     return None
+
+
+def saved_alike(spec: RunSpec) -> RunSpec | None:
+    """The newest run of the same script with other options, if this one may save into its folder; else None.
+
+    Only for a run whose output folder is not known. A script that saved into two folders makes one for each launch.
+    """
+    if spec.output_dir is not None:
+        return None
+    here = (run for run in all_runs() if run.id != spec.id)
+    known = [each for run in here if _real((each := run.load_spec()).cwd) == _real(spec.cwd) and run.attempt_folders()]
+    alike = [each for each in known if may_save_alike(each, spec)]
+    return alike[0] if len({_real(each.output_dir or "") for each in alike}) == 1 else None
 
 
 def _real(path: str) -> str:

@@ -22,7 +22,7 @@ from ..plan.launch_plan import LaunchPlan
 from ..runs.checkpoint_origin import origins
 from ..runs.output_folder import list_run_checkpoints
 from ..runs.output_owner import rival_of
-from .earlier_run import ENDED, EarlierRun, earlier_run, runs_into
+from .earlier_run import ENDED, EarlierRun, earlier_run, runs_into, saved_alike
 from .named_checkpoint import why_unfit
 from .resume_place import what_to_add
 from .standing_state import names_of, resumes_by_itself, standing
@@ -126,6 +126,8 @@ def checkpoint_named(spec: RunSpec, given: str) -> str:
 
 def _begin(plan: LaunchPlan, there: tuple[Checkpoint, ...]) -> StartChoice:
     """No run of this command is known, or it made nothing: begin, unless somebody's checkpoints stand there."""
+    if not there and (alike := saved_alike(plan.spec)) is not None:
+        _refuse_alike(plan, alike)
     if not there or resumes_by_itself(plan.spec.command, there):
         return StartChoice(said=_by_itself(there) if there else "", by_itself=bool(there))
     other = runs_into(plan.spec)
@@ -147,6 +149,18 @@ def _begin(plan: LaunchPlan, there: tuple[Checkpoint, ...]) -> StartChoice:
         ExitCode.OWNED,
         f"{holds}, and a start from the beginning may write over them; {go_on}{_ways(plan.spec)}",
     )
+
+
+def _refuse_alike(plan: LaunchPlan, other: RunSpec) -> None:
+    """Raise CliError if the folder of another run of the script holds checkpoints that this start may write over."""
+    there = standing(other, plan.preset, plan.profile)
+    if there and not resumes_by_itself(plan.spec.command, there):
+        raise CliError(
+            ExitCode.OWNED,
+            f"run {other.id} of the same script saved into {other.output_dir}, which holds {names_of(there)}, and "
+            "nobody can tell whether this command saves there, over them: name its folder (--output-dir D); go on with "
+            f"that run: `trainwatch resume {other.id} -- NEW COMMAND`; or begin all the same: `trainwatch run --fresh`",
+        )
 
 
 def _begin_project(plan: LaunchPlan, there: tuple[Checkpoint, ...], holds: str) -> StartChoice:
