@@ -111,6 +111,18 @@ def test_message_from_before_the_driver_hung_is_no_reading(rig: Rig) -> None:
     reader.release()
 
 
+@pytest.mark.parametrize("garbage", [b"warning: driver", b'{"kind":"of another version"}', b"\xff"])
+def test_message_that_is_not_understood_ends_no_readings(rig: Rig, garbage: bytes) -> None:
+    reader = SharedReadings(rig.folder)
+    assert reader.lead()
+    reader.publish(garbage)
+    inbox = rig.start()
+    wait_until(lambda: inbox.of(GpuSample), "no answer")
+    reader.publish(b'{"kind":"gpus","gpus":[{"index":0,"code":null,"age_s":0.0,"read":true,"util":12.0}]}')
+    wait_until(lambda: any(sample.gpus for sample in inbox.of(GpuSample)), "a reading")
+    reader.release()
+
+
 def test_message_that_is_half_written_is_not_taken(tmp_path: Path) -> None:
     reader, other = SharedReadings(tmp_path), SharedReadings(tmp_path)
     assert reader.lead()

@@ -5,8 +5,11 @@ from pathlib import Path
 from tests.builders import World
 from tests.shipped import CATALOGUE, SHAPES
 from trainwatch.core.judge.knowledge import Knowledge
+from trainwatch.core.judge.recovery.restored_state import from_story
+from trainwatch.core.judge.state import to_snapshot
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.observation import Exit, LogChunk
+from trainwatch.core.model.story import RunStory
 from trainwatch.core.store.unknown_ends import KEPT, UnknownEnds
 
 SKELETON = "the frobnicator of # lost # widgets"
@@ -45,3 +48,14 @@ def test_ends_are_counted_in_a_file_that_may_be_lost(tmp_path: Path) -> None:
         ends.add(f"line {n}")
     assert len(ends.read()) == KEPT
     assert "line 0" not in ends.read()
+
+
+def test_a_line_that_shows_a_step_is_no_cause() -> None:
+    world = crashed("step 285/400 loss 0.0035\n", {"step #/# loss #": 5})
+    assert world.state.unknown_ends == ()
+    assert "--teach" not in world.incidents[0].explanation
+
+
+def test_an_end_that_the_last_supervisor_counted_is_not_counted_again() -> None:
+    ended = crashed("the frobnicator of /data/x lost 12 widgets\n", {})
+    assert from_story(RunStory(), to_snapshot(ended.state), None).unknown_ends == ()

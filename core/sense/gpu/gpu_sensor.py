@@ -150,7 +150,8 @@ class GpuSensor:
             if found is not None and found.sign_s <= FROZEN_S:
                 since_s = time.monotonic()
                 if found.number != number and found.line and found.age_s <= self._watch.gpu_timeout_s:
-                    self._understand(found.line)
+                    with contextlib.suppress(msgspec.MsgspecError):  # no message of this version: no answer
+                        self._understand(found.line)
                 number = found.number
             elif time.monotonic() - since_s > FROZEN_S:
                 self._shared = None

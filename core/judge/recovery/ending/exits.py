@@ -13,6 +13,7 @@ from ...failure import exit_status
 from ...failure.circumstances import Circumstances
 from ...failure.diagnosis import diagnose, diagnosis_as
 from ...failure.skeleton import last_line, skeleton_of
+from ...progress.log_progress import progress_of
 from ...run_machine import is_live
 from ...run_states import RestartPlan, Starting, Stopping
 from ...state import JudgeState
@@ -152,8 +153,8 @@ def _seen_before(builder: StepBuilder) -> str:
     """Remember the last line of a log without a known cause; a sentence if it ended attempts before, else ""."""
     found = builder.state.diagnosis
     line = last_line(found.tail + found.fold.rest)
-    if not line:
-        return ""
+    if not line or progress_of((f"{line}\n",), builder.knowledge.shapes).step is not None:
+        return ""  # what it prints while it trains is no cause
     skeleton = skeleton_of(line)
     ends = (*builder.state.unknown_ends, skeleton)[-ENDS_KEPT:]
     builder.set(unknown_ends=ends)
