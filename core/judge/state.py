@@ -54,6 +54,13 @@ NOTHING: tuple[Entry, ...] = ()
 """The entries of most steps."""
 
 
+class DiskLow(msgspec.Struct, frozen=True):
+    """The least room that the disk of the output had lately, and when (run seconds)."""
+
+    free_bytes: float
+    t: float
+
+
 class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Parts by subject, each explained in its module.
 
@@ -122,6 +129,9 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     disk_free_bytes: float | None = None
     disk_total_bytes: float | None = None
     disk_free_inodes: float | None = None
+    disk_low: DiskLow | None = None
+    swap_used: float | None = None
+    """The share of swap in use; None = unknown, or there is none."""
     incidents: tuple[Incident, ...] = ()
     failed_position: int | None = None
     progress_t: float | None = None
@@ -137,6 +147,7 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     switch: bool = False
     oom_kills: int | None = None
     oom_kills_before: int | None = None
+    oom_counter: str | None = None
     tight_since: float | None = None
     spare_since: float | None = None
     """Run seconds from which RAM is tight; None = it is not."""

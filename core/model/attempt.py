@@ -111,6 +111,22 @@ class StopOrder(msgspec.Struct, frozen=True, kw_only=True):
     leftovers: bool = False
 
 
+class EndFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What was so when an attempt ended, beside its log; the diagnosis counts it. None = unknown.
+
+    ``disk_free_bytes``: the least of the last minute, as a trainer may delete the file that did not fit.
+    ``swap_used``: a share. ``oom_kills``: processes that the kernel killed for memory during the attempt.
+    ``checkpoint``: the verdict on the one that the attempt resumed from. ``kernel``: lines about GPUs and memory.
+    """
+
+    disk_free_bytes: float | None = None
+    disk_free_inodes: float | None = None
+    swap_used: float | None = None
+    oom_kills: int | None = None
+    checkpoint: str | None = None
+    kernel: tuple[str, ...] = ()
+
+
 class AttemptStory(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of an attempt from the journal."""
 
@@ -132,3 +148,4 @@ class AttemptStory(msgspec.Struct, frozen=True, kw_only=True):
     how: str | None = None
     last_step: int | None = None
     productive_s: float = 0.0
+    facts: EndFacts | None = None

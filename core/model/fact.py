@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from .attempt import EndFacts
 from .checkpoints.checkpoint import Checkpoint
 from .checkpoints.origin import Origin
 from .health import Level
@@ -91,6 +92,7 @@ class AttemptEnded(FactBase, frozen=True, kw_only=True, tag="attempt_ended"):
     signal: int | str | None = None
     last_step: int | None = None
     productive_s: float = 0.0
+    facts: EndFacts | None = None
 
 
 class ProgressMade(FactBase, frozen=True, kw_only=True, tag="progress"):

@@ -98,6 +98,8 @@ class HostSample(Base, frozen=True, kw_only=True, tag="host"):
     """Share of the last 10 s in which some task waited for memory (PSI ``some avg10``)."""
     oom_kills: int | None = None
     """Processes killed for memory since boot (``/proc/vmstat``) or in the cgroup."""
+    oom_counter: str | None = None
+    """Which counter that is: ``machine``, or the folder of the cgroup. Two counters cannot be compared."""
 
 
 class Rank(msgspec.Struct, frozen=True, kw_only=True):

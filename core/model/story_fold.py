@@ -261,6 +261,7 @@ def _ended(attempts: tuple[AttemptStory, ...], record: Record, fact: AttemptEnde
             how=fact.how,
             last_step=fact.last_step,
             productive_s=fact.productive_s,
+            facts=fact.facts,
         )
         if a.number == fact.attempt
         else a

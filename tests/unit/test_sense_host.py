@@ -3,8 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.sense_world import HandClock, ListInbox
+from tests.integration.sense_world import HandClock, ListInbox, target
 from trainwatch.core.model.observation import HostSample
+from trainwatch.core.model.run import ProcessIdentity
 from trainwatch.core.sense.host.disk_space import DiskSpace, Room, nearest_existing, room_of
 from trainwatch.core.sense.host.host_sensor import (
     Host,
@@ -64,7 +65,28 @@ def test_cgroup_v2_limit_is_the_tightest_of_all_parents(tmp_path: Path) -> None:
     stat = "anon 1\ninactive_file 1073741824"
     group(base / "user", memory__max=8 * GIB, memory__current=6 * GIB, memory__stat=stat, memory__events="oom_kill 2")
     proc = proc_with(tmp_path, cgroup="0::/user/run\n", mount=f"30 24 0:26 / {base} rw - cgroup2 cgroup2 rw\n")
-    assert memory_limit(7, proc=proc) == MemoryLimit(8 * GIB, 5 * GIB, 2)
+    assert memory_limit(7, proc=proc) == MemoryLimit(8 * GIB, 5 * GIB, 2, base / "user")
+
+
+def test_kills_of_the_group_are_counted_after_its_process_ended(tmp_path: Path) -> None:
+    base = tmp_path / "cg"
+    group(base / "run", memory__max=GIB, memory__current=1, memory__events="oom_kill 0")
+    proc = proc_with(tmp_path, cgroup="0::/run\n", mount=f"30 24 0:26 / {base} rw - cgroup2 cgroup2 rw\n")
+    (proc / "meminfo").write_text(MEMINFO)
+    (proc / "vmstat").write_text("oom_kill 40\n")
+    (proc / "self/cgroup").write_text("0::/\n")
+    inbox = ListInbox()
+    host = Host(inbox=inbox, clock=HandClock(), interval_s=1.0, proc=proc)
+    host.target = target(ProcessIdentity(boot_id="b", pid=7, start_ticks=1))
+    host.sample()
+    (proc / "7/cgroup").unlink()
+    (base / "run/memory.events").write_text("oom_kill 1\n")
+    host.sample()
+    (base / "run/memory.max").unlink()  # the group is gone, too
+    host.sample()
+    folder = str(base / "run")
+    counted = [(each.oom_kills, each.oom_counter) for each in inbox.of(HostSample)]
+    assert counted == [(0, folder), (1, folder), (40, "machine")]
 
 
 def test_cgroup_v1_limit_and_unlimited_are_parsed(tmp_path: Path) -> None:
@@ -73,7 +95,7 @@ def test_cgroup_v1_limit_and_unlimited_are_parsed(tmp_path: Path) -> None:
     group(base, memory__limit_in_bytes=9223372036854771712, memory__usage_in_bytes=GIB)
     mount = f"31 24 0:27 / {base} rw - cgroup cgroup rw,memory\n"
     assert memory_limit("self", proc=proc_with(tmp_path, cgroup="4:memory:/job\n", mount=mount)) == MemoryLimit(
-        4 * GIB, GIB, 1
+        4 * GIB, GIB, 1, base / "job"
     )
     assert memory_limit("self", proc=proc_with(tmp_path, cgroup="4:memory:/\n", mount=mount)) is None
 

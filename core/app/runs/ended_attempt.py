@@ -3,8 +3,12 @@
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from ...judge.failure.circumstances import Circumstances
 from ...judge.failure.exit_status import signal_of
+from ...judge.failure.log_evidence import MEANING
+from ...model.attempt import EndFacts
 from ...store.journal import load_story
 from ...store.metrics.history_reader import HistoryReader
 from ...store.run_directory import RunDirectory
@@ -34,26 +38,35 @@ def ended_attempt(run: RunDirectory) -> EndedAttempt:
         return EndedAttempt(log, None, Circumstances(), "", Path(spec.cwd))
     signal = signal_of(None, attempt.signal)
     code = attempt.code if signal is None else -signal
-    with HistoryReader(run.history) as history:
-        host = history.latest().host
-    newest = attempt is story.attempts[-1]
-    swap = None
-    if host is not None and host.swap_used_bytes is not None and host.swap_total_bytes:
-        swap = host.swap_used_bytes / host.swap_total_bytes
     crashes = [each for each in story.incidents if each.kind == "crash"]
     here = [each for each in crashes if each.attempt == attempt.number]
     evidence = [file for each in here for file in _files(run.incident(each.id))]
+    newest = attempt is story.attempts[-1]
+    facts = attempt.facts or (_newest_sample(run) if newest else EndFacts())
+    known = msgspec.structs.asdict(facts)
+    lines = [line.rpartition(MEANING)[2] for line in known.pop("kernel")]
     about = Circumstances(
-        disk_free_bytes=host.disk_free_bytes if host is not None and newest else None,
-        disk_free_inodes=host.disk_free_inodes if host is not None and newest else None,
-        swap_used=swap if newest else None,
+        **known,
         earlier=tuple(each.class_ for each in crashes if each.attempt < attempt.number),
         stack="".join(_text(file) for file in evidence if file.name.startswith(STACKS)),
     )
-    kernel = "".join(_text(file) for file in evidence if file.name == "kernel-log.txt")
-    mine = "".join(f"{line}\n" for line in kernel.splitlines() if attempt.pid and f"{attempt.pid}" in line)
+    if attempt.facts is None:  # an older supervisor, or none when it ended
+        kept = "".join(_text(file) for file in evidence if file.name == "kernel-log.txt")
+        lines = [line for line in kept.splitlines() if attempt.pid and f"{attempt.pid}" in line]
     folder = Path(spec.project).parent if spec.project is not None else Path(spec.cwd)
-    return EndedAttempt(log, code, about, mine, folder)
+    return EndedAttempt(log, code, about, "".join(f"{line}\n" for line in lines), folder)
+
+
+def _newest_sample(run: RunDirectory) -> EndFacts:
+    """What the history has of the run's last second."""
+    with HistoryReader(run.history) as history:
+        host = history.latest().host
+    if host is None:
+        return EndFacts()
+    share = None
+    if host.swap_used_bytes is not None and host.swap_total_bytes:
+        share = host.swap_used_bytes / host.swap_total_bytes
+    return EndFacts(disk_free_bytes=host.disk_free_bytes, disk_free_inodes=host.disk_free_inodes, swap_used=share)
 
 
 def _files(folder: Path) -> list[Path]:

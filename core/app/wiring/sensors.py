@@ -163,6 +163,7 @@ def values_sensor(
 def sensors(
     spec: RunSpec,
     files: tuple[CheckpointFolders, CheckpointValuesSensor | None, OutputSearch, ScalarFiles],
+    host: Host,
     inbox: Inbox,
     clock: RunClock,
     *,
@@ -181,13 +182,15 @@ def sensors(
     )
 
     def last_look() -> None:
-        """Read the last log lines, checkpoints and metrics: they show why it ended and what to resume from."""
+        """Read the last log lines, memory, disk, checkpoints, metrics: why it ended, and what to resume from."""
         log.drain()
+        host.sample()
         checkpoints.drain()
         search.drain()
         metrics.drain()
 
     return [
+        host,
         log,
         checkpoints,
         search,

@@ -204,9 +204,14 @@ def build_supervisor(
     supervisor.sense_with(
         [
             claim,
-            host,
             *sensors(
-                spec, (checkpoints, values, search, metrics), inbox, clock, details=details, on_problem=supervisor.note
+                spec,
+                (checkpoints, values, search, metrics),
+                host,
+                inbox,
+                clock,
+                details=details,
+                on_problem=supervisor.note,
             ),
         ]
     )

@@ -23,6 +23,8 @@ SURVIVED_STEPS = 4
 """A failure line counts as survived once the step has moved this often. Why not once: a bar is redrawn once more after
 an error, and other ranks may finish their current step."""
 KERNEL_KEPT = 5
+MEANING = " — "
+"""Between the meaning of a kernel line and the line."""
 TAIL_CHARS = 2000
 LAST_LINES = 6
 """Lines from the end of a log that are read as errors if nothing else shows a cause."""
@@ -130,7 +132,7 @@ def kernel_evidence(state: DiagnosisState, text: str, catalogue: CompiledCatalog
     for line in text.splitlines():
         proof = read_kernel_line(line, catalogue)
         if proof is not None and proof.failure != "unknown":
-            meaning = f"{proof.meaning} — {line.strip()}"
+            meaning = f"{proof.meaning}{MEANING}{line.strip()}"
             state = with_finding(state, Finding(proof.failure, "root", proof.weight, 0, meaning, 0))
             state = msgspec.structs.replace(state, kernel=(*state.kernel, meaning[:TEXT_KEPT])[-KERNEL_KEPT:])
     return state

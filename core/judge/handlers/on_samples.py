@@ -14,7 +14,7 @@ from ..recovery import restart_stages, save_first, unclear_states
 from ..recovery.save_first import TERMINATION
 from ..run_machine import is_live, is_watched
 from ..run_states import Hung, WaitingForGpu, WaitingForRoom
-from ..state import NOTHING, JudgeState, Result
+from ..state import NOTHING, DiskLow, JudgeState, Result
 from ..step_builder import StepBuilder
 from . import foreign_pause, hang_check, hints, terminal_question
 from .hang_check import check_hang
@@ -97,14 +97,16 @@ def on_host(knowledge: Knowledge, state: JudgeState, sample: HostSample) -> Resu
     bands, changes = health_levels.take(
         state.bands, health_levels.host_values(sample), _table(knowledge, state), time.t
     )
-    kills = sample.oom_kills
     free = sample.disk_free_bytes if sample.disk_free_bytes is not None else state.disk_free_bytes
     total = sample.disk_total_bytes if sample.disk_total_bytes is not None else state.disk_total_bytes
     if (total, sample.disk_free_inodes) != (state.disk_total_bytes, state.disk_free_inodes):
         state = replace(state, disk_total_bytes=total, disk_free_inodes=sample.disk_free_inodes)
-    if time is not state.time or bands is not state.bands or kills != state.oom_kills or free != state.disk_free_bytes:
-        before = state.oom_kills_before if state.oom_kills_before is not None else kills
-        state = replace(state, time=time, bands=bands, oom_kills=kills, oom_kills_before=before, disk_free_bytes=free)
+    counted = (sample.oom_kills, sample.oom_counter) == (state.oom_kills, state.oom_counter)
+    if time is not state.time or bands is not state.bands or not counted or free != state.disk_free_bytes:
+        state = replace(_counted(state, sample), time=time, bands=bands, disk_free_bytes=free)
+    low, swap = _disk_low(state.disk_low, sample), _swap_used(sample)
+    if low is not state.disk_low or swap != state.swap_used:
+        state = replace(state, disk_low=low, swap_used=swap)
     builder = _report_levels(knowledge, state, changes) if changes else None
     if state.tight_since is not None or (is_watched(state.machine) and hints.is_tight(sample)):
         builder = builder if builder is not None else StepBuilder(knowledge, state)
@@ -124,6 +126,34 @@ def on_host(knowledge: Knowledge, state: JudgeState, sample: HostSample) -> Resu
     if builder is not None:
         return builder.state, tuple(builder.entries)
     return state, NOTHING
+
+
+LOW_FOR_S = 60.0
+"""How long the least room counts: a save that did not fit takes less, and its file may be gone at the end."""
+
+
+def _counted(state: JudgeState, sample: HostSample) -> JudgeState:
+    """The state with the count of kills for memory. After a change of the counter the number is unknown at first."""
+    if state.oom_kills is None:
+        before = sample.oom_kills
+    elif sample.oom_counter != state.oom_counter:
+        before = None
+    else:
+        before = state.oom_kills if state.oom_kills_before is None else state.oom_kills_before
+    return replace(state, oom_kills=sample.oom_kills, oom_kills_before=before, oom_counter=sample.oom_counter)
+
+
+def _disk_low(low: DiskLow | None, sample: HostSample) -> DiskLow | None:
+    free = sample.disk_free_bytes
+    if free is None or (low is not None and low.free_bytes <= free and sample.t - low.t <= LOW_FOR_S):
+        return low
+    return DiskLow(free, sample.t)
+
+
+def _swap_used(sample: HostSample) -> float | None:
+    if sample.swap_used_bytes is None or not sample.swap_total_bytes:
+        return None
+    return round(sample.swap_used_bytes / sample.swap_total_bytes, 3)
 
 
 def _fill(builder: StepBuilder, free_bytes: float, saves: int) -> StepBuilder:

@@ -15,6 +15,7 @@ from ..run_states import BackingOff, EndedEarly, Finished, GivenUp, RestartPlan,
 from ..state import JudgeState
 from ..step_builder import StepBuilder
 from . import fallback
+from .end_facts import end_facts
 from .operator import gate
 from .quiet_incident import close_quiet
 from .remedies.remedies import merged
@@ -142,6 +143,7 @@ def ended(builder: StepBuilder, how: str, observation: Exit | None) -> None:
             signal=observation.signal if observation is not None else None,
             last_step=state.attempt.step,
             productive_s=productive_s(state),
+            facts=end_facts(state),
         )
     )
     if observation is not None and observation.left and how in {"finished", "ended_early"}:

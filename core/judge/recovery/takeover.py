@@ -170,6 +170,7 @@ def started(builder: StepBuilder, start: Start) -> None:
         pace=eta.begin_attempt(state.pace),
         time=msgspec.structs.replace(state.time, stopped=False),
         oom_kills_before=state.oom_kills,
+        disk_low=None,
         progress_t=None,
         profile=start.profile if start.profile is not None else state.profile,
         taken_over=True,

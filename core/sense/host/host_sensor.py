@@ -1,15 +1,16 @@
 """The sensor of the machine: memory, swap, disk, processor, pressure."""
 
+import threading
 from pathlib import Path
 from typing import NamedTuple
 
 from ...model.observation import HostSample
-from ...model.ports.supervision import Clock, DetailDesk, Inbox, NoDetails
+from ...model.ports.supervision import AttemptTarget, Clock, DetailDesk, Inbox, NoDetails
 from ..sampler import Sampler
 from ..sensor_problem import OnProblem, ignore_problem
 from .disk_space import DiskSpace
 from .host_details import HostDetailReadings
-from .memory_limit import MemoryLimit, memory_limit
+from .memory_limit import MemoryLimit, limit_again, memory_limit
 
 KIB = 1024
 
@@ -106,15 +107,25 @@ class Host(Sampler):
         self._proc = proc
         self._disk = DiskSpace(None if output_dir is None else Path(output_dir))
         self._busy: tuple[int, int] | None = None
+        self._turn = threading.Lock()
+        self._limited: tuple[AttemptTarget, MemoryLimit] | None = None
+        """The limit that was last read of an attempt: its group can be read after it has ended."""
 
     def save_to(self, folder: str) -> None:
         """The trainer saves to this folder: its disk is the one that matters."""
         self._disk = DiskSpace(Path(folder))
 
     def sample(self) -> None:
+        """Take a sample. Thread-safe: one more is taken when the trainer has ended."""
+        with self._turn:
+            self._sample()
+
+    def _sample(self) -> None:
         memory = parse_meminfo(self._read("meminfo"))
         limit = self._limit()
         share = trainer_memory(memory, limit)
+        of_group = limit is not None and limit.limit_bytes == share.total
+        kills = limit.oom_kills if limit is not None and of_group else self._oom_kills()
         room = self._disk.room()
         self._inbox.put(
             HostSample(
@@ -129,7 +140,8 @@ class Host(Sampler):
                 disk_free_inodes=None if room is None else room.free_inodes,
                 cpu_pct=self._cpu_pct(),
                 psi_memory_pct=parse_pressure(self._read("pressure/memory")),
-                oom_kills=limit.oom_kills if limit and limit.limit_bytes == share.total else self._oom_kills(),
+                oom_kills=kills,
+                oom_counter=None if kills is None else str(limit.folder) if limit and of_group else "machine",
             )
         )
 
@@ -138,8 +150,12 @@ class Host(Sampler):
 
     def _limit(self) -> MemoryLimit | None:
         target = self.target
-        trainer = None if target is None else memory_limit(target.trainer.pid, proc=self._proc)
-        return trainer or memory_limit("self", proc=self._proc)
+        found = None if target is None else memory_limit(target.trainer.pid, proc=self._proc)
+        if found is None and self._limited is not None and self._limited[0] is target:
+            found = limit_again(self._limited[1])
+        if target is not None and found is not None:
+            self._limited = (target, found)
+        return found or memory_limit("self", proc=self._proc)
 
     def _cpu_pct(self) -> float | None:
         before, self._busy = self._busy, parse_busy(self._read("stat"))

@@ -15,7 +15,7 @@ from ..wakeup import Wakeup
 
 RELEVANT = re.compile(
     r"NVRM|\bXid\b|nvidia|dxgk|dxgvmb|\bdxg\b|[Oo]ut of memory|oom[-_]kill|oom_reaper|Killed process|"
-    r"I/O error|segfault at|general protection",
+    r"I/O error|segfault at|general protection|blocked for more than|\bamdgpu\b",
 )
 RECORD_BYTES = 8192
 """The kernel returns one record per read and refuses a buffer that is too small for it."""

@@ -11,11 +11,15 @@ UNLIMITED_BYTES = 1 << 60
 
 
 class MemoryLimit(NamedTuple):
-    """The tightest limit of the group and its parents. ``used_bytes``: without cache that can be dropped at once."""
+    """The tightest limit of the group and its parents. ``used_bytes``: without cache that can be dropped at once.
+
+    ``folder``: of the group that has it.
+    """
 
     limit_bytes: int
     used_bytes: int
     oom_kills: int | None
+    folder: Path | None = None
 
 
 class _Layout(NamedTuple):
@@ -33,11 +37,17 @@ _V1 = _Layout("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_
 
 def memory_limit(pid: int | str = "self", *, proc: Path = Path("/proc")) -> MemoryLimit | None:
     """The limit of a process, or None (no limit, no cgroups, not readable)."""
-    limits = []
+    limits: list[MemoryLimit] = []
     for layout, base, group in _groups(pid, proc):
         found = [limit for folder in _upwards(base, group) if (limit := _read(folder, layout)) is not None]
         limits.extend(found)
     return min(limits, key=lambda limit: limit.limit_bytes, default=None)
+
+
+def limit_again(known: MemoryLimit) -> MemoryLimit | None:
+    """The same limit now: for a process that has ended, whose group may still be there. None if it is gone."""
+    found = [] if known.folder is None else [_read(known.folder, layout) for layout in (_V2, _V1)]
+    return next((limit for limit in found if limit is not None), None)
 
 
 def _groups(pid: int | str, proc: Path) -> list[tuple[_Layout, Path, str]]:
@@ -83,7 +93,7 @@ def _read(folder: Path, layout: _Layout) -> MemoryLimit | None:
     if limit is None or used is None or limit >= UNLIMITED_BYTES:
         return None
     droppable = _field(folder / "memory.stat", layout.cache) or 0
-    return MemoryLimit(limit, max(0, used - droppable), _field(folder / layout.events, "oom_kill"))
+    return MemoryLimit(limit, max(0, used - droppable), _field(folder / layout.events, "oom_kill"), folder)
 
 
 def _number(path: Path) -> int | None:

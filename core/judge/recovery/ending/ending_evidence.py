@@ -9,6 +9,7 @@ from ...progress.log_progress import ProgressState
 from ...resume.checkpoint_index import KnownCheckpoint, base_name, newest_own
 from ...state import JudgeState
 from ...text.patterns import LazyPattern
+from ..end_facts import new_oom_kills
 from .ending import Counters, EndingInput, Place, place_of
 
 FINAL = LazyPattern(r"(?<![a-z])final(?![a-z])", re.IGNORECASE)
@@ -163,10 +164,3 @@ def ended_well(state: JudgeState) -> bool:
 def failure_of(state: JudgeState, knowledge: Knowledge) -> Diagnosis | None:
     """The failure behind an exit status of success, if it is known that the training was not over; None = unknown."""
     return hidden_failure(state.diagnosis, knowledge.catalogue, short=True, oom_kills=new_oom_kills(state))
-
-
-def new_oom_kills(state: JudgeState) -> int | None:
-    """Processes that the kernel killed for memory during the attempt; None = unknown."""
-    if state.oom_kills is None or state.oom_kills_before is None:
-        return None
-    return state.oom_kills - state.oom_kills_before

@@ -21,9 +21,10 @@ from ...step_builder import StepBuilder
 from .. import restart_stages, resume_choice
 from ..apply import answer_failure
 from ..attempts import end_early, ended, finish
+from ..end_facts import end_facts
 from ..failure_history import Cause
 from .ending import Contradicted, Proven, Unproven, judge_ending
-from .ending_evidence import ended_well, ending_input, failure_of, new_oom_kills, place
+from .ending_evidence import ended_well, ending_input, failure_of, place
 
 
 def on_exit(builder: StepBuilder, observation: Exit) -> None:
@@ -199,30 +200,24 @@ def on_launch_failed(builder: StepBuilder, machine: Starting, outcome: Outcome) 
 
 def _diagnose(builder: StepBuilder, observation: Exit) -> Diagnosis:
     state = builder.state
+    about = _circumstances(state)
     return diagnose(
         state.diagnosis,
         builder.knowledge.catalogue,
         exit_code=observation.code,
         signal=observation.signal,
-        oom_kills=new_oom_kills(state),
+        oom_kills=about.oom_kills,
         stopped_by_operator=False,
         finished_hint=ended_well(state),
-        about=_circumstances(state),
+        about=about,
     )
 
 
 def _circumstances(state: JudgeState) -> Circumstances:
     """What was so when the trainer ended, beside its log."""
-    from_ = state.attempt.resume_from
-    known = None if from_ is None else next((k for k in state.checkpoints.known if k.path == from_), None)
-    damaged = known is not None and known.damage is not None
-    verified = known is not None and known.complete and known.bad is None and not damaged
-    return Circumstances(
-        disk_free_bytes=state.disk_free_bytes,
-        disk_free_inodes=state.disk_free_inodes,
-        checkpoint=known.damage[0] if known is not None and known.damage else "complete" if verified else None,
-        earlier=tuple(cause.class_ for cause in state.history if cause.kind == "crash"),
-    )
+    known = msgspec.structs.asdict(end_facts(state))
+    del known["kernel"]  # the evidence has it already
+    return Circumstances(**known, earlier=tuple(cause.class_ for cause in state.history if cause.kind == "crash"))
 
 
 def _exit_in_words(observation: Exit) -> str:
