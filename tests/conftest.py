@@ -5,7 +5,8 @@ import gc
 import importlib
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,10 @@ settings.register_profile("trainwatch", deadline=None)  # tests time nothing: th
 settings.load_profile("trainwatch")
 
 HERE = Path(__file__).parent
+WAITING = frozenset({"contract", "integration", "requirements"})
+"""Folders whose tests start processes and wait for them. The tests of the others compute."""
+LONGEST = ("test_e2e_demo", "test_matrix_recovery", "test_e2e_ramp", "test_output_owner", "test_screen_flows")
+"""Files with the longest tests: they begin first, else all wait for them at the end."""
 
 
 @pytest.hookimpl(wrapper=True)
@@ -29,6 +34,34 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
         gc.enable()
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With several workers each takes an equal part of the list: all but the last one begin with tests that wait."""
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if workers > 1 and _is_whole(config):
+        items[:] = in_shares(items, workers)
+
+
+def in_shares(items: Sequence[pytest.Item], workers: int) -> list[pytest.Item]:
+    """The tests in an order whose equal parts keep the cores busy: some wait while others compute."""
+    files = [list(tests) for _, tests in groupby(items, key=lambda item: item.path)]
+    waiting = [tests for tests in files if tests[0].path.parent.name in WAITING]
+    computing = [item for tests in files if tests[0].path.parent.name not in WAITING for item in tests]
+    heads: list[list[pytest.Item]] = [[] for _ in range(workers - 1)]
+    for tests in sorted(waiting, key=lambda tests: (tests[0].path.stem not in LONGEST, -len(tests))):
+        min(heads, key=len).extend(tests)
+    found: list[pytest.Item] = []
+    for n, head in enumerate([*heads, []]):
+        size = (len(items) - len(found)) // (workers - n)
+        fill = max(0, size - len(head))
+        found += [*head, *computing[:fill]]
+        del computing[:fill]
+    return found
+
+
+def _is_whole(config: pytest.Config) -> bool:
+    return config.args_source is config.ArgsSource.TESTPATHS
+
+
 def _compile_a_share(config: pytest.Config) -> None:
     """Each worker imports all test files beforehand, beginning at its own share of them.
 
@@ -36,7 +69,7 @@ def _compile_a_share(config: pytest.Config) -> None:
     first test. The result is kept in files, so each worker finds what the others have compiled.
     """
     worker = os.environ.get("PYTEST_XDIST_WORKER")
-    if worker is None or sys.dont_write_bytecode or config.args_source is not config.ArgsSource.TESTPATHS:
+    if worker is None or sys.dont_write_bytecode or not _is_whole(config):
         return
     files = sorted(HERE.rglob("test_*.py"))
     first = len(files) * int(worker.removeprefix("gw")) // int(os.environ["PYTEST_XDIST_WORKER_COUNT"])

@@ -25,12 +25,15 @@ class FakeNvml:
 
 @pytest.fixture(scope="session")
 def fake_nvml_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder that holds the built ``libnvidia-ml.so.1``."""
+    """Folder that holds ``libnvidia-ml.so.1``, built once: each module that imports this fixture has its own."""
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         pytest.skip("no C compiler (cc): the real NVML client is not tested against the fake driver library")
-    folder = tmp_path_factory.mktemp("nvml")
+    folder = tmp_path_factory.getbasetemp() / "nvml-library"
     library = folder / "libnvidia-ml.so.1"
+    if library.exists():
+        return folder
+    folder.mkdir(exist_ok=True)
     flags = ["-O1", "-std=gnu11", "-fvisibility=hidden", "-shared", "-fPIC", "-Wl,-soname,libnvidia-ml.so.1"]
     subprocess.run([compiler, *flags, "-w", "-o", str(library), str(SOURCE), "-lpthread"], check=True)
     return folder
