@@ -36,6 +36,8 @@ def with_(**fields: int | None) -> EntryState:
         ("last.pt", with_(size_bytes=101, changed_ns=9), "since"),
         ("last.pt", with_(mtime_ns=0, changed_ns=9), "since"),
         ("last.pt", with_(inode=8, mtime_ns=0, changed_ns=9, born_ns=9), "since"),
+        ("last.pt", with_(inode=8, changed_ns=9, born_ns=9), "unclear"),
+        ("last.pt", with_(inode=8, changed_ns=9, born_ns=None), "unclear"),
         ("old.pt", with_(changed_ns=9), "before"),
         ("old.pt", with_(changed_ns=9, born_ns=9), "unclear"),
         ("copy.pt", with_(inode=8, changed_ns=9, born_ns=9), "unclear"),
@@ -47,6 +49,8 @@ def with_(**fields: int | None) -> EntryState:
         "longer",
         "given another time",
         "replaced",
+        "replaced by a copy of itself",
+        "on a disk that numbers its files anew",
         "renamed",
         "another file with the inode of a deleted one",
         "a copy with the time of its original",
@@ -60,6 +64,8 @@ def test_a_list_of_the_folder_tells_what_was_written_since(name: str, now: Entry
 def test_a_whole_second_that_many_saves_are_given_is_no_sign_of_a_copy() -> None:
     listed = FolderList(entries={"step-1.pt": with_(mtime_ns=0)}, before_launch=True)
     assert listed.made("step-2.pt", with_(mtime_ns=0, inode=8, changed_ns=9, born_ns=9)) == "since"
+    assert listed.made("step-1.pt", with_(mtime_ns=0, inode=8, changed_ns=9, born_ns=9)) == "since"
+    assert listed.made("step-1.pt", with_(mtime_ns=0, inode=8, changed_ns=9, born_ns=None)) == "unclear"
 
 
 def test_a_list_of_a_later_time_tells_only_what_is_newer_than_it() -> None:
@@ -101,6 +107,30 @@ def index(*events: CheckpointEvent) -> CheckpointIndex:
 def path_of(index: CheckpointIndex, before_t: float | None = None) -> str | None:
     found = newest_verified(index, before_t=before_t)
     return None if found is None else found.path
+
+
+@pytest.mark.parametrize(
+    ("step", "position", "chosen"),
+    [(90, 60, "out/step-50"), (60, 60, "out/step-60"), (40, 60, "out/step-50"), (60, None, "out/step-50")],
+    ids=["of a longer training", "where the run is", "older than its last save", "not known where it is"],
+)
+def test_a_checkpoint_that_came_with_an_old_time_does_not_replace_saves_with_the_present_time(
+    step: int, position: int | None, chosen: str
+) -> None:
+    own = saved(50, 50.0, mtime=BEGUN + 50.0)
+    came = with_event(index(own), saved(step, 60.0), position=position, created_wall=BEGUN)
+    assert path_of(came) == chosen
+
+
+def test_a_save_of_a_clock_that_was_set_back_replaces_those_with_the_right_time() -> None:
+    own = saved(50, 50.0, mtime=BEGUN + 50.0)
+    assert path_of(index(own, saved(60, 60.0, changed=5.0))) == "out/step-60"
+
+
+def test_a_save_without_a_step_that_came_with_an_old_time_is_left_out_beside_one_without_a_step() -> None:
+    own = msgspec.structs.replace(saved(50, 50.0, mtime=BEGUN + 50.0), step=None)
+    came = with_event(index(own), saved(60, 60.0), position=60, created_wall=BEGUN)
+    assert path_of(came) == "out/step-50"
 
 
 def test_saves_with_one_old_time_are_ordered_by_when_they_were_changed() -> None:
@@ -150,7 +180,7 @@ def test_the_same_save_seen_by_the_next_supervisor_keeps_its_time() -> None:
 def test_a_branch_that_was_left_takes_no_save_with_it_that_came_after() -> None:
     known = msgspec.structs.replace(index(saved(10, 30.0, mtime=BEGUN + 30.0)), went_back=(BEGUN + 30.0, 50.0, "left"))
     for mtime in (BEGUN + 40.0, 5.0):
-        later = with_event(known, saved(20, 60.0, mtime=mtime), position=None, created_wall=BEGUN)
+        later = with_event(known, saved(20, 60.0, mtime=mtime), position=20, created_wall=BEGUN)
         assert path_of(later) == "out/step-20"
     gone = saved(20, 40.0, mtime=BEGUN + 40.0, absent_t=None)
     assert path_of(with_event(known, gone, position=None, created_wall=BEGUN)) == "out/step-10"

@@ -63,6 +63,18 @@ def test_each_deletion_of_a_plan_is_a_decision() -> None:
     assert "2 newer verified ones are kept" in world.of(DeleteCheckpoint)[0].reason
 
 
+def test_a_checkpoint_with_a_time_from_before_the_run_is_kept() -> None:
+    """A person may have copied it in with its time while the run trained."""
+    world = keeper()
+    copied = CheckpointEvent(
+        t=world.t, path="out/step-5", event="complete", step=5, mtime=5.0, changed=1000.0 + world.t, made="since"
+    )
+    world = plan(saved(world.see(copied), 10), 5, 10)
+    assert world.of(PlanRetention) == []
+    saved(world, 15, 20)
+    assert deleted(world) == ["step-10"]
+
+
 def test_plan_verifies_quickly_if_the_setting_is_quick() -> None:
     assert not saved(keeper(verify="quick"), 5, 10, 15).of(PlanRetention)[0].deep
 

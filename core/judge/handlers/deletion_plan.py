@@ -2,7 +2,8 @@
 
 After each new complete checkpoint a plan is made (act reads the files). Each deletion that it proposes is a decision of
 its own, so that it is in the journal before it happens. Each proposal is checked again against what is known of the
-run: only checkpoints that this run wrote are deleted, and never one that a restart could need.
+run: only checkpoints that this run wrote are deleted, and never one that a restart could need. One whose time
+cannot be right is kept: a person may have copied it in.
 """
 
 from typing import Any
@@ -26,7 +27,7 @@ def on_saved(builder: StepBuilder) -> None:
     settings = builder.knowledge.settings.checkpoints
     if settings.keep_last <= 0 or builder.state.planned_deletion is not None or _in_doubt(builder):
         return
-    own = [k for k in builder.state.checkpoints.known if k.own and k.complete and k.bad is None and k.unclear is None]
+    own = [k for k in builder.state.checkpoints.known if _is_deletable(k) and k.complete and k.bad is None]
     if len(own) <= settings.keep_last:
         return
     order = builder.decide(
@@ -92,12 +93,16 @@ def _proposed(data: dict[str, Any]) -> tuple[Checkpoint, ...]:
         return ()
 
 
+def _is_deletable(known: checkpoint_index.KnownCheckpoint) -> bool:
+    return known.own and known.unclear is None and known.changed is None and known.written is None
+
+
 def _objection(builder: StepBuilder, found: Checkpoint) -> str | None:
     state = builder.state
     known = checkpoint_index.find(state.checkpoints, found.path)
-    if known is None or not known.own:
-        return "another run wrote it"
-    if not known.complete or known.bad is not None or known.unclear is not None:
+    if known is None or not _is_deletable(known):
+        return "another run may have written it"
+    if not known.complete or known.bad is not None:
         return "it is not verified"
     if found.path == state.attempt.resume_from:
         return "this attempt resumed from it"

@@ -404,10 +404,33 @@ def newest_verified(
         for k in index.known
         if is_verified(k, keep) and (before_t is None or k.t < before_t) and support.objection(k.shape, k.holds) is None
     ]
+    usable = _without_copied_in(usable)
     if not support.weights_are_enough and any(k.holds == "state" for k in usable):
         usable = [k for k in usable if k.holds != "weights"]
     sure = [k for k in usable if k.path != index.doubt.path]
     return max(sure or usable, key=age_of, default=None)
+
+
+def _without_copied_in(usable: list[KnownCheckpoint]) -> list[KnownCheckpoint]:
+    """Leave out those that came with a time from before the run, if it gives its own saves the present time.
+
+    A person may have copied them in. One whose step lies between the last save and where the run was is its own.
+    """
+    usual = [k for k in usable if not _came_with_old_time(k)]
+    if not usual:
+        return usable
+    steps = [k.step for k in usual if k.step is not None]
+
+    def goes_on(known: KnownCheckpoint) -> bool:
+        if known.step is None or known.position is None or not steps:
+            return False
+        return max(steps) < known.step <= known.position
+
+    return [k for k in usable if not _came_with_old_time(k) or goes_on(k)]
+
+
+def _came_with_old_time(known: KnownCheckpoint) -> bool:
+    return known.changed is not None and known.written == known.changed
 
 
 def of_unknown_origin(index: CheckpointIndex) -> tuple[KnownCheckpoint, ...]:
