@@ -26,10 +26,12 @@ def diagnose_log(
     end: "EndedAttempt | None" = None,
     facts: Mapping[str, Any] | None = None,
     kernel: str = "",
+    folder: Path | None = None,
 ) -> Diagnosis:
     """Why a run failed. ``blocks``: its log, decoded. ``exit_code`` of the trainer: negative or 128+N for a signal.
 
-    ``end``: what a run knows of its end; ``facts``: fields of Circumstances that were given; ``kernel``: kernel lines.
+    ``end``: what a run knows of its end; ``facts``: fields of Circumstances that were given; ``kernel``: kernel lines;
+    ``folder``: of learned patterns, if not of ``end`` or of the working folder's project.
     """
     from ..config.learned_patterns import with_learned
     from ..config.shipped import load_failures, load_log_shapes
@@ -40,7 +42,8 @@ def diagnose_log(
 
     project = project_settings(warn)
     shapes = ShapeTable(load_log_shapes(), project.progress.shapes)
-    own = with_learned(project.diagnose.patterns, end.folder if end is not None else project_folder())
+    learned = folder or (end.folder if end is not None else project_folder())
+    own = with_learned(project.diagnose.patterns, learned)
     about = msgspec.structs.replace(end.about if end is not None else Circumstances(), **(facts or {}))
     lines = f"{end.kernel if end is not None else ''}{kernel}"
     return diagnosis_of(blocks, CompiledCatalogue(load_failures(), shapes, own), exit_code, about, lines)

@@ -58,6 +58,29 @@ def explain(application: Application, on: Explained, number: int) -> None:
     on.tasks.submit(read)
 
 
+def _teach(on: Explained, number: int) -> None:
+    """Ask for the class of the cause, and learn the line that ended the attempt."""
+    from ..dialogs.choose import choose_cause
+
+    causes = on.run.causes
+    attempt = next((each.attempt for each in on.now.story.incidents if each.id == number), None)
+    if causes is None or attempt is None:
+        return
+
+    def chosen(failure: str | None) -> None:
+        if failure is not None:
+            on.tasks.submit(lambda: learn(failure))
+
+    def learn(failure: str) -> Callable[[], None]:
+        try:
+            said = causes.teach(attempt, failure)
+        except RuntimeError as error:
+            said = str(error)
+        return lambda: on.show_message(said)
+
+    on.app.push_screen(choose_cause(causes.classes()), chosen)
+
+
 def _do(application: Application, on: Explained, card: IncidentCard, choice: Choice) -> None:
     match choice.act:
         case "take":
@@ -71,6 +94,8 @@ def _do(application: Application, on: Explained, card: IncidentCard, choice: Cho
             from .stacks_screen import StacksScreen
 
             on.app.push_screen(StacksScreen(application, on, card.number, card.title))
+        case "teach":
+            _teach(on, card.number)
         case "copy":
             application.copy(card_markdown(card, on.run.name))
         case act:

@@ -9,6 +9,7 @@ from ...judge.failure.circumstances import Circumstances
 from ...judge.failure.exit_status import signal_of
 from ...judge.failure.log_evidence import MEANING
 from ...model.attempt import EndFacts
+from ...model.run import RunSpec
 from ...store.journal import load_story
 from ...store.metrics.history_reader import HistoryReader
 from ...store.run_directory import RunDirectory
@@ -53,8 +54,12 @@ def ended_attempt(run: RunDirectory) -> EndedAttempt:
     if attempt.facts is None:  # an older supervisor, or none when it ended
         kept = "".join(_text(file) for file in evidence if file.name == "kernel-log.txt")
         lines = [line for line in kept.splitlines() if attempt.pid and f"{attempt.pid}" in line]
-    folder = Path(spec.project).parent if spec.project is not None else Path(spec.cwd)
-    return EndedAttempt(log, code, about, "".join(f"{line}\n" for line in lines), folder)
+    return EndedAttempt(log, code, about, "".join(f"{line}\n" for line in lines), project_of(spec))
+
+
+def project_of(spec: RunSpec) -> Path:
+    """The folder of the run's project: of its trainwatch.toml, else its working folder."""
+    return Path(spec.project).parent if spec.project is not None else Path(spec.cwd)
 
 
 def _newest_sample(run: RunDirectory) -> EndFacts:

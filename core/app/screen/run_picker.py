@@ -10,6 +10,7 @@ from ..errors import CliError
 from ..runs.known_runs import open_run
 from ..runs.run_settings import settings_of
 from .run_cards import current_story, hide, run_cards
+from .run_causes import RunCauses
 from .run_checkpoints import RunCheckpoints
 from .run_looks import RunLooks
 from .run_services import AttemptStamps, IncidentFolder, RunLaunch, RunProfiles, RunSamples
@@ -34,6 +35,7 @@ class MachineRuns:
             profiles=RunProfiles(spec),
             ladder=spec.settings.profiles.ladder,
             incident_files=IncidentFolder(run),
+            causes=RunCauses(run),
             looks=RunLooks(run),
             checkpoints=RunCheckpoints(spec, run.load_spec),
             launch=RunLaunch(spec),

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 
 from ...config.learned_patterns import with_learned
 from ...config.shipped import load_failures, load_log_shapes, load_remedies
@@ -23,6 +22,7 @@ from ..plan.told_length import told_lengths
 from ..plan.trainer_values import trainer_values, traits
 from ..preflight.exit_status_check import what_hides_status
 from ..preflight.handover_check import handed_over
+from ..runs.ended_attempt import project_of
 from ..runs.known_runs import home
 from ..supervise.save_request import save_request
 
@@ -30,8 +30,8 @@ from ..supervise.save_request import save_request
 def compiled_catalogue(spec: RunSpec) -> CompiledCatalogue:
     """The failure catalogue and the line shapes, with the run's own patterns."""
     shapes = ShapeTable(load_log_shapes(), spec.settings.progress.shapes)
-    folder = Path(spec.project).parent if spec.project is not None else Path(spec.cwd)
-    return CompiledCatalogue(load_failures(), shapes, with_learned(spec.settings.diagnose.patterns, folder))
+    own = with_learned(spec.settings.diagnose.patterns, project_of(spec))
+    return CompiledCatalogue(load_failures(), shapes, own)
 
 
 def knowledge(

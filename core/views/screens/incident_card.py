@@ -34,8 +34,10 @@ HEADINGS: dict[Heading, str] = {
 }
 LETTERS = "abdefghimnop"
 """For proposed remedies: no letter that is a choice of its own, and none that scrolls or closes."""
-Act = Literal["answer", "wait", "take", "resume", "kill", "acknowledge", "log", "stacks", "copy"]
+Act = Literal["answer", "wait", "take", "resume", "kill", "acknowledge", "log", "stacks", "teach", "copy"]
 MOST_PROCESSES = 8
+HINT = 0.5
+"""Below this confidence a cause is no more than a hint, and a person may know better."""
 _FRAME = re.compile(r"^ {4}(?P<function>.+?) \((?P<file>[^()]+?):(?P<line>\d+)\)\s*$")
 _LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python\d|<frozen|<string>|importlib")
 _LIBRARY_SHORT = re.compile(
@@ -243,6 +245,8 @@ def _choices(now: Situation, incident: Incident, detail: IncidentDetail, line: i
         yield Choice(key="l", text=f"see the log at line {quantity.count(line)}", act="log", acts=False)
     if detail.captured:
         yield Choice(key="s", text="see the stacks", act="stacks", acts=False)
+    if incident.kind == "crash" and (incident.class_ == "unknown" or (incident.confidence or 1.0) < HINT):
+        yield Choice(key="t", text="name the cause: the line that ended it is learned", act="teach")
     yield Choice(key="y", text="copy as Markdown", act="copy", acts=False)
 
 
