@@ -26,6 +26,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     progress_t: float = 0.0
     step_t: float | None = None
     outlook: Outlook = Outlook()
+    lines_behind: int = 0
+    """About how many lines of the log its supervisor has not judged yet."""
     now_t: float = 0.0
     now_wall: float = 0.0
     supervisor_alive: bool | None = None

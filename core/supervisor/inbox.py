@@ -4,7 +4,7 @@ import threading
 from collections import deque
 from time import monotonic
 
-from ..model.observation import GpuSample, HostSample, Observation, ProcessSample
+from ..model.observation import GpuSample, HostSample, LogChunk, Observation, ProcessSample
 
 CAPACITY = 2048
 """Observations that may wait before ``put`` blocks its sensor. A burst of log then waits in its file."""
@@ -21,6 +21,7 @@ class BoundedInbox:
         self._samples: dict[type[Observation], Observation] = {}
         self._changed = threading.Condition()
         self._closed = False
+        self._unread = 0
 
     def put(self, observation: Observation) -> None:
         """Add; blocks while full. After ``close`` observations are dropped, so that sensors can end."""
@@ -32,6 +33,8 @@ class BoundedInbox:
                 if self._closed:
                     return
                 self._queue.append(observation)
+                if isinstance(observation, LogChunk):
+                    self._unread += len(observation.text)
             self._changed.notify_all()
 
     def take(self, timeout_s: float) -> Observation | None:
@@ -45,8 +48,14 @@ class BoundedInbox:
             if self._samples:
                 return self._samples.pop(next(iter(self._samples)))
             taken = self._queue.popleft()
+            if isinstance(taken, LogChunk):
+                self._unread -= len(taken.text)
             self._changed.notify_all()
             return taken
+
+    def unread(self) -> int:
+        """Characters of log text that wait."""
+        return self._unread
 
     def close(self) -> None:
         """Release every sensor that waits in ``put``."""

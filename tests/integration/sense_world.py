@@ -56,6 +56,9 @@ class ListInbox:
         with self._lock:
             self._all.append(observation)
 
+    def unread(self) -> int:
+        return 0
+
     def of(self, kind: type[O]) -> list[O]:
         with self._lock:
             return [o for o in self._all if isinstance(o, kind)]

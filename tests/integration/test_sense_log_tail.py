@@ -7,7 +7,8 @@ import pytest
 
 from tests.integration.sense_world import ListInbox, RunClock, identity, running, target, wait_until
 from trainwatch.core.model.observation import LogChunk
-from trainwatch.core.sense.log.log_tail import BURST_BYTES, CHUNK_BYTES, LogTail
+from trainwatch.core.sense.log.log_tail import AHEAD_CHARACTERS, BURST_BYTES, CHUNK_BYTES, LogTail
+from trainwatch.core.supervisor.inbox import BoundedInbox
 
 US = identity(os.getpid())
 
@@ -162,3 +163,40 @@ def test_a_log_burst_is_reduced_with_bounded_memory(tail: LogTail, inbox: ListIn
     assert all(len(c.text.encode()) <= CHUNK_BYTES for c in chunks)
     assert len(text(inbox)) < 40 * BURST_BYTES
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak_kb < 60_000
+
+
+def test_a_log_that_is_written_faster_than_it_is_judged_is_read_ahead_like_tail(tmp_path: Path) -> None:
+    inbox, log = BoundedInbox(), tmp_path / "train.log"
+    sensor = LogTail(inbox=inbox, clock=RunClock(), poll_s=0.005)
+    with running(sensor):
+        sensor.follow(target(US, log=str(log)))
+        assert sensor.drain()
+        lines = [f"step {n}/1000000 loss 0.5 lr 1e-4 tokens/s 12345 grad_norm 0.1\n".encode() for n in range(60_000)]
+        for begin in range(0, len(lines), 2_000):  # nobody takes anything out of the inbox meanwhile
+            append(log, b"".join(lines[begin : begin + 2_000]))
+            wait_until(lambda: inbox.unread() > 0, "the first lines")
+        assert inbox.unread() < 4 * AHEAD_CHARACTERS
+        assert sensor.lines_behind() == pytest.approx(60_000, rel=0.1)
+        read: list[str] = []
+
+        def newest() -> bool:
+            while isinstance(chunk := inbox.take(0.0), LogChunk):
+                read.append(chunk.text)
+            return "step 59999/" in "".join(read)
+
+        wait_until(newest, "the newest line")
+        assert "".join(read).count("\n") < 30_000
+        assert sensor.lines_behind() == 0
+
+
+def test_what_a_trainer_wrote_before_its_end_is_read_however_much_waits(tmp_path: Path) -> None:
+    inbox, log = BoundedInbox(), tmp_path / "train.log"
+    sensor = LogTail(inbox=inbox, clock=RunClock(), poll_s=0.005)
+    with running(sensor):
+        sensor.follow(target(US, log=str(log)))
+        append(log, b"step 1\n" * 30_000)
+        wait_until(lambda: inbox.unread() > AHEAD_CHARACTERS, "a full inbox")
+        append(log, b"RuntimeError: CUDA error\n")
+        assert sensor.drain()
+        chunks = iter(lambda: inbox.take(0.0), None)
+        assert "CUDA error" in "".join(chunk.text for chunk in chunks if isinstance(chunk, LogChunk))

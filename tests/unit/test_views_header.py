@@ -85,6 +85,13 @@ def test_a_time_of_the_end_is_not_promised_while_no_step_comes() -> None:
     assert "s/step" not in said(stepped(60.0)).sentence
 
 
+def test_a_log_that_is_not_read_yet_is_told_and_not_green() -> None:
+    behind = said(replace(stepped(2.0), lines_behind=3_800))
+    assert behind.clauses[0] == "Reading 3,800 lines behind"
+    assert behind.level == "unknown"
+    assert said(replace(stepped(2.0), lines_behind=40)).level == "safe"
+
+
 def test_a_pause_of_the_length_of_earlier_ones_is_no_warning() -> None:
     assert said(stepped(200.0, pause_s=180.0)).level == "safe"
     assert said(stepped(240.0, pause_s=180.0)).level == "warning"

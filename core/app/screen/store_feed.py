@@ -81,6 +81,7 @@ class StoreFeed:
             supervisor_alive=life.alive,
             step_t=latest.progress.step_t if latest.progress else None,
             outlook=latest.progress.outlook if latest.progress and life.alive else Outlook(),
+            lines_behind=latest.progress.lines_behind if latest.progress and life.alive else 0,
             frozen=frozen_text(life) if life.frozen else "",
             troubles=self._troubles,
             health=self._health,

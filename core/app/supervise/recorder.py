@@ -55,6 +55,7 @@ class RunRecorder:
         self._unknown = UnknownEnds(habits.path.parents[1])
         self._room = room
         self._shapes = shapes
+        self._lines_behind: Callable[[], int] = lambda: 0
         self._shown = shown
         self._readers: dict[str | None, MetricReader] = {}
         self._next_metrics_t = self._t = 0.0
@@ -68,6 +69,10 @@ class RunRecorder:
         self._gpu_answered = threading.Event()
         if meta is not None:
             trace.write(meta)
+
+    def tell_backlog(self, lines_behind: Callable[[], int]) -> None:
+        """``lines_behind``: how many lines of the log wait to be judged."""
+        self._lines_behind = lines_behind
 
     def add(self, observation: Observation) -> None:
         """Keep one observation."""
@@ -109,7 +114,13 @@ class RunRecorder:
         self._heard = self._heard or progress != UNHEARD
         if self._heard:  # a new supervisor has not read the log yet; the last known progress stays
             shown = self._shown(state)
-            self.newest = ProgressPoint(t=t, progress=shown, step_t=state.attempt.beat_t, outlook=outlook_of(state))
+            self.newest = ProgressPoint(
+                t=t,
+                progress=shown,
+                step_t=state.attempt.beat_t,
+                outlook=outlook_of(state),
+                lines_behind=self._lines_behind(),
+            )
             self._history.add(self.newest)
         if t >= self._next_metrics_t:
             self._keep_metrics(t)

@@ -168,6 +168,7 @@ def sensors(
     clock: RunClock,
     *,
     details: DetailDesk,
+    backlog: Callable[[Callable[[], int]], None],
     on_problem: Callable[[str], None],
 ) -> list[Sensor]:
     watch = spec.settings.watch
@@ -180,6 +181,8 @@ def sensors(
         is_news=lambda line: is_news(line, catalogue),
         on_problem=on_problem,
     )
+
+    backlog(log.lines_behind)
 
     def last_look() -> None:
         """Read the last log lines, memory, disk, checkpoints, metrics: why it ended, and what to resume from."""

@@ -211,6 +211,7 @@ def build_supervisor(
                 inbox,
                 clock,
                 details=details,
+                backlog=recorder.tell_backlog,
                 on_problem=supervisor.note,
             ),
         ]

@@ -35,6 +35,10 @@ class Inbox(Protocol):
         """Add; blocks only if the queue is full of observations that must not be dropped."""
         ...
 
+    def unread(self) -> int:
+        """Characters of log text that wait to be judged."""
+        ...
+
 
 class DetailDesk(Protocol):
     """Where sensors put what a page shows beyond the samples, while it is open. Thread-safe; raises nothing."""

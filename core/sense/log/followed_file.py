@@ -68,6 +68,10 @@ class FollowedFile:
         self._fingerprint = (self._fingerprint + data[-FINGERPRINT_BYTES:])[-FINGERPRINT_BYTES:]
         return data
 
+    def waiting(self) -> int:
+        """Bytes that wait to be read. Raises OSError."""
+        return 0 if self._fd is None else max(0, os.fstat(self._fd).st_size - self._offset)
+
     def close(self) -> None:
         if self._fd is not None:
             os.close(self._fd)

@@ -19,6 +19,11 @@ BURST_BYTES = 262144
 STRETCH_BYTES = 64 << 20
 """Longest stretch for one reduction, so that an endless flood is reported while it lasts."""
 BLOCK_BYTES = 1 << 20
+AHEAD_CHARACTERS = 65536
+"""Text that may wait to be judged: beyond it the log waits in its file, where BURST_BYTES of it are reduced. A judge
+that is slower than the trainer prints (3,000 to 20,000 lines/s) then reads ahead instead of falling behind."""
+USUAL_LINE = 100
+"""Bytes of a line, until some were read."""
 ADOPTED_BYTES = 4 << 20
 """An adopting supervisor reads at most this much of an existing log, from its end."""
 
@@ -34,6 +39,7 @@ class FollowedLog:
     def __init__(self, file: FollowedFile, source: str | None, is_news: Callable[[str], bool]) -> None:
         self.file = file
         self.source = source
+        self.bytes_read = self.lines_read = 0
         self._is_news = is_news
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
 
@@ -61,7 +67,14 @@ class FollowedLog:
         if final:
             self._decoder.reset()
         if text or skipped:
+            self.bytes_read += len(data) + skipped
+            self.lines_read += text.count("\n") + lines
             yield LogChunk(t=t(), text=text, source=self.source, skipped_bytes=skipped, skipped_lines=lines)
+
+    def lines_behind(self, unread: int) -> int:
+        """About how many lines were written and not judged. ``unread``: characters that were read already."""
+        line = self.bytes_read / self.lines_read if self.lines_read else USUAL_LINE
+        return round((self.file.waiting() + unread) / max(1.0, line))
 
     def _reduced(self, t: Callable[[], float], size: int) -> Iterator[LogChunk]:
         reduction = BurstReduction(self._is_news)
@@ -78,6 +91,7 @@ class LogTail:
     A log that exists when its attempt is first followed is read from at most ``begin_within_bytes`` before its end,
     each of ``logs`` from its end, because an earlier training may have written it. Chunks have at most 64 kB. A chunk
     with ``skipped_bytes`` begins a line. Files that cannot be read are reported by ``on_problem`` and read again.
+    While much text waits to be judged nothing is read, except what ``drain`` and ``follow`` ask for.
     """
 
     def __init__(
@@ -144,6 +158,14 @@ class LogTail:
         else:
             self._close()
 
+    def lines_behind(self) -> int:
+        """About how many lines of the attempt's log were written and not judged. Called from any thread."""
+        main = self._main
+        try:
+            return 0 if main is None else main.lines_behind(self._inbox.unread())
+        except OSError:  # it is gone, or was closed just now
+            return 0
+
     def read_waiting(self) -> None:
         """Read all that waits now."""
         if self._target != self._followed:
@@ -160,8 +182,10 @@ class LogTail:
             self._wake.clear()
             with self._passes:
                 wanted = self._wanted
+            asked = wanted > self._finished or self._target != self._followed
             try:
-                self.read_waiting()
+                if asked or self._inbox.unread() <= AHEAD_CHARACTERS:
+                    self.read_waiting()
             except Exception as fault:
                 self._problems.report("log", f"the log cannot be followed ({fault!r}); retrying")
             with self._passes:

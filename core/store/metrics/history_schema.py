@@ -74,6 +74,8 @@ class ProgressPoint(msgspec.Struct, frozen=True, kw_only=True):
     progress: Progress
     step_t: float | None = None
     outlook: Outlook = Outlook()
+    lines_behind: int = 0
+    """About how many lines of the log were written and not judged."""
 
 
 Reading = GpuReading | HostSample | ProcessSample | Progress

@@ -23,6 +23,8 @@ NAN = frozenset({"nan", "nan_loss"})
 """Classes of incidents of a loss that is not a number."""
 FRESH_S = 30.0
 """A GPU sample that is older says nothing about now."""
+BEHIND_LINES = 500
+"""Fewer lines of the log wait for less than a second."""
 SILENT = frozenset({"quiet", "hang"})
 
 
@@ -39,6 +41,7 @@ def concerns(now: Situation) -> tuple[Concern, ...]:
     found = [Concern(level=t.level if t.level != "info" else "unknown", text=sentence(t.text)) for t in now.troubles]
     found += _of_incidents(now)
     if now.story.state in LIVE_STATES:
+        found += _of_backlog(now)
         found += _of_silence(now)
         found += _of_gpus(now)
     return tuple(sorted(found, key=lambda concern: -SEVERITY[concern.level]))
@@ -125,6 +128,11 @@ def _of_silence(now: Situation) -> Iterator[Concern]:
     said = any(i.open and i.kind in SILENT for i in now.story.incidents)
     if step is not None and not said and step.level != "safe":
         yield Concern(level=step.level, text=sentence(step.words))
+
+
+def _of_backlog(now: Situation) -> Iterator[Concern]:
+    if now.lines_behind >= BEHIND_LINES:
+        yield Concern(level="unknown", text=f"Reading {quantity.count(now.lines_behind)} lines behind")
 
 
 def _of_gpus(now: Situation) -> Iterator[Concern]:
