@@ -82,3 +82,12 @@ def test_another_script_or_a_folder_without_checkpoints_refuses_nothing(script: 
     saved()
     script.with_name("other.py").write_text("")
     assert chosen(("python3", "src/other.py", "--lr", "5e-5")).known is None
+
+
+def test_a_start_that_names_a_checkpoint_of_that_folder_goes_on_from_it(script: Path) -> None:
+    saved_into(ran(TYPED, state="finished"))
+    point = saved()
+    script.write_text("import argparse\np = argparse.ArgumentParser()\np.add_argument('--resume')\n")
+    words = "python3 src/train.py --lr 5e-5"
+    assert chosen(("bash", "-c", f"{words} --resume {point}")).known is None
+    assert "of the same script" in refused(("bash", "-c", words))

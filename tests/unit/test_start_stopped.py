@@ -62,6 +62,25 @@ def test_a_checkpoint_that_the_person_named_and_that_is_missing_stops_the_start(
     assert sentence(*words, "--output_dir", "out", forced=True) is None
 
 
+@pytest.mark.parametrize(
+    ("line", "missing"),
+    [
+        ("python3 train.py --resume ./outputs/checkpoint-epoch-118", "./outputs/checkpoint-epoch-118"),
+        ("cd data && python3 ../train.py --resume ../outputs/x.pt", "../outputs/x.pt"),
+        ("python3 train.py --config cfg.yaml", "./old/last.pt"),
+        ("cd data && python3 ../train.py --resume 1.png", None),
+        ("CKPT=a; python3 train.py --resume $CKPT", None),
+    ],
+)
+def test_a_missing_checkpoint_is_seen_in_a_shell_line_too(folder: Path, line: str, missing: str | None) -> None:
+    (folder / "cfg.yaml").write_text("resume: ./old/last.pt\n")
+    (folder / "go.sh").write_text(f"#!/bin/sh\nset -e\n{line}\n")
+    for command in (("bash", "-c", line), ("sh", "go.sh")):
+        found = sentence(command=command)
+        assert (found is None) == (missing is None), found
+        assert missing is None or f"= {missing}: there is no such checkpoint" in (found or "")
+
+
 @pytest.mark.parametrize("word", ["auto", "latest", "true", "https://host/x.pt", "none", "500", "3k2j5h"])
 def test_a_word_that_leaves_the_choice_to_the_trainer_is_no_missing_checkpoint(word: str) -> None:
     assert sentence("--resume", word) is None

@@ -14,10 +14,11 @@ from ...act.config.toml_edit import read_toml
 from ...act.config.trainer_config import config_in_command
 from ...act.config.yaml_edit import read_yaml
 from ...model.decision import StartAttempt
-from ...model.launch.command_words import options_start
+from ...model.launch.command_words import hides_trainer, options_start
 from ...model.preset import Preset
 from ...model.profile import Profile
 from ...model.run import RunSpec
+from ...source.trainer_source import read_source
 from ...store.home import runs_folder
 from ...store.run_directory import RunDirectory
 from ..runs.known_runs import home
@@ -140,10 +141,22 @@ def config_version(spec: RunSpec) -> ConfigVersion | None:
 def settings_of(spec: RunSpec, derived: Derived) -> dict[str, Any]:
     """All settings of a launch by bare name: the config's, with the command line's on top. Raises DeriveError.
 
-    The config is the run's, else the one that the command names (``--config train.yaml``).
+    The config is the run's, else the one that the command names (``--config train.yaml``). Of a shell line or a shell
+    script the words count that it gives the trainer.
     """
+    inner = _words_in_shell(spec, derived.argv)
     spec = config_in_command(spec)
-    return settings_in(derived.argv, derived.config_text or _own_text(spec), spec.config)
+    if spec.config is None and inner:
+        spec = config_in_command(msgspec.structs.replace(spec, command=inner))
+    return settings_in((*inner, *derived.argv), derived.config_text or _own_text(spec), spec.config)
+
+
+def _words_in_shell(spec: RunSpec, argv: Sequence[str]) -> tuple[str, ...]:
+    """Script and arguments that a shell starts; empty if the command starts its trainer itself, or nothing is seen."""
+    source = read_source(argv, spec.cwd, spec.env) if hides_trainer(argv) else ""
+    if isinstance(source, str):
+        return ()
+    return (str(source.target.file), *source.target.args, "--")
 
 
 def settings_in(argv: Sequence[str], config_text: str | None, config: str | None) -> dict[str, Any]:

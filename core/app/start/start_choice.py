@@ -19,6 +19,7 @@ from ...store.run_directory import RunDirectory
 from ..errors import CliError, ExitCode
 from ..plan.definitions import definitions_of
 from ..plan.launch_plan import LaunchPlan
+from ..preflight.resumed.checkpoint_checks import named_checkpoints
 from ..runs.checkpoint_origin import origins
 from ..runs.output_folder import list_run_checkpoints
 from ..runs.output_owner import rival_of
@@ -154,7 +155,8 @@ def _begin(plan: LaunchPlan, there: tuple[Checkpoint, ...]) -> StartChoice:
 def _refuse_alike(plan: LaunchPlan, other: RunSpec) -> None:
     """Raise CliError if the folder of another run of the script holds checkpoints that this start may write over."""
     there = standing(other, plan.preset, plan.profile)
-    if there and not resumes_by_itself(plan.spec.command, there):
+    goes_on = resumes_by_itself(plan.spec.command, there) or named_checkpoints(plan)
+    if there and not goes_on:
         raise CliError(
             ExitCode.OWNED,
             f"run {other.id} of the same script saved into {other.output_dir}, which holds {names_of(there)}, and "

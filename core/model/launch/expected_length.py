@@ -117,7 +117,7 @@ def expected_length(
         return _with_pace(keys.steps_default, f"{keys.steps} is not set", pace)
     epochs = epochs if epochs is not None else keys.epochs_default or None
     if epochs is not None and not samples and known is not None:
-        text = f"{epochs:g} epoch{'s' * (epochs != 1)} x {known.steps:,} steps (as in {known.by})"
+        text = f"{_named(epochs, 'epoch')} x {_named(known.steps, 'step')} (as in {known.by})"
         return _with_pace(math.ceil(epochs * known.steps), text, pace)
     if epochs is None or not samples:
         return None
@@ -125,9 +125,14 @@ def expected_length(
     together = _number(settings, keys.accumulation) or 1
     processes = _number(settings, "num_processes") or _number(settings, "nproc_per_node") or 1
     per_epoch = math.ceil(math.ceil(samples / batch / processes) / together)
-    text = f"{epochs:g} epoch{'s' * (epochs != 1)} x {per_epoch:,} steps ({samples:,} samples, batch {batch:g}"
+    text = f"{_named(epochs, 'epoch')} x {_named(per_epoch, 'step')} ({_named(samples, 'sample')}, batch {batch:g}"
     text += f", accumulation {together:g})" if together != 1 else ")"
     return _with_pace(math.ceil(epochs * per_epoch), text, pace)
+
+
+def _named(number: float, word: str) -> str:
+    shown = f"{number:,}" if isinstance(number, int) else f"{number:g}"
+    return f"{shown} {word}" if number == 1 else f"{shown} {word}s"
 
 
 def _with_pace(steps: int, by: str, pace: Pace | None) -> ExpectedLength:
