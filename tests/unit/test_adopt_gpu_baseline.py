@@ -20,7 +20,8 @@ def seen(used: float | None, users: tuple[GpuUser, ...] | None) -> GpuSurvey:
         (15e9, (GpuUser(pid=7, mem_bytes=9e9), GpuUser(pid=8, mem_bytes=5e9)), OWN, {1: 1e9}),
         (15e9, (GpuUser(pid=7, mem_bytes=9e9), GpuUser(pid=99, mem_bytes=5e9)), OWN, {1: 6e9}),
         (15e9, (GpuUser(pid=99, mem_bytes=15e9),), OWN, {1: 15e9}),  # the trainer does not use this card
-        (15e9, (), OWN, {1: 15e9}),
+        (15e9, (), OWN, {1: 7.5e9}),  # the driver lists nobody, and somebody holds it
+        (15e9, (GpuUser(pid=99, mem_bytes=1e9),), OWN, {1: 8e9}),
         (4e9, (GpuUser(pid=7, mem_bytes=5e9),), OWN, {1: 0.0}),  # the two readings are not of one moment
         (15e9, (GpuUser(pid=7),), OWN, {1: 7.5e9}),  # the driver does not say how much
         (15e9, None, OWN, {1: 7.5e9}),

@@ -192,6 +192,11 @@ def test_how_a_trainer_counts_stays_known_in_the_next_attempt() -> None:
     from_0 = read_progress(START, bars("Epoch 0: ", 0, 8, 8, ", loss=1") + bars("Epoch 1: ", 0, 8, 8, ", loss=1"))
     after = read_progress(begin_attempt(from_0), bars("Epoch 3: ", 2, 3, 8, ", loss=1"))
     assert after.progress.run_step == 27
+    from_1 = read_progress(START, bars("Epoch 1: ", 0, 8, 8, ", loss=1") + bars("Epoch 2: ", 0, 8, 8, ", loss=1"))
+    after = read_progress(begin_attempt(from_1), bars("Epoch 3: ", 2, 3, 8, ", loss=1"))
+    assert after.progress.run_step == 19
+    again = read_progress(begin_attempt(after), bars("Epoch 3: ", 0, 4, 8, ", loss=1"))
+    assert again.progress.run_step == 20
 
 
 def test_another_counter_takes_over_when_the_first_one_is_gone() -> None:

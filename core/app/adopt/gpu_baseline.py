@@ -40,4 +40,7 @@ def _of_others(gpu: GpuSeen, pids: AbstractSet[int] | None) -> float | None:
     own = [user.mem_bytes for user in gpu.users if user.pid in pids]
     if any(size is None for size in own):
         return UNKNOWN_SHARE * used
+    if not own:  # what no process is listed for may be the trainer's
+        listed = min(used, sum(user.mem_bytes or 0.0 for user in gpu.users))
+        return listed + UNKNOWN_SHARE * (used - listed)
     return max(0.0, used - sum(size or 0.0 for size in own))
