@@ -60,7 +60,8 @@ KNOWN: dict[str, SeriesWords] = {
 """Series of the history by source and column; of a GPU without its number."""
 ORDER = ("progress", "metric", "gpu", "process", "host")
 """Sources in the order of the page: what the training is about first."""
-LAST = ("progress.step", "progress.epoch")
+LAST = ("step", "global_step", "epoch")
+"""Names of counters: their charts are lines, and come last."""
 _PER_SECOND = re.compile(
     r"(token|sample|image|example|frame|step|iter(?:ation)?)s?_?(?:/|_?per_)(?:s$|sec)", re.IGNORECASE
 )
@@ -82,9 +83,15 @@ def in_order(metrics: Sequence[str]) -> tuple[str, ...]:
 
     def place(metric: str) -> tuple[bool, int]:
         source = metric.partition(".")[0].rstrip("0123456789")
-        return metric in LAST, ORDER.index(source) if source in ORDER else len(ORDER)
+        return re.split(r"[./]", metric)[-1] in LAST, ORDER.index(source) if source in ORDER else len(ORDER)
 
     return tuple(sorted(metrics, key=place))
+
+
+def without_doubles(metrics: Sequence[str]) -> tuple[str, ...]:
+    """Without names of the trainer that another series shows already: loss, lr, step, epoch."""
+    doubles = {f"metric.{m.partition('.')[2]}" for m in metrics if m.startswith("progress.")}
+    return tuple(m for m in metrics if m not in doubles)
 
 
 def unit_of(metric: str, points: Sequence[Point]) -> str:

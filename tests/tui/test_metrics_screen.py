@@ -1,14 +1,20 @@
 """The metrics page: charts in a grid and alone, cursor, zoom, axes, filter; what is empty says why."""
 
+import csv
+import io
+from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 from textual.pilot import Pilot
 
 from tests.fakes.feed import HOUR, FakeFeed, crashed, empty, healthy
+from tests.tiers import SECOND_TIER
 from tests.tui.conftest import showing, until
 from trainwatch.core.model.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
+from trainwatch.tui.dialogs.choose import Choice
 from trainwatch.tui.screens.metrics.metrics_screen import MetricsScreen
 
 
@@ -46,7 +52,9 @@ async def test_every_series_of_the_history_is_a_chart_with_ticks_and_its_unit() 
         assert len(screen.metrics) == 16
 
 
-@pytest.mark.parametrize("size", [(200, 50), (120, 40), (80, 24), (45, 30), (40, 10)])
+@pytest.mark.parametrize(
+    "size", [(80, 24), (40, 10), *(pytest.param(s, marks=SECOND_TIER) for s in ((200, 50), (120, 40), (45, 30)))]
+)
 async def test_the_grid_shows_what_fits_and_the_arrows_reach_every_chart(size: tuple[int, int]) -> None:
     async with showing(healthy(), size) as (app, pilot):
         screen = await opened(app, pilot)
@@ -84,7 +92,7 @@ async def test_zoom_goes_to_the_cursor_and_back_to_all_of_the_run() -> None:
         await pilot.press("plus", "plus", "plus")
         assert screen.state.zoom is not None
         assert screen.state.zoom.since <= cursor <= screen.state.zoom.until
-        assert screen.shown.length == pytest.approx(screen.whole.length / 8)
+        assert screen.shown.length == pytest.approx(screen.whole.length / 8, rel=0.02)
         await until(pilot, lambda: screen.data._close != {}, "finer points")
         before = screen.shown
         await pilot.press("greater_than_sign")
@@ -105,7 +113,7 @@ async def test_the_newest_values_are_followed_until_one_moves_away() -> None:
         feed.now = _later(now, 300)
         assert app.dashboard is not None
         app.dashboard.take(app.dashboard.poller.once())
-        assert screen.shown.until == pytest.approx(end + 300)
+        assert screen.shown.until == pytest.approx(end + 300, abs=screen.whole.length / 100)
         await pilot.press("less_than_sign")
         moved = screen.shown
         feed.now = _later(now, 600)
@@ -170,6 +178,84 @@ async def test_a_click_puts_the_cursor_there_and_the_wheel_zooms() -> None:
         pane.post_message(pane.Pointed("in", *place))
         await pilot.pause()
         assert screen.state.zoom is not None
+
+
+async def test_another_run_is_compared_and_taken_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with showing(healthy(), (120, 40)) as (app, pilot):
+        screen = await opened(app, pilot)
+        await pilot.press("c")
+        await until(pilot, lambda: isinstance(app.screen, Choice), "the list of runs")
+        await pilot.press("enter")
+        await until(pilot, lambda: screen.state.compared == ("mira-2",), "it is opened")
+        await until(pilot, lambda: screen.compared.runs[0].data.is_read, "it is read")
+        await pilot.pause()
+        loss = screen.charts[0]
+        assert len(loss.named) == 2
+        assert [c.look for c in loss.named] == [0, 1]
+        assert "luca" in said(app).splitlines()[0]
+        assert "time since the start" in str(screen.pane.border_subtitle)
+        await pilot.press(*["plus"] * 6, "e")
+        await pilot.press("enter")
+        await pilot.pause()
+        await pilot.press("enter")
+        await until(pilot, (tmp_path / "luca-loss.csv").exists, "the file")
+        await pilot.press("1", "7")
+        await until(pilot, lambda: len(page(app).compared.runs) == 1, "it is compared again")
+        await pilot.press("c")
+        await until(pilot, lambda: isinstance(app.screen, Choice), "the list of runs")
+        await pilot.press("enter")
+        await until(pilot, lambda: page(app).state.compared == (), "it is taken away")
+
+
+def files(folder: Path) -> list[Path]:
+    return list(folder.iterdir())
+
+
+@pytest.mark.parametrize("kind", ["svg", *(pytest.param(k, marks=SECOND_TIER) for k in ("csv", "csv all", "png"))])
+async def test_charts_are_saved_and_no_file_is_written_over(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with showing(healthy(), (120, 40)) as (app, pilot):
+        screen = await opened(app, pilot)
+        await pilot.press(*["plus"] * 6)
+        for _ in range(2):
+            await pilot.press("e")
+            await pilot.pause()
+            dialog = app.screen
+            assert isinstance(dialog, Choice)
+            at = [key for key, _ in dialog.rows].index(kind)
+            await pilot.press(*["down"] * at, "enter")
+            await pilot.pause()
+            await pilot.press("enter")
+            await pilot.pause()
+            await until(pilot, lambda: bool(screen.key_bar.message), "a sentence")
+            sentence = screen.key_bar.message
+            screen.clear_message()
+        assert "exists: nothing was written" in sentence
+        (file,) = files(tmp_path)
+        suffix, _, everything = kind.partition(" ")
+        assert file.name == f"luca.{suffix}" if everything else f"luca-loss.{suffix}"
+        data = file.read_bytes()
+        if suffix == "csv":
+            rows = list(csv.DictReader(io.StringIO(data.decode())))
+            assert {r["metric"] for r in rows} >= {"progress.loss", "progress.step"}
+            assert (len({r["metric"] for r in rows}) > 10) == bool(everything)
+            loss = [r for r in rows if r["metric"] == "progress.loss"]
+            length = screen.shown.length
+            assert length * 0.9 < len(loss) < length * 1.1, "every second of what is visible"
+            assert {r["attempt"] for r in loss} == {"2"}
+            assert 7000 < int(loss[-1]["step"]) < 7600
+        elif suffix == "svg":
+            root = ET.fromstring(data)
+            assert len(root.findall(".//{*}polyline")) > 3
+            assert "loss" in data.decode()
+        else:
+            from PIL import Image
+
+            with Image.open(file) as image:
+                assert image.size == (1440, 600)
 
 
 async def test_an_empty_page_says_what_is_missing() -> None:

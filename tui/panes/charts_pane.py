@@ -7,12 +7,13 @@ import msgspec
 from textual import events
 from textual.message import Message
 
+from ...core.model.text.memory_words import MIB
 from ...core.views.charts.chart_view import ChartView, Curve
 from ...core.views.charts.curve import dotted, nearest, value_range
 from ...core.views.charts.zoom import Span as XSpan
-from ...core.views.metric_words import axis_unit, value_text
+from ...core.views.metric_words import BYTES, MEMORY, RATE, axis_unit, value_text
 from ...core.views.panes.timeline import RANK, Mark
-from ..ui.cells import Line, Span, cut, pad, right, spread, width_of, wrap_words
+from ..ui.cells import Line, Span, cut, fit, pad, right, spread, width_of, wrap_words
 from ..ui.plot import LOOKS, Layer, Scale, line_of, plotted, tick_rows
 from .pane import Pane
 from .timeline_pane import INCIDENT_KINDS, MARK_STYLES
@@ -23,7 +24,7 @@ CHART_COLUMNS = 36
 """Narrowest chart of a grid, gutter included."""
 CHART_ROWS = 6
 """Lowest chart of a grid, title included."""
-LEAST_SPANS: dict[str, float] = {"%": 5.0, "°C": 4.0}
+LEAST_SPANS: dict[str, float] = {"%": 5.0, "°C": 4.0, MEMORY: 8 * MIB, BYTES: 1e6, RATE: 1e3}
 """Shorter ranges of values are not enlarged: they are jitter."""
 GAP_COLUMNS = 2
 
@@ -40,10 +41,12 @@ class ChartsView(msgspec.Struct, frozen=True, kw_only=True):
     shown: XSpan = XSpan(0.0, 1.0)
     log: bool = False
     marks: tuple[tuple[float, Mark], ...] = ()
-    ends: tuple[tuple[float, float], ...] = ()
+    silences: tuple[tuple[float, float], ...] = ()
     """Stretches of the axis without steps: from the last one to the restart."""
     cursor: float | None = None
     cursor_text: str = ""
+    legend: bool = False
+    """The curves of a chart have names: of runs, or of attempts."""
     message: str = ""
 
 
@@ -75,7 +78,7 @@ class ChartsPane(Pane):
         """(charts beside each other, charts above each other)."""
         count = max(1, len(self.view.charts))
         across = max(1, min((width + GAP_COLUMNS) // (CHART_COLUMNS + GAP_COLUMNS), count))
-        down = max(1, min((height - 1) // CHART_ROWS, -(-count // across)))
+        down = max(1, min((height - 1 - self.view.legend) // CHART_ROWS, -(-count // across)))
         while across > 1 and -(-count // (across - 1)) <= down:
             across -= 1  # wider charts, if all of them fit anyway
         return across, down
@@ -117,10 +120,11 @@ class ChartsPane(Pane):
 
     def _grid(self, width: int, height: int) -> list[Line]:
         across, down = self.grid(width, height)
+        height -= self.view.legend
         self._keep_in_view(across, down)
         column_width = (width - GAP_COLUMNS * (across - 1)) // across
         rows_each = [(height - 1) // down + (1 if n < (height - 1) % down else 0) for n in range(down)]
-        lines: list[Line] = []
+        lines: list[Line] = [self._legend_row(width)] if self.view.legend else []
         for row in range(down):
             first = (self.top + row) * across
             blocks = [
@@ -186,6 +190,11 @@ class ChartsPane(Pane):
         near = [p for part in curve.parts if (p := nearest(part, cursor, reach)) is not None]
         return min(near, key=lambda p: abs(p[0] - cursor))[2] if near else None
 
+    def _legend_row(self, width: int) -> Line:
+        """Which run or attempt each curve is, once for all charts of a grid."""
+        most = max(self.view.charts, key=lambda c: len(c.named))
+        return fit([(_style(c), f"{self._sample(c)} {cut(c.name, 28)}   ") for c in most.named], width)
+
     def _legend(self, chart: ChartView, width: int) -> list[Line]:
         line: list[Span] = [("text", " " * GUTTER)]
         for curve in chart.named:
@@ -210,18 +219,31 @@ class ChartsPane(Pane):
 
     def _curves(self, chart: ChartView, columns: int, rows: int) -> list[Line]:
         view = self.view
-        drawn = [(curve, self._values(chart.metric, curve, columns)) for curve in chart.curves]
-        bounds = value_range([v for _, values in drawn for v in values], log=view.log)
-        if bounds is None:
-            why = "no value here" if not view.log else "no positive value here"
-            return [(("label", " " * GUTTER + pad(why if y == rows // 2 else "", columns)),) for y in range(rows)]
-        low, high = _at_least(bounds, LEAST_SPANS.get(chart.unit, 0.0)) if not view.log else bounds
-        scale = Scale(low, high, view.log)
-        layers = [Layer(values, _style(curve), curve.look) for curve, values in drawn]
-        cells = plotted(layers, columns, rows, scale, self.glyphs)
-        self._mark(cells, columns)
-        gutter = self._gutter(chart, scale, rows)
-        return [(("label", gutter[y]), *line_of(row)) for y, row in enumerate(cells)]
+
+        def work() -> tuple[list[list[Span]], list[str]]:
+            drawn = [(curve, self._values(chart.metric, curve, columns)) for curve in chart.curves]
+            bounds = value_range([v for _, values in drawn for v in values], log=view.log)
+            if bounds is None:
+                why = "no positive value here" if view.log else "no value here"
+                text = [pad(why if y == rows // 2 else "", columns) for y in range(rows)]
+                return [[("label", char) for char in row] for row in text], [" " * GUTTER] * rows
+            scale = Scale(*(bounds if view.log else _at_least(bounds, LEAST_SPANS.get(chart.unit, 0.0))), view.log)
+            layers = [Layer(values, _style(curve), curve.look) for curve, values in drawn]
+            cells = plotted(layers, columns, rows, scale, self.glyphs)
+            self._mark(cells, columns)
+            return cells, self._gutter(chart, scale, rows)
+
+        depends = (chart, view.shown, view.log, view.marks, view.silences, columns, rows, self.glyphs)
+        cells, gutter = self.last_values.get(f"drawn {chart.metric}", depends, work)
+        return [(("label", gutter[y]), *line_of(self._with_cursor(row, columns))) for y, row in enumerate(cells)]
+
+    def _with_cursor(self, row: list[Span], columns: int) -> list[Span]:
+        """The row with the cursor's column highlighted."""
+        column = -1 if self.view.cursor is None else self._column(self.view.cursor, columns)
+        if not 0 <= column < columns:
+            return row
+        text = row[column][1]
+        return [*row[:column], ("cursor", self.glyphs.cursor_line if text == " " else text), *row[column + 1 :]]
 
     def _gutter(self, chart: ChartView, scale: Scale, rows: int) -> list[str]:
         factor, word = axis_unit(chart.unit, scale.low, scale.high)
@@ -233,12 +255,12 @@ class ChartsPane(Pane):
         return [right(text, GUTTER - 1) + " " for text in texts]
 
     def _mark(self, cells: list[list[Span]], columns: int) -> None:
-        """Hatch what has no steps, draw a line for each incident, and highlight the cursor."""
+        """Hatch what has no steps, and draw a line for each incident."""
         view, glyphs = self.view, self.glyphs
-        for since, until in view.ends:
-            first, last = self._column(since, columns), self._column(until, columns)
+        for since, until in view.silences:
             if until < view.shown.since or since > view.shown.until:
                 continue
+            first, last = self._column(since, columns), self._column(min(until, view.shown.until), columns)
             for column in range(max(0, first + 1), min(columns, last)):
                 for row in cells:
                     if row[column][1] == " ":
@@ -249,11 +271,6 @@ class ChartsPane(Pane):
                 for row in cells:
                     if row[column][1] in {" ", glyphs.hatch}:
                         row[column] = ("mark", glyphs.mark)
-        if view.cursor is not None:
-            column = self._column(view.cursor, columns)
-            if 0 <= column < columns:
-                for row in cells:
-                    row[column] = ("cursor", glyphs.cursor_line if row[column][1] == " " else row[column][1])
 
     def _column(self, x: float, columns: int) -> int:
         shown = self.view.shown
@@ -292,8 +309,10 @@ class ChartsPane(Pane):
         else:
             across, down = self.grid(width, height)
             wide = (width - GAP_COLUMNS * (across - 1)) // across
-            rows = max(1, (height - 1) // down)
-            number = (self.top + min(y // rows, down - 1)) * across + min(x // (wide + GAP_COLUMNS), across - 1)
+            rows = max(1, (height - 1 - view.legend) // down)
+            number = (self.top + min(max(0, y - view.legend) // rows, down - 1)) * across + min(
+                x // (wide + GAP_COLUMNS), across - 1
+            )
             column = x % (wide + GAP_COLUMNS)
         if number >= len(view.charts):
             return None
@@ -325,4 +344,7 @@ def _style(curve: Curve) -> str:
 def _at_least(bounds: tuple[float, float], span: float) -> tuple[float, float]:
     low, high = bounds
     missing = span - (high - low)
-    return (low - missing / 2, high + missing / 2) if missing > 0 else bounds
+    if missing <= 0:
+        return bounds
+    begin = low - missing / 2
+    return (0.0, span) if begin < 0 <= low else (begin, high + missing / 2)

@@ -52,6 +52,9 @@ def tick_rows(scale: Scale, rows: int, factor: float = 1.0) -> list[str]:
     most = max(1, min(rows - 1, 2 + rows // 4))
     low, high = scale.low / factor, scale.high / factor
     found = log_ticks(low, high, most) if scale.log else ticks(low, high, most)
+    for more in (most + 1, most + 2, most + 3):
+        if len(found) < 2 and not scale.log:
+            found = ticks(low, high, more)
     rounded = len(found) > 1
     if not rounded and rows > 1:
         found = (low, high)  # two numbers tell the scale

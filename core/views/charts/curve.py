@@ -126,6 +126,8 @@ def value_range(
     if high - low < abs(high) * 1e-3 or high == low:
         if log:
             return low / 1.2, high * 1.2
+        if high == low == 0:
+            return 0.0, 1.0
         middle = (high + low) / 2
         half = max(abs(middle) * 0.05, 1e-9)
         return middle - half, middle + half

@@ -1,5 +1,7 @@
 """The visible part of the x axis: zoomed about a place, moved, or all of it."""
 
+import math
+
 import msgspec
 
 CLOSEST = 8.0
@@ -43,6 +45,12 @@ def showing(shown: Span, whole: Span, x: float) -> Span:
         return shown
     since = x - shown.length * 0.05 if x < shown.since else x - shown.length * 0.95
     return _inside(since, shown.length, whole)
+
+
+def grown(end: float, length: float) -> float:
+    """Rounded up by a small share of the ``length`` that is visible: an axis that ends now moves by whole columns."""
+    grain = max(2.0 ** math.ceil(math.log2(max(length, 1.0))) / 256, 1.0)
+    return math.ceil(end / grain) * grain
 
 
 def _inside(since: float, length: float, whole: Span) -> Span:

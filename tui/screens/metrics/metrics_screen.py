@@ -7,8 +7,9 @@ import msgspec
 from textual.binding import BindingType
 
 from ....core.views import quantity
-from ....core.views.charts.attempts import AttemptSpan, StepOf, attempt_spans, within
+from ....core.views.charts.attempts import AttemptSpan, StepOf, attempt_spans, silences, within
 from ....core.views.charts.axis import span_label, span_ticks, step_label, ticks
+from ....core.views.charts.chart_files import Drawing, drawing
 from ....core.views.charts.chart_view import (
     STEPS,
     ChartOptions,
@@ -19,17 +20,20 @@ from ....core.views.charts.chart_view import (
     x_bounds,
 )
 from ....core.views.charts.smoothing import LEVELS
-from ....core.views.charts.zoom import Span, at_end, moved, showing, zoomed
-from ....core.views.metric_words import words_of
+from ....core.views.charts.zoom import Span, at_end, grown, moved, showing, zoomed
+from ....core.views.metric_words import without_doubles, words_of
+from ....core.views.panes.timeline import TimelineView, timeline_view
 from ....core.views.panes.timeline import ticks as clock_ticks
-from ....core.views.panes.timeline import timeline_view
 from ...dialogs.dialog import Ask
 from ...panes.charts_pane import ChartsPane, ChartsView
 from ...panes.pane import Pane
 from ...run_session import Application, RunSession
+from ...ui.last_value import LastValue
 from ..box import Box
 from ..place_screen import PlaceScreen, bindings_of
 from .chart_data import ChartData, Wanted
+from .chart_export import Export, ExportedRun, ask_export
+from .compared_runs import ComparedRuns
 from .metric_keys import ALSO, METRIC_KEYS
 
 ZOOM = 0.5
@@ -50,6 +54,7 @@ class MetricsState(msgspec.Struct):
     """The visible part moves on with the newest values."""
     cursor: float | None = None
     filter: str = ""
+    compared: tuple[str, ...] = ()
 
 
 class AskFilter(Ask):
@@ -80,7 +85,18 @@ class MetricsScreen(PlaceScreen):
         assert isinstance(state, MetricsState)
         self.state = state
         self.data = ChartData(session.run.feed, self.tasks, self.draw)
+        self.compared = ComparedRuns(application.picker, self.tasks, self._others_changed, self.show_message)
         self.charts: tuple[ChartView, ...] = ()
+        self.last_values = LastValue()
+
+    def on_mount(self) -> None:
+        """Read the runs that were compared before, too."""
+        super().on_mount()
+        self.compared.restore(self.state.compared)
+
+    def _others_changed(self) -> None:
+        self.state.compared = self.compared.ids
+        self.draw()
 
     def bodies(self) -> Sequence[Pane]:
         self.pane = ChartsPane(id="charts")
@@ -96,34 +112,42 @@ class MetricsScreen(PlaceScreen):
     def metrics(self) -> tuple[str, ...]:
         """Those that pass the filter."""
         sought = self.state.filter.lower()
-        return tuple(m for m in self.data.with_values if sought in m.lower() or sought in words_of(m).title.lower())
+        known = without_doubles(self.data.with_values)
+        return tuple(m for m in known if sought in m.lower() or sought in words_of(m).title.lower())
 
     @property
     def runs(self) -> tuple[RunSeries, ...]:
         """The open run, then those that it is compared with."""
         now = self.now
-        end_t = self._end_t
-        attempts = attempt_spans(now.story, end_t)
+        attempts = attempt_spans(now.story, self._end_t)
+        profile = now.story.profile if self.compared.runs else None
         own = RunSeries(
-            name=self.session.run.name,
-            points=self.data.points(self._shown_t(attempts)),
+            name=f"{self.session.run.name} ({profile})" if profile else self.session.run.name,
+            points=self.data.points(self._shown_t(self.data, attempts)),
             attempts=attempts,
-            marks=timeline_view(now).marks,
+            marks=self.timeline.marks,
         )
-        return (own,)
+        others = self.compared.runs
+        return (own, *(o.series(self._shown_t(o.data, o.series(None).attempts)) for o in others))
+
+    @property
+    def timeline(self) -> TimelineView:
+        """The marks and the end of the open run."""
+        now = self.now
+        return self.last_values.get("timeline", (id(now),), lambda: timeline_view(now))
 
     @property
     def _end_t(self) -> float:
-        return max(timeline_view(self.now).now_t, 1.0)
+        return max(self.timeline.now_t, 1.0)
 
-    def _shown_t(self, attempts: Sequence[AttemptSpan]) -> tuple[float, float] | None:
-        """The run seconds of what is visible; None: all of the run."""
+    def _shown_t(self, data: ChartData, attempts: Sequence[AttemptSpan]) -> tuple[float, float] | None:
+        """The run seconds of a run that are visible; None: all of it."""
         zoom, options = self.state.zoom, self.state.options
         if zoom is None:
             return None
         if options.x == "time" and not options.overlaid:
             return zoom.since, zoom.until
-        steps = self.data.points(None).get(STEPS, ())
+        steps = data.points(None).get(STEPS, ())
         times: list[float] = []
         for span in attempts:
             if options.x == "time":
@@ -146,7 +170,8 @@ class MetricsScreen(PlaceScreen):
         if metrics and state.chosen not in metrics:
             state.chosen = metrics[0]
         chosen = self._chosen
-        whole = Span(*x_bounds(runs, state.options, self._end_t))
+        since, until = x_bounds(runs, state.options, self._end_t)
+        whole = Span(since, grown(until, state.zoom.length if state.zoom is not None else until))
         if state.zoom is not None and state.follows:
             state.zoom = Span(max(whole.since, whole.until - state.zoom.length), whole.until)
         shown = state.zoom or whole
@@ -158,19 +183,40 @@ class MetricsScreen(PlaceScreen):
             shown=shown,
             log=state.options.log,
             marks=marks_on(runs[0], state.options),
+            silences=self._silences(runs[0]),
             cursor=state.cursor,
+            legend=len(runs) > 1 or state.options.overlaid,
             message=self._message(),
         )
         self.pane.view = view
         visible = set(self.pane.in_view())
-        self.charts = tuple(
-            chart_view(c.metric, runs, state.options) if n in visible else c for n, c in enumerate(view.charts)
-        )
+        self.charts = tuple(self._chart(c, runs) if n in visible else c for n, c in enumerate(view.charts))
         self.pane.set_title(*self._titles(len(metrics)))
         self.pane.show(msgspec.structs.replace(view, charts=self.charts), self._labels)
-        shown_t = self._shown_t(runs[0].attempts)
-        wanted = Wanted(tuple(m for n, m in enumerate(metrics) if n in visible), self._end_t, shown_t)
-        self.data.again(wanted)
+        read = tuple(m for n, m in enumerate(metrics) if n in visible)
+        self.data.again(Wanted(read, self._end_t, self._shown_t(self.data, runs[0].attempts)))
+        for other, series in zip(self.compared.runs, runs[1:], strict=True):
+            other.want(read, self._shown_t(other.data, series.attempts))
+
+    def _chart(self, blank: ChartView, runs: Sequence[RunSeries]) -> ChartView:
+        """The chart of a metric, made again only if there are other points, attempts or options."""
+        metric, options = blank.metric, self.state.options
+        depends = tuple(
+            (run.name, run.points.get(metric, ()), run.points.get(STEPS, ()), tuple(a.since_t for a in run.attempts))
+            for run in runs
+        )
+        return self.last_values.get(metric, (options, depends), lambda: chart_view(metric, runs, options))
+
+    def _silences(self, run: RunSeries) -> tuple[tuple[float, float], ...]:
+        """Stretches without steps, if the axis is the time of the run."""
+        options, still_t = self.state.options, self.timeline.steps_until_t
+        if options.x == "step" or options.overlaid:
+            return ()
+        steps = run.points.get(STEPS, ())
+        depends = (steps, tuple(a.since_t for a in run.attempts), still_t)
+        return self.last_values.get(
+            "silences", depends, lambda: silences([(p[0], p[3]) for p in steps], run.attempts, still_t)
+        )
 
     def _message(self) -> str:
         if self.data.trouble:
@@ -203,7 +249,9 @@ class MetricsScreen(PlaceScreen):
         options = self.state.options
         if options.x == "step":
             return "step"
-        return "time since the attempt's start" if options.overlaid else "time"
+        if options.overlaid:
+            return "time since the attempt's start"
+        return "time since the start" if self.compared.runs else "time"
 
     def _range_text(self) -> str:
         if self.state.zoom is None:
@@ -222,7 +270,7 @@ class MetricsScreen(PlaceScreen):
         return f"at {self._moment(cursor)}"
 
     def _moment(self, x: float) -> str:
-        if self.state.options.overlaid:
+        if self.state.options.overlaid or self.compared.runs:
             return f"{span_label(x)} after the start"
         return quantity.clock(self.now.story.wall0 + x, self.now.now_wall, seconds=True)
 
@@ -231,9 +279,9 @@ class MetricsScreen(PlaceScreen):
         if options.x == "step":
             return [(x, step_label(x)) for x in ticks(shown.since, shown.until, max(1, columns // STEP_COLUMNS))]
         most = max(1, columns // TICK_COLUMNS)
-        if options.overlaid:
+        if options.overlaid or self.compared.runs:
             return span_ticks(shown.since, shown.until, most)
-        return clock_ticks(timeline_view(self.now), columns, TICK_COLUMNS, (shown.since, shown.until))
+        return clock_ticks(self.timeline, columns, TICK_COLUMNS, (shown.since, shown.until))
 
     # ── keys ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -338,6 +386,36 @@ class MetricsScreen(PlaceScreen):
             return
         self.state.zoom, self.state.cursor, self.state.follows = None, None, True
         self._turn(overlaid=not self.state.options.overlaid)
+
+    def action_compare(self) -> None:
+        """Choose a run to add or to take away."""
+        self.compared.ask(self.app, self.session.run.run_id)
+
+    def action_export(self) -> None:
+        """Save the chosen chart or all of them, as far as they are visible."""
+        metrics, runs = self.metrics, self.runs
+        if not metrics:
+            self.show_message("There is no chart to save.")
+            return
+
+        def drawn(everything: bool) -> Drawing:
+            chosen = metrics if everything else (metrics[self._chosen],)
+            charts = [chart_view(m, runs, self.state.options) for m in chosen]
+            return drawing(charts, self.shown, self._labels, log=self.state.options.log)
+
+        sources = [(self.session.run, self.data, self.now.story.wall0, self._end_t)]
+        sources += [(o.run, o.data, o.situation.story.wall0, o.end_t) for o in self.compared.runs]
+        exported = []
+        for (run, data, wall0, end_t), series in zip(sources, runs, strict=True):
+            since_t, until_t = self._shown_t(data, series.attempts) or (0.0, end_t)
+            exported.append(
+                ExportedRun(
+                    name=run.name, feed=run.feed, attempts=series.attempts, wall0=wall0,
+                    since_t=max(0.0, since_t), until_t=min(until_t, end_t),
+                )
+            )  # fmt: skip
+        export = Export(runs=tuple(exported), chosen=metrics[self._chosen], metrics=metrics, drawn=drawn)
+        ask_export(self.app, self.tasks, export, self.show_message)
 
     def action_filter(self) -> None:
         """Ask for a text; nothing shows all of them."""

@@ -1,0 +1,181 @@
+"""Charts as files: their numbers as CSV, and a drawing of lines and texts as SVG."""
+
+import csv
+import io
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from xml.sax.saxutils import escape, quoteattr
+
+import msgspec
+
+from ...model.ports.screen import Point
+from ..metric_words import axis_unit, tick_text
+from .attempts import AttemptSpan, StepOf, within
+from .axis import log_ticks, ticks
+from .chart_view import STEPS, ChartView
+from .curve import dotted, value_range
+from .zoom import Span
+
+CSV_HEAD = ("run", "metric", "seconds", "time_utc", "attempt", "step", "mean", "min", "max")
+WIDTH, HEIGHT = 720, 300
+"""Pixels of a chart in a drawing."""
+LEFT, RIGHT, TOP, BOTTOM = 64, 16, 34, 30
+DOTS = 600
+"""Points of a curve in a drawing."""
+COLOURS = ("#0f7285", "#6b4fb0", "#a85f24", "#4d7a2a", "#a3487a", "#5d6875")
+DASHES = ("", "8 3", "3 3", "10 3 2 3", "5 5", "2 4")
+FAINT, INK, GRID = "#c3cad2", "#2a3038", "#e8ebef"
+
+
+class RunRows(msgspec.Struct, frozen=True, kw_only=True):
+    """What is written of a run: all points by metric as they are kept, its attempts, and when it was created."""
+
+    name: str
+    points: Mapping[str, Sequence[Point]]
+    attempts: tuple[AttemptSpan, ...] = ()
+    wall0: float = 0.0
+
+
+def csv_text(runs: Sequence[RunRows]) -> Iterator[str]:
+    """A row a point, in the units of the history (bytes, seconds per step). Times in seconds of the run and UTC."""
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(CSV_HEAD)
+    for run in runs:
+        steps = {a.number: StepOf(within(run.points.get(STEPS, ()), a)) for a in run.attempts}
+        for metric, points in run.points.items():
+            for attempt, t, low, mean, high in _of_attempts(points, run.attempts):
+                step = None if attempt is None else steps[attempt](t)
+                when = datetime.fromtimestamp(run.wall0 + t, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+                shown = ("" if attempt is None else attempt, "" if step is None else round(step))
+                table.writerow((run.name, metric, round(t, 1), when, *shown, mean, low, high))
+            yield text.getvalue()
+            text.seek(0)
+            text.truncate()
+
+
+def _of_attempts(
+    points: Sequence[Point], attempts: Sequence[AttemptSpan]
+) -> Iterator[tuple[int | None, float, float, float, float]]:
+    """Each point with the number of its attempt; None between two."""
+    at = 0
+    for t, low, mean, high in points:
+        while at < len(attempts) and attempts[at].until_t < t:
+            at += 1
+        inside = at < len(attempts) and attempts[at].since_t <= t
+        yield (attempts[at].number if inside else None), t, low, mean, high
+
+
+class LinePart(msgspec.Struct, frozen=True):
+    """A polyline through pixels."""
+
+    points: tuple[tuple[float, float], ...]
+    colour: str
+    width: float = 1.0
+    dashes: str = ""
+
+
+class TextPart(msgspec.Struct, frozen=True):
+    """A text whose left end, middle or right end (``start``, ``middle``, ``end``) stands at a pixel, on its line."""
+
+    x: float
+    y: float
+    text: str
+    colour: str = INK
+    anchor: str = "start"
+    size: int = 12
+
+
+class Drawing(msgspec.Struct, frozen=True):
+    """Lines and texts on a white ground."""
+
+    width: int
+    height: int
+    parts: tuple[LinePart | TextPart, ...]
+
+
+Labels = Callable[[int, Span], Sequence[tuple[float, str]]]
+
+
+def drawing(charts: Sequence[ChartView], shown: Span, labels: Labels, *, log: bool = False) -> Drawing:
+    """The charts below each other. ``labels(columns, span)``: ticks of the x axis; a column is 8 pixels."""
+    parts: list[LinePart | TextPart] = []
+    for number, chart in enumerate(charts):
+        parts += _chart(chart, number * HEIGHT, shown, labels, log=log)
+    return Drawing(WIDTH, HEIGHT * len(charts), tuple(parts))
+
+
+def _chart(chart: ChartView, top: float, shown: Span, labels: Labels, *, log: bool) -> Iterator[LinePart | TextPart]:
+    right, bottom = WIDTH - RIGHT, top + HEIGHT - BOTTOM
+    values = [
+        [dotted(part, shown.since, shown.until, DOTS, gap=curve.gap) for part in curve.parts] for curve in chart.curves
+    ]
+    bounds = value_range([v for parts in values for dots in parts for v in dots], log=log)
+    low, high = bounds or (0.0, 1.0)
+    factor, word = axis_unit(chart.unit, low, high)
+
+    def y_of(value: float) -> float:
+        one, two, three = (math.log10(max(v, 1e-300)) if log else v for v in (value, low, high))
+        return bottom - (one - two) / max(three - two, 1e-300) * (bottom - top - TOP)
+
+    yield TextPart(LEFT, top + 18, chart.title + (f" ({word})" if word else ""), size=14)
+    found = (log_ticks if log else ticks)(low / factor, high / factor, 5)
+    step = found[1] - found[0] if len(found) > 1 and not log else 0.0
+    for value in found:
+        y = y_of(value * factor)
+        yield LinePart(((LEFT, y), (right, y)), GRID)
+        yield TextPart(LEFT - 6, y + 4, tick_text(value, step), anchor="end", size=11)
+    for x, label in labels((WIDTH - LEFT - RIGHT) // 8, shown):
+        at = LEFT + (x - shown.since) / max(shown.length, 1e-9) * (right - LEFT)
+        yield LinePart(((at, bottom), (at, bottom + 4)), INK)
+        yield TextPart(at, bottom + 17, label, anchor="middle", size=11)
+    yield LinePart(((LEFT, top + TOP), (LEFT, bottom), (right, bottom)), INK)
+    for curve, parts in zip(chart.curves, values, strict=True):
+        look = curve.look % len(COLOURS)
+        for dots in parts:
+            for run in _runs(dots):
+                pixels = tuple((LEFT + (i + 0.5) / DOTS * (right - LEFT), round(y_of(v), 1)) for i, v in run)
+                colour = FAINT if curve.faint else COLOURS[look]
+                yield LinePart(pixels, colour, 1.0 if curve.faint else 1.6, "" if curve.faint else DASHES[look])
+    named = chart.named
+    for number, curve in enumerate(reversed(named if len(named) > 1 else ())):
+        yield TextPart(
+            right - 120 * number, top + 18, curve.name, COLOURS[curve.look % len(COLOURS)], anchor="end", size=12
+        )
+
+
+def _runs(dots: Sequence[float | None]) -> Iterator[list[tuple[int, float]]]:
+    """Neighbouring values, gap by gap."""
+    run: list[tuple[int, float]] = []
+    for i, value in enumerate(dots):
+        if value is not None and math.isfinite(value):
+            run.append((i, value))
+        elif run:
+            yield run
+            run = []
+    if run:
+        yield run
+
+
+def svg_text(picture: Drawing) -> str:
+    """An SVG page without external parts."""
+    size = f'width="{picture.width}" height="{picture.height}"'
+    box = f'viewBox="0 0 {picture.width} {picture.height}"'
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {box} {size} font-family="system-ui, sans-serif">',
+        f'<rect {size} fill="#ffffff"/>',
+    ]
+    for part in picture.parts:
+        if isinstance(part, LinePart):
+            points = " ".join(f"{x:.1f},{y:.1f}" for x, y in part.points)
+            dashes = f' stroke-dasharray="{part.dashes}"' if part.dashes else ""
+            lines.append(
+                f'<polyline points="{points}" fill="none" stroke="{part.colour}" stroke-width="{part.width}"{dashes}/>'
+            )
+        else:
+            lines.append(
+                f'<text x="{part.x:.1f}" y="{part.y:.1f}" font-size="{part.size}" text-anchor={quoteattr(part.anchor)} '
+                f'fill="{part.colour}">{escape(part.text)}</text>'
+            )
+    return "\n".join([*lines, "</svg>", ""])
