@@ -18,6 +18,7 @@ SIGNALS: dict[str, int] = {
     "SIGTERM": 15,
     "SIGXCPU": 24,
     "SIGXFSZ": 25,
+    "SIGPWR": 30,
     "SIGSYS": 31,
 }
 """Numbers on Linux (signal(7))."""

@@ -1,8 +1,8 @@
-"""Status codes of CUDA, HIP, NCCL, NVML, cuBLAS, cuDNN, HSA and the operating system, in any spelling.
+"""Status codes of CUDA, HIP, NCCL, NVML, cuBLAS, cuDNN, HSA, ACL and the operating system, in any spelling.
 
 The catalogue says which code belongs to which class; here is how programs print one: by its name, its number, or the
 text that the library gives for it. Sources: CUDA Runtime and Driver API (cudaError_t, CUresult), hip_runtime_api.h,
-nccl.h, nvml.h, hsa.h, errno(3).
+nccl.h, nvml.h, hsa.h, CANN rt_error_codes.h, errno(3).
 """
 
 import re
@@ -16,7 +16,7 @@ from ..text.patterns import LazyPattern
 _NUMBERS = {
     "cuda": LazyPattern(
         r"(?i:\b(?:cuda|hip)(?: driver| runtime| api)?[ _]?(?:error|failure"
-        r"|err)(?: code)?)\W{0,3}(?P<a>\d{1,3})\b(?!\.\d)"
+        r"|err)(?:[:,]? (?:unspecified |unknown |error |status )*code)?)\W{0,3}(?P<a>\d{1,4})\b(?!\.\d)"
         r"|cudaSuccess \((?P<b>\d{1,3}) vs"  # glog: Check failed: error == cudaSuccess (2 vs. 0)
         r"|\berror=(?P<c>\d{1,3}) ?:"  # THC
         r"|\[(?P<d>\d{1,3})\] Call to cu\w"  # numba
@@ -29,6 +29,10 @@ _NUMBERS = {
     "winerror": LazyPattern(r"\[WinError (?P<a>\d{1,5})\]"),
     "nccl": LazyPattern(
         r"\bNCCL (?:error|failure)(?: code)?\W{1,2}(?P<a>[1-7])\b(?!\.\d)|\bncclResult\w*\W+(?P<b>[1-7])\b"
+    ),
+    "acl": LazyPattern(
+        r"(?i:\b(?:acl\w*|npu|cann|ascend|aclrt\w*|rt\w+)\b.{0,80}?\b(?:error|ret|result)(?:[ _]?code)?(?: is)?)\W{1,3}"
+        r"(?P<a>\d{6})\b"
     ),
     "nvml": LazyPattern(r"(?i:\bnvml\w* (?:error|failure|return(?:ed|s)?)(?: code)?)\W{1,2}(?P<a>\d{1,3})\b"),
     "cublas": LazyPattern(r"(?i:\bcublas(?:lt)? (?:error|failure|status))\W{1,2}(?P<a>[1-9]\d?)\b"),
@@ -90,7 +94,7 @@ class StatusCodes:
             for found in pattern.finditer(line):
                 number = int(found[found.lastgroup or 0])
                 row = self._numbers.get((system, number)) or self._numbers.get((system, None))
-                if row is not None:
+                if row is not None and number:
                     yield self._coded(row, found)
 
     @staticmethod

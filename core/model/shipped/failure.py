@@ -93,7 +93,7 @@ class StatusCode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     ``names``: its constants; ``text``: what the library prints for it.
     """
 
-    system: Literal["cuda", "nccl", "nvml", "cublas", "cudnn", "hsa", "errno", "winerror"]
+    system: Literal["cuda", "nccl", "nvml", "cublas", "cudnn", "hsa", "acl", "errno", "winerror"]
     weight: float
     number: int | None = None
     names: tuple[str, ...] = ()
