@@ -251,3 +251,13 @@ def test_a_start_without_a_time_before_the_run_leaves_the_journal_as_it_was() ->
     (fact,) = world.of(CheckpointKnown)
     assert (fact.origin, fact.written_t) == (None, None)
     assert len(world.of(StartAttempt)) == 1
+
+
+def test_what_is_not_understood_keeps_what_was_said_of_it_when_it_is_seen_again() -> None:
+    event = saved(40, 40.0, verdict="torn", understood=False)
+    known = index(event)
+    marked = msgspec.structs.replace(
+        known, known=(msgspec.structs.replace(known.known[0], is_state=True, failed_starts=(2,)),)
+    )
+    (again,) = with_event(marked, event, position=None, created_wall=BEGUN).known
+    assert (again.is_state, again.failed_starts) == (True, (2,))

@@ -158,7 +158,7 @@ def tight(world: World, available: float = 1.0, seconds: int = 30) -> World:
 def test_a_danger_sign_asks_once_and_training_goes_on() -> None:
     world = tight(asking())
     (order,) = world.of(RequestSave)
-    assert "ram" in order.reason
+    assert "RAM nearly full" in order.reason
     assert world.word == "running"
     tight(tight(world, 19.0), 1.0)
     assert len(world.of(RequestSave)) == 1

@@ -77,7 +77,8 @@ def test_nearly_full_gpu_memory_is_a_warning_until_there_is_room(profile: str | 
     assert [(i.kind, i.class_, i.severity, i.open) for i in world.incidents] == [
         ("health", "gpu0.vram", "warning", True)
     ]
-    assert warnings(world) == [f"gpu0.vram is {used_gb / 0.16:.0f} %: warning"]
+    (told,) = warnings(world)
+    assert told.startswith(f"GPU 0 memory nearly full: {used_gb / 0.16:.0f} % (limit ")
     see_vram(world, 14.5)
     assert not world.incidents[0].open
     see_vram(see_vram(world, used_gb), 14.5)
