@@ -27,11 +27,13 @@ PLACES: dict[str, tuple[str, tuple[str, ...], Callable[[Any], bool]]] = {
     "samples": ("Sample images (key i)", ("i",), lambda s: s.fits),
     "profiles": ("Profiles (key 5)", ("5", "down"), lambda s: bool(s.changes) and bool(s.trials)),
     "runs": ("Runs (key 6)", ("6",), lambda s: bool(s.cards)),
+    "gpus": ("GPUs (key 8)", ("8",), lambda s: s.state.details.gpus is not None),
+    "host": ("The machine (key 9)", ("9",), lambda s: s.state.details.host is not None),
     "launch": ("Starting a run (key l)", ("l",), lambda s: s.inquiry.checked),
 }
 PLACE_SIZES = ((80, 24), (200, 50))
 PHONE = (45, 30)
-PHONE_PLACES = frozenset({"incidents", "checkpoints", "profiles", "samples", "launch", "runs"})
+PHONE_PLACES = frozenset({"gpus", "host", "incidents", "checkpoints", "profiles", "samples", "launch", "runs"})
 
 
 async def draw(

@@ -10,6 +10,9 @@ from ..core.model.situation import Situation
 from .background import LongTask, Progress, TaskQueue
 from .keys import KeyContext
 from .operations import Operations
+from .poller import Snapshot
+from .ui.series import SeriesQuery
+from .ui.time_window import TimeWindow
 
 
 class Application(Protocol):
@@ -54,6 +57,24 @@ class RunSession(Protocol):
     @property
     def context(self) -> KeyContext:
         """What decides which keys apply."""
+        ...
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """What the last poll found, charts included."""
+        ...
+
+    @property
+    def window(self) -> TimeWindow:
+        """The stretch of the run that charts show."""
+        ...
+
+    def read_series(self, series_queries: tuple[SeriesQuery, ...] | None) -> None:
+        """Have these charts read with each poll; None: those of the dashboard."""
+        ...
+
+    def zoom_time(self, steps: int) -> None:
+        """All charts over a longer (positive) or shorter time."""
         ...
 
     def show_message(self, text: str) -> None:

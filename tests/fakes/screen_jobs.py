@@ -28,6 +28,16 @@ from trainwatch.core.model.decision import (
 from trainwatch.core.model.fact import CheckpointKnown, IncidentOpened, ProfileChanged
 from trainwatch.core.model.incident import Evidence, EvidenceFile, Incident
 from trainwatch.core.model.launch.change import Change
+from trainwatch.core.model.machine_details import (
+    GpuDetail,
+    GpuDetails,
+    GpuProcess,
+    HostDetails,
+    MachineDetails,
+    Traffic,
+    TreeDetails,
+    TreeProcess,
+)
 from trainwatch.core.model.observation import Outcome
 from trainwatch.core.model.ports.screen import LogAccess, OnProgress, OpenRun
 from trainwatch.core.model.profile import Profile
@@ -309,6 +319,56 @@ RICH_PROFILES = tuple(
 )
 
 
+GPU_DETAIL = GpuDetail(
+    index=0, clock_sm_mhz=2706, clock_sm_max_mhz=3105, clock_mem_mhz=11_201, clock_mem_max_mhz=11_201, mem_util_pct=47,
+    fan_pct=59, pstate=2, slowdown_c=101, shutdown_c=104, pcie_generation=4, pcie_generation_max=4, pcie_width=8,
+    pcie_width_max=16, pcie_received=8.6e6, pcie_sent=2.2e6, ecc=True, ecc_corrected=3, ecc_uncorrected=0,
+    persistence=False,
+)  # fmt: skip
+GPU_PROCESSES = (
+    GpuProcess(gpu=0, pid=4202, mem_bytes=14.2 * 2**30, sm_pct=80, own=True, user="mira", cpu_pct=112, rss_bytes=3e9,
+               age_s=7200, command="/usr/bin/python train_network.py --config_file sdxl.toml"),
+    GpuProcess(gpu=0, pid=812, kind="G", mem_bytes=0.3 * 2**30, own=False, user="root", command="/usr/lib/xorg/Xorg"),
+)  # fmt: skip
+
+
+def machine_details(now: Situation, gpus: int = 1) -> MachineDetails:
+    """Details of the moment of a situation."""
+    return MachineDetails(
+        gpus=GpuDetails(
+            t=now.now_t, driver="570.133.07", cuda="12.8", processes=GPU_PROCESSES,
+            gpus=tuple(msgspec.structs.replace(GPU_DETAIL, index=i) for i in range(gpus)),
+        ),
+        host=HostDetails(
+            t=now.now_t, cores_pct=(96.0, 12.0, None, 3.0), load=(2.4, 2.1, 1.9), cpu_temp_c=61.0, cpu_mhz=4200.0,
+            ram_cached_bytes=8e9, swap_in=0.0, swap_out=0.0,
+            disks=(Traffic(name="nvme0n1", received=120e6, sent=2e6, busy_pct=40.0),),
+            networks=(Traffic(name="eth0", received=1200.0, sent=None),),
+        ),
+        tree=TreeDetails(
+            t=now.now_t,
+            processes=(
+                TreeProcess(pid=4202, state="R", threads=40, cpu_pct=112.0, rss_bytes=3e9, read=1e6, written=0.0,
+                            age_s=7200, user="mira", command="/usr/bin/python train_network.py"),
+                TreeProcess(pid=4207, depth=1, state="D", cpu_pct=None, rss_bytes=1e9, age_s=7190, user="mira",
+                            command="python -c from multiprocessing.spawn import spawn_main"),
+            ),
+        ),
+    )  # fmt: skip
+
+
+class FakeDetails:
+    """What the GPU page and the host page show; counts looks."""
+
+    def __init__(self, details: MachineDetails) -> None:
+        self.details = details
+        self.looks = 0
+
+    def look(self) -> MachineDetails:
+        self.looks += 1
+        return self.details
+
+
 def rich_run(now: Situation, run_id: str = "luca-1", **doors: Any) -> OpenRun:
     """A run with every door open."""
     usual: dict[str, Any] = {
@@ -320,5 +380,6 @@ def rich_run(now: Situation, run_id: str = "luca-1", **doors: Any) -> OpenRun:
         "checkpoints": FakeCheckpoints(tuple(reversed(now.story.checkpoints))),
         "launch": FakeLaunch(),
         "logs": LogAccess(browser=FakeLog()),
+        "details": FakeDetails(machine_details(now, len(now.gpu.gpus) if now.gpu is not None else 1)),
     }
     return OpenRun(run_id=run_id, name="luca", **(usual | doors))

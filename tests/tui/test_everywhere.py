@@ -24,7 +24,7 @@ from trainwatch.tui.screens.incidents_screen import IncidentsScreen
 from trainwatch.tui.screens.log_screen import LogScreen
 from trainwatch.tui.screens.profiles_screen import ProfilesScreen
 
-PLACES = ["1", "2", "3", "4", "5", "6", "7", "l"]
+PLACES = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "l"]
 
 
 def app_of(now: Situation | None = None, home: Path | None = None, **doors: Any) -> TrainwatchApp:

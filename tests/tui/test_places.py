@@ -26,6 +26,8 @@ from trainwatch.tui.screens.checkpoints_screen import CheckpointsScreen
 from trainwatch.tui.screens.dashboard.dashboard_screen import Dashboard
 from trainwatch.tui.screens.incidents_screen import IncidentsScreen
 from trainwatch.tui.screens.log_screen import LogScreen
+from trainwatch.tui.screens.machine.gpu_screen import GpuScreen
+from trainwatch.tui.screens.machine.host_screen import HostScreen
 from trainwatch.tui.screens.metrics.metrics_screen import MetricsScreen
 from trainwatch.tui.screens.place_screen import PlaceScreen
 from trainwatch.tui.screens.profiles_screen import ProfilesScreen
@@ -131,14 +133,15 @@ async def test_number_keys_open_every_screen_and_escape_returns() -> None:
 async def test_a_tab_and_a_key_of_the_footer_can_be_clicked() -> None:
     async with open_place("3") as (app, pilot):
         tabs = front(app).tabs.plain_lines()[0]
-        await pilot.click("#tabs", offset=(tabs.index("checkpoints") + 2, 0))
+        await pilot.click("#tabs", offset=(tabs.index("ckpts") + 2, 0))
         await until(pilot, lambda: isinstance(front(app), CheckpointsScreen))
         await pilot.click("#keys", offset=(footer(app).index("Esc") + 1, 0))
         await until(pilot, lambda: isinstance(front(app), Dashboard))
 
 
 async def test_every_key_of_a_screen_has_an_action() -> None:
-    for screen in (IncidentsScreen, CheckpointsScreen, ProfilesScreen, RunsScreen, StacksScreen, MetricsScreen):
+    screens = (IncidentsScreen, CheckpointsScreen, ProfilesScreen, RunsScreen, StacksScreen, MetricsScreen)
+    for screen in (*screens, GpuScreen, HostScreen):
         for key in screen.keys:
             name = key.action.partition("(")[0]
             target = TrainwatchApp if name.startswith("app.") or name == "leave" else screen

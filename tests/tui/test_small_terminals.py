@@ -33,6 +33,11 @@ async def test_no_page_fails_on_a_terminal_of_a_few_rows(tmp_path: Path, size: t
             "4",
             "5",
             "6",
+            "8",
+            "down",
+            "tab",
+            "9",
+            "down",
             "1",
             "z",
             "left",
@@ -52,7 +57,7 @@ def test_every_sign_of_the_screen_has_an_ascii_sign_of_its_width() -> None:
     assert kept.text == "Müller . ??"
 
 
-@pytest.mark.parametrize("key", ["1", "2", "3", "4", "5", "6", "7", "e", "question_mark", "k", "l"])
+@pytest.mark.parametrize("key", ["1", "2", "3", "4", "5", "6", "7", "8", "9", "e", "question_mark", "k", "l"])
 async def test_a_terminal_without_unicode_gets_only_ascii(
     tmp_path: Path, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

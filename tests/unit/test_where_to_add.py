@@ -16,10 +16,12 @@ from trainwatch.cli import main, parser
 from trainwatch.core.config.shipped import load_presets, load_profiles, load_remedies
 from trainwatch.core.model.checkpoints.checkpoint import KIND_OF
 from trainwatch.core.model.checkpoints.checkpoint_suffixes import TENSOR_SUFFIXES, TensorFormat
+from trainwatch.core.model.machine_details import GpuDetail
 from trainwatch.core.model.observation import HostSample
 from trainwatch.core.model.ports.screen import OpenRun
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.run_card import RunCard
+from trainwatch.core.sense.gpu.nvml_details import CHANGING, LASTING
 from trainwatch.core.store.metrics import history_schema
 from trainwatch.core.store.metrics.history import HistoryReader, HistoryWriter
 from trainwatch.core.store.run_directory import RunDirectory
@@ -59,6 +61,7 @@ PROOFS = {
     "a field of `status --json`": f"{HERE}::test_a_field_of_status_is_one_line",
     "a source of the trainer's own metrics": "unit/test_progress_metrics.py::test_metrics_are_kept_and_read_by_name",
     "a metric": f"{HERE}::test_a_metric_is_kept_with_one_row_of_columns",
+    "a value that only the GPU page or the host page shows": f"{HERE}::test_every_detail_of_a_gpu_is_read",
     "a key of the screen": f"{HERE}::test_a_key_is_one_entry_of_its_screens_table",
     "a value of a run that the screen reads": f"{HERE}::test_every_service_of_a_run_is_handed_in",
     "a column of the list of runs": f"{HERE}::test_a_column_of_a_list_is_one_entry",
@@ -140,6 +143,10 @@ def test_every_layout_has_one_row_and_a_builder() -> None:
 
 def test_every_tensor_format_has_a_suffix_and_a_kind() -> None:
     assert set(KIND_OF) == set(TENSOR_SUFFIXES.values()) == set(get_args(TensorFormat))
+
+
+def test_every_detail_of_a_gpu_is_read() -> None:
+    assert {*CHANGING, *LASTING} == set(GpuDetail.__struct_fields__) - {"index"}
 
 
 def test_every_service_of_a_run_is_handed_in() -> None:

@@ -60,12 +60,21 @@ class TabBar(Pane):
         return f"{cut(name, room)}  " if name and room >= 4 else ""
 
     def _placed(self, width: int) -> list[tuple[Place, str, int]]:
-        """(place, its words, first column): all words if they fit, else only that of the current place."""
+        """(place, its words, first column): all words if they fit, else short ones, else that of the current place."""
         x = width_of((("strong", self._name_of(width)),))
-        full = sum(len(p.key) + len(p.name) + 3 for p in self.offered) <= width + 1
+        words = next((w for w in self._forms() if sum(len(t) + 4 for t in w) <= width + 1), None)
         placed = []
-        for place in self.offered:
-            text = f" {place.name} " if full or place.name == self.current else " "
+        for number, place in enumerate(self.offered):
+            word = words[number] if words is not None else place.name if place.name == self.current else ""
+            text = f" {word} " if word else " "
             placed.append((place, text, x))
             x += len(place.key) + len(text) + 1
         return placed
+
+    def _forms(self) -> tuple[list[str], ...]:
+        """The words of all tabs, the longest form first."""
+        return (
+            [p.name for p in self.offered],
+            [p.name if p.name == self.current else p.short or p.name for p in self.offered],
+            [p.short or p.name for p in self.offered],
+        )

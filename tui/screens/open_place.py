@@ -35,6 +35,14 @@ def place_screen(name: str, application: Application, session: RunSession | None
         from .metrics.metrics_screen import MetricsScreen
 
         return MetricsScreen(application, session)
+    if name == "gpus":
+        from .machine.gpu_screen import GpuScreen
+
+        return GpuScreen(application, session)
+    if name == "host":
+        from .machine.host_screen import HostScreen
+
+        return HostScreen(application, session)
     if name == "samples":
         from .samples_screen import SamplesScreen
 

@@ -20,7 +20,7 @@ from ...poller import Poller, Snapshot
 from ...suspend import run_in_terminal
 from ...terminal_title import TerminalTitle
 from ...ui.glyphs import glyphs_for
-from ...ui.series import same_charts
+from ...ui.series import SeriesQuery, same_charts
 from ...ui.time_window import WHOLE, TimeWindow, window, zoomed_by
 from ..away_watch import AwayWatch
 from ..place_screen import PlaceScreen
@@ -165,9 +165,18 @@ class Dashboard(FocusedPanes):
         self.show_panes(self.view, self.snapshot, self.window, part=part)
         self.output.update(self.now, self.snapshot.trouble or "" if self.snapshot else "", width)
         self.key_bar.show(self.offered(), self.key_bar.message)
-        before, self.poller.series_queries = self.poller.series_queries, self.series_queries()
+        self.read_series(None)
+
+    def read_series(self, series_queries: tuple[SeriesQuery, ...] | None) -> None:
+        """Have these charts read with each poll, at once if they are others; None: those of the dashboard."""
+        before = self.poller.series_queries
+        self.poller.series_queries = self.series_queries() if series_queries is None else series_queries
         if not same_charts(before, self.poller.series_queries):
             self.poll()
+
+    def zoom_time(self, steps: int) -> None:
+        """All charts over a shorter or longer time."""
+        self.zoom = zoomed_by(self.zoom, steps, self.view.timeline.now_t)
 
     def show_message(self, text: str) -> None:
         """A sentence in the footer for a few seconds, on whatever screen is in front."""
@@ -265,7 +274,7 @@ class Dashboard(FocusedPanes):
 
     def action_zoom(self, steps: int) -> None:
         """All charts over a shorter or longer time."""
-        self.zoom = zoomed_by(self.zoom, steps, self.view.timeline.now_t)
+        self.zoom_time(steps)
         self.draw()
         self.show_message(f"Charts show {self.window.words}; [ shorter, ] longer, Esc as before")
 

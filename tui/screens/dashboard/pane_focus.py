@@ -8,7 +8,8 @@ from ..box import Box
 PANES: tuple[str, ...] = ("gpu", "memory", "timeline", "incidents", "checkpoints", "log")
 """In reading order."""
 PLACE_OF_PANE: dict[str, str] = {
-    "timeline": "metrics", "incidents": "incidents", "checkpoints": "checkpoints", "log": "log",
+    "gpu": "gpus", "memory": "host", "timeline": "metrics", "incidents": "incidents", "checkpoints": "checkpoints",
+    "log": "log",
 }  # fmt: skip
 PLACE_OF_MARK: dict[str, str] = {
     "crash": "incidents", "hang": "incidents", "incident": "incidents",

@@ -1,0 +1,195 @@
+"""The host page: processor by core, memory, swap, disks, networks, and the processes of the run."""
+
+import msgspec
+
+from ...model.machine_details import HostDetails, MachineDetails, Traffic, TreeDetails, TreeProcess
+from ...model.situation import Situation
+from .. import quantity
+from ..panes.memory import memory_view
+from ..panes.meter import Meter
+from ..state.level import ALL_SAFE
+from .gauge import STALE_S, Fact, Gauge, both_ways, command, number, rate
+
+STATES = {
+    "R": "runs", "S": "sleeps", "D": "blocked", "T": "stopped", "t": "traced", "Z": "ended", "X": "ended", "I": "idle",
+}  # fmt: skip
+"""State letters of proc(5). D waits for a disk, a network mount or a driver, and cannot be ended."""
+UNITS = {"RAM": "GiB", "avail": "GiB", "swap": "GiB", "cpu": "", "disk": "B"}
+TITLES = {"RAM": "RAM", "avail": "RAM available", "swap": "swap", "cpu": "CPU of the run", "disk": "disk of the run"}
+
+
+class TreeRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A process of the run, as text."""
+
+    pid: int
+    depth: int
+    state: str
+    user: str
+    cpu: str
+    ram: str
+    threads: str
+    read: str
+    written: str
+    age: str
+    command: str
+    blocked: bool
+    order: tuple[float, float, float]
+    """CPU, RAM, bytes a second, to sort by; -1 if unknown."""
+
+
+class HostPageView(msgspec.Struct, frozen=True, kw_only=True):
+    """``message``: why there are no readings. ``cores``: per cent each, None = unknown."""
+
+    gauges: tuple[Gauge, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    cores: tuple[float | None, ...] = ()
+    cores_note: str = ""
+    message: str = ""
+    note: str = ""
+    rows: tuple[TreeRow, ...] = ()
+    rows_note: str = ""
+
+
+def host_page_view(now: Situation, details: MachineDetails) -> HostPageView:
+    """Project the newest samples and details. Old values are dimmed, unknown ones are ``–``."""
+    memory = memory_view(now)
+    host = _fresh(now, details.host)
+    tree = details.tree
+    gauges = [_of_meter(meter) for meter in memory.meters]
+    if (now.host is not None and now.host.cpu_pct is not None) or host is not None:
+        gauges.insert(0, _cpu(now))
+    return HostPageView(
+        gauges=(*gauges, *_rates(host)),
+        facts=tuple(_facts(now, host)) if memory.meters else (),
+        cores=host.cores_pct if host is not None else (),
+        cores_note=_note(now, details.host),
+        message=memory.message or "",
+        note=memory.note or "",
+        rows=tuple(_row(process) for process in tree.processes) if tree is not None else (),
+        rows_note=_rows_note(now, tree),
+    )
+
+
+def _fresh(now: Situation, host: HostDetails | None) -> HostDetails | None:
+    return host if host is not None and now.now_t - host.t <= STALE_S else None
+
+
+def _note(now: Situation, found: HostDetails | TreeDetails | None) -> str:
+    if found is None:
+        return "Not known: no supervisor is running, which reads it" if now.supervisor_alive is False else "Reading …"
+    age_s = now.now_t - found.t
+    return f"{quantity.duration(age_s)} old" if age_s > STALE_S else ""
+
+
+def _rows_note(now: Situation, tree: TreeDetails | None) -> str:
+    note = _note(now, tree)
+    return note or ("" if tree is not None and tree.processes else "No process of the run is there")
+
+
+def _cpu(now: Situation) -> Gauge:
+    pct = now.host.cpu_pct if now.host is not None else None
+    old = now.host is None or now.now_t - now.host.t > STALE_S
+    return Gauge(
+        title="CPU of the machine", text=quantity.percent(pct), level="unknown" if pct is None or old else "safe",
+        series="host.cpu",
+    )  # fmt: skip
+
+
+def _of_meter(meter: Meter) -> Gauge:
+    text = f"{meter.text} {meter.extra}".strip() if meter.label != "cpu" else meter.text
+    return Gauge(
+        title=TITLES.get(meter.label, meter.label),
+        text=text,
+        level=meter.level,
+        series=meter.series,
+        low=meter.low,
+        high=meter.high,
+        bounds=meter.bounds,
+        unit=UNITS.get(meter.label, ""),
+    )
+
+
+def _rates(host: HostDetails | None) -> list[Gauge]:
+    """Disks and networks that moved something, the busiest first."""
+    gauges = []
+    for what, known in (("disk", host.disks if host else None), ("network", host.networks if host else None)):
+        for traffic in sorted(known or (), key=lambda t: -(both_ways(t) or 0.0))[:3]:
+            gauges += _of_traffic(what, traffic)
+    if host is not None:
+        gauges.append(
+            Gauge(
+                title="swap in and out",
+                text=f"{rate(host.swap_in)} in, {rate(host.swap_out)} out",
+                level="unknown" if host.swap_in is None else "safe",
+                recent="swap",
+                now=None if host.swap_in is None else host.swap_in + (host.swap_out or 0.0),
+                high=None,
+                unit="B/s",
+            )
+        )
+    return gauges
+
+
+def _of_traffic(what: str, traffic: Traffic) -> list[Gauge]:
+    words = ("read", "written") if what == "disk" else ("in", "out")
+    busy = f", busy {quantity.percent(traffic.busy_pct)}" if what == "disk" else ""
+    return [
+        Gauge(
+            title=f"{traffic.name} {word}", text=rate(value) + (busy if word == "read" else ""),
+            level="unknown" if value is None else "safe", recent=f"{what}.{traffic.name}.{word}", now=value, high=None,
+            bounds=ALL_SAFE, unit="B/s",
+        )
+        for word, value in zip(words, (traffic.received, traffic.sent), strict=True)
+    ]  # fmt: skip
+
+
+def _facts(now: Situation, host: HostDetails | None) -> list[Fact]:
+    load = None if host is None else host.load
+    facts = [
+        ("load", quantity.UNKNOWN if load is None else "  ".join(f"{value:.2f}" for value in load)),
+        ("CPU hot", number(None if host is None else host.cpu_temp_c, "°C")),
+        ("CPU clock", number(None if host is None else host.cpu_mhz, "MHz")),
+        ("cached", quantity.memory(None if host is None else host.ram_cached_bytes)),
+        ("waits", _pressure(now)),
+        ("OOM kills", quantity.count(None if now.host is None else now.host.oom_kills)),
+        ("run's RAM", quantity.memory(None if now.process is None else now.process.rss_bytes)),
+        ("processes", quantity.count(None if now.process is None else now.process.procs)),
+        ("inodes", _inodes(now)),
+    ]
+    return [
+        Fact(label=name, text=text, level="unknown" if text == quantity.UNKNOWN else "safe") for name, text in facts
+    ]
+
+
+def _pressure(now: Situation) -> str:
+    if now.host is None or now.host.psi_memory_pct is None:
+        return quantity.UNKNOWN
+    return f"{quantity.percent(now.host.psi_memory_pct)} of the time for memory"
+
+
+def _inodes(now: Situation) -> str:
+    if now.host is None or now.host.disk_free_inodes is None:
+        return quantity.UNKNOWN
+    return f"{quantity.count(now.host.disk_free_inodes)} free"
+
+
+def _row(process: TreeProcess) -> TreeRow:
+    def known(value: float | None) -> float:
+        return -1.0 if value is None else value
+
+    moved = None if process.read is None or process.written is None else process.read + process.written
+    return TreeRow(
+        pid=process.pid,
+        depth=process.depth,
+        state=STATES.get(process.state, process.state),
+        user=process.user or quantity.UNKNOWN,
+        cpu=quantity.percent(process.cpu_pct),
+        ram=quantity.memory(process.rss_bytes),
+        threads=quantity.count(process.threads),
+        read=rate(process.read),
+        written=rate(process.written),
+        age=quantity.duration(process.age_s),
+        command=command(process.command),
+        blocked=process.state == "D",
+        order=(known(process.cpu_pct), known(process.rss_bytes), known(moved)),
+    )

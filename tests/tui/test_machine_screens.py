@@ -1,0 +1,250 @@
+"""The GPU page (key 8) and the host page (key 9): at every size, by key, with and without GPUs."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from textual.pilot import Pilot
+
+from tests.fakes.feed import FakePicker, FakeStarter, empty, healthy
+from tests.fakes.screen_jobs import FakeDetails, machine_details, rich_run
+from tests.tui.conftest import look, until
+from trainwatch.core.model.observation import GpuSample
+from trainwatch.core.model.situation import Situation
+from trainwatch.core.views.machine.gauge import Gauge
+from trainwatch.tui.app import TrainwatchApp
+from trainwatch.tui.panes.machine.gauges_pane import GaugesPane
+from trainwatch.tui.screens.dashboard.dashboard_screen import Dashboard
+from trainwatch.tui.screens.machine.gpu_screen import GpuScreen
+from trainwatch.tui.screens.machine.host_screen import HostScreen
+from trainwatch.tui.ui.recent import Recent
+from trainwatch.tui.ui.time_window import TimeWindow
+
+SIZES = [(40, 10), (45, 30), (80, 24), (120, 40), (200, 50), (300, 100)]
+
+
+def app_of(now: Situation, **doors: Any) -> TrainwatchApp:
+    return TrainwatchApp(
+        rich_run(now, **doors), starter=FakeStarter(), picker=FakePicker(now), interval_s=0, read_only=False
+    )
+
+
+async def opened(app: TrainwatchApp, pilot: Pilot[None], key: str) -> Any:
+    """The page, with the details of one look."""
+    await pilot.pause()
+    look(app)
+    await pilot.press(key)
+    screen: Any = app.screen
+    assert isinstance(screen, GpuScreen | HostScreen)
+    if app.dashboard is not None and app.dashboard.run.details is not None:
+        await until(pilot, lambda: screen.state.details.host is not None, "details")
+    look(app)
+    await pilot.pause()
+    return screen
+
+
+def said(screen: Any, *names: str) -> str:
+    return "\n".join("\n".join(screen.panes[n].plain_lines()) for n in names or screen.panes if screen.panes[n].display)
+
+
+def shown(screen: Any) -> list[str]:
+    return [name for name in screen.order if screen.panes[name].display]
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("gpus", [1, 8, 16])
+async def test_every_pane_of_the_gpu_page_is_reached_at_every_size(gpus: int, size: tuple[int, int]) -> None:
+    app = app_of(healthy(gpus))
+    async with app.run_test(size=size) as pilot:
+        screen = await opened(app, pilot, "8")
+        seen = set(shown(screen))
+        for _ in screen.shown_panes():
+            await pilot.press("tab")
+            await pilot.pause()
+            assert screen.state.focused in shown(screen)
+            assert said(screen, screen.state.focused).strip()
+            seen |= set(shown(screen))
+        assert seen == set(screen.order if gpus > 1 else screen.order[1:])
+
+
+async def test_one_gpu_has_curves_with_axes_facts_and_processes() -> None:
+    app = app_of(healthy())
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await opened(app, pilot, "8")
+        text = said(screen, "gauges")
+        assert any("⠀" < char <= "⣿" for char in text)
+        for part in ("14.2 of 14.9 GiB", "291 W of 320 W", "100 % ┤", "15 GiB ┤", "320 W ┤", "fan  59 %"):
+            assert part in text
+        assert "on, 3 corrected, 0 not" in said(screen, "facts")
+        rows = said(screen, "processes").splitlines()
+        assert rows[0].split()[:4] == ["GPU", "pid", "whose", "user"]
+        assert "4202" in rows[1]
+        assert "own" in rows[1]
+        assert "14.2 GiB" in rows[1]
+        assert "other" in rows[2]
+        assert "14.9 GB" not in said(screen)
+
+
+async def test_arrows_choose_a_gpu_and_its_charts_follow() -> None:
+    app = app_of(healthy(gpus=8))
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await opened(app, pilot, "8")
+        assert str(screen.gauges.border_title).startswith("GPU 0 ")
+        await pilot.press("down")
+        await pilot.press("down")
+        await pilot.pause()
+        assert str(screen.gauges.border_title).startswith("GPU 2 ")
+        await pilot.press("left")
+        await pilot.pause()
+        assert str(screen.gauges.border_title).startswith("GPU 1 ")
+        await pilot.press("escape")
+        await pilot.pause()
+        await pilot.press("8")
+        await pilot.pause()
+        again: Any = app.screen
+        assert str(again.gauges.border_title).startswith("GPU 1 "), "the page is as it was left"
+
+
+async def test_processes_are_sorted_filtered_and_copied() -> None:
+    app = app_of(healthy())
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await opened(app, pilot, "8")
+        assert [row.pid for row in screen.rows] == [4202, 812]
+        await pilot.press("o")
+        assert [row.pid for row in screen.rows] == [4202]
+        assert str(screen.processes.border_title) == "own processes · 1 · by memory"
+        await pilot.press("s")
+        await pilot.pause()
+        assert "by GPU time" in str(screen.processes.border_title)
+        await pilot.press("y")
+        assert app.clipboard.startswith("4202 python train_network.py")
+
+
+async def test_enter_on_the_gpu_pane_and_on_the_memory_pane_opens_the_pages_and_z_stays_zoom() -> None:
+    app = app_of(healthy())
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        look(app)
+        dashboard = app.dashboard
+        assert dashboard is not None
+        for pane, page in (("gpu", GpuScreen), ("memory", HostScreen)):
+            dashboard.focus_pane(pane)
+            await pilot.press("z")
+            await pilot.pause()
+            assert isinstance(app.screen, Dashboard)
+            assert dashboard.remembered.whole
+            await pilot.press("z")
+            await pilot.press("enter")
+            await until(pilot, lambda page=page: isinstance(app.screen, page), f"the page of {pane}")  # type: ignore[misc]
+            await pilot.press("escape")
+            await until(pilot, lambda: isinstance(app.screen, Dashboard))
+
+
+async def test_without_a_gpu_the_page_says_why_and_offers_no_dead_key() -> None:
+    now = msgspec.structs.replace(
+        healthy(), gpu=GpuSample(t=healthy().now_t, trouble="No NVIDIA GPU seen: no driver is installed")
+    )
+    app = app_of(now)
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await opened(app, pilot, "8")
+        assert "No NVIDIA GPU seen: no driver is installed" in said(screen, "gauges")
+        assert shown(screen) == ["gauges"]
+        assert [key.key for key in screen.offered()] == ["question_mark", "escape"]
+        for key in ("down", "left", "tab", "z", "s", "o", "y", "left_square_bracket"):
+            await pilot.press(key)
+        await pilot.pause()
+        assert app.is_running
+
+
+async def test_one_gpu_offers_no_other_gpu_and_one_without_processes_no_sort() -> None:
+    now = healthy()
+    details = machine_details(now)
+    assert details.gpus is not None
+    bare = msgspec.structs.replace(details, gpus=msgspec.structs.replace(details.gpus, processes=()))
+    app = app_of(now, details=FakeDetails(bare))
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await opened(app, pilot, "8")
+        assert {"left", "s", "o", "y"}.isdisjoint(key.key for key in screen.offered())
+        assert "No process uses a GPU" in said(screen, "processes")
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+async def test_every_pane_of_the_host_page_is_reached_at_every_size(size: tuple[int, int]) -> None:
+    app = app_of(healthy())
+    async with app.run_test(size=size) as pilot:
+        screen = await opened(app, pilot, "9")
+        seen = set(shown(screen))
+        for _ in screen.order:
+            await pilot.press("tab")
+            await pilot.pause()
+            seen |= set(shown(screen))
+            assert said(screen, screen.state.focused).strip()
+        assert seen == set(screen.order)
+
+
+async def test_the_host_page_shows_cores_rates_and_the_tree() -> None:
+    app = app_of(healthy())
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await opened(app, pilot, "9")
+        cores = said(screen, "cores")
+        assert "96 %" in cores
+        assert "–" in cores, "a core that was not read is unknown"
+        assert "nvme0n1 read  120 MB/s, busy 40 %" in said(screen, "gauges")
+        tree = said(screen, "tree").splitlines()
+        assert "blocked" in tree[2]
+        await pilot.press("s")
+        await pilot.press("s")
+        await pilot.pause()
+        assert "by RAM" in str(screen.table.border_title)
+
+
+async def test_a_run_that_never_started_has_both_pages() -> None:
+    app = app_of(empty(), details=None)
+    async with app.run_test(size=(80, 24)) as pilot:
+        for key in ("8", "9"):
+            screen = await opened(app, pilot, key)
+            assert "No reading: no supervisor is running" in said(screen)
+            await pilot.press("escape")
+            await pilot.pause()
+
+
+async def test_details_are_asked_for_only_while_a_page_is_open() -> None:
+    details = FakeDetails(machine_details(healthy()))
+    app = app_of(healthy(), details=details)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        look(app)
+        assert details.looks == 0
+        await opened(app, pilot, "8")
+        before = details.looks
+        assert before
+        await pilot.press("escape")
+        look(app)
+        await pilot.pause()
+        assert details.looks == before
+
+
+def test_values_that_only_the_page_saw_are_gaps_where_nobody_looked() -> None:
+    recent = Recent()
+    for t in (100.0, 101.0, 102.0, 160.0):
+        recent.add(t, [("fan", t)])
+    recent.add(103.0, [("fan", 1.0)])
+    recent.add(161.0, [("fan", None)])
+    window = TimeWindow(since_t=90.0, length_s=80.0, scrolls=False, now_t=170.0)
+    found = recent.columns("fan", window, 8)
+    assert found == (None, 102.0, None, None, None, None, None, 160.0)
+    assert recent.columns("nothing", window, 2) == (None, None)
+    recent.add(160.0 + 1801.0, [("fan", 5.0)])
+    assert recent.columns("fan", window, 8) == (None,) * 8
+
+
+async def test_a_gauge_has_the_colour_of_its_level_and_a_scale_of_its_own() -> None:
+    gauge = Gauge(title="rate", text="5 B/s", series="x", high=None, unit="B/s")
+    app = app_of(healthy())
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await opened(app, pilot, "8")
+        pane: GaugesPane = screen.gauges
+        window = TimeWindow(since_t=0.0, length_s=600.0, scrolls=False, now_t=600.0)
+        query = window.series_query("x", 10_000)
+        pane.show((gauge,), {query: (1.0, 5.0)}, window, Recent())
+        assert "rate  5 B/s ●" in pane.plain_lines()[0]

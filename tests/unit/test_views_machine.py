@@ -1,0 +1,208 @@
+"""The GPU page and the host page as values: what is known with its unit, what is not as –, what is old dimmed."""
+
+import msgspec
+import pytest
+
+from tests.fakes.feed import empty, healthy, readings
+from tests.fakes.screen_jobs import machine_details
+from trainwatch.core.model.machine_details import GpuDetails, MachineDetails
+from trainwatch.core.model.observation import GpuSample
+from trainwatch.core.model.situation import Situation
+from trainwatch.core.views.machine.gauge import axis_label, command
+from trainwatch.core.views.machine.gpu_page import GpuCard, gpu_page_view
+from trainwatch.core.views.machine.host_page import host_page_view
+
+replace = msgspec.structs.replace
+
+
+def facts(card: GpuCard) -> dict[str, tuple[str, str]]:
+    return {fact.label: (fact.text, fact.level) for fact in card.facts}
+
+
+def gauges(card: GpuCard) -> dict[str, tuple[str, str]]:
+    return {gauge.title: (gauge.text, gauge.level) for gauge in card.gauges}
+
+
+def page(now: Situation, details: GpuDetails | None) -> GpuCard:
+    (card,) = gpu_page_view(now, details).cards
+    return card
+
+
+def test_a_gpu_has_a_gauge_for_each_reading_with_its_unit() -> None:
+    now = healthy()
+    card = page(now, machine_details(now).gpus)
+    assert gauges(card) == {
+        "utilisation": ("98 %", "safe"),
+        "memory": ("14.2 of 14.9 GiB", "safe"),
+        "power": ("291 W of 320 W", "safe"),
+        "temperature": ("62 °C", "safe"),
+        "SM clock": ("2,706 of 3,105 MHz", "safe"),
+        "fan": ("59 %", "safe"),
+        "PCIe in": ("8.60 MB/s", "safe"),
+        "PCIe out": ("2.20 MB/s", "safe"),
+        "memory in use": ("47 %", "safe"),
+    }
+    found = facts(card)
+    assert found["limit"] == ("slows 101 °C, off 104 °C", "safe")
+    assert found["PCIe"] == ("gen 4 x8 (can 4 x16)", "safe")
+    assert found["ECC"] == ("on, 3 corrected, 0 not", "safe")
+    assert found["driver"] == ("570.133.07, CUDA 12.8", "safe")
+    assert found["MIG"] == ("–", "unknown")
+
+
+def test_what_the_driver_does_not_tell_is_unknown_and_never_zero() -> None:
+    now = healthy()
+    bare = replace(now, gpu=GpuSample(t=now.now_t, gpus=(replace(readings(0.0).gpus[0], util_pct=None, power_w=None),)))
+    card = page(bare, None)
+    assert gauges(card)["utilisation"] == ("–", "unknown")
+    assert gauges(card)["power"] == ("–", "unknown")
+    assert gauges(card)["SM clock"] == ("–", "unknown")
+    assert {text for label, (text, _) in facts(card).items() if label in {"fan", "ECC", "PCIe", "limit", "slowed"}} == {
+        "–"
+    }
+    known = machine_details(now).gpus
+    assert known is not None
+    without_fan = replace(known, gpus=(replace(known.gpus[0], fan_pct=None),))
+    assert "fan" not in gauges(page(now, without_fan)), "no chart of what is never known"
+    assert facts(page(now, without_fan))["fan"] == ("–", "unknown")
+
+
+def test_old_details_are_dimmed_with_their_age() -> None:
+    now = healthy()
+    details = machine_details(replace(now, now_t=now.now_t - 42)).gpus
+    view = gpu_page_view(now, details)
+    assert view.note == "details 42 s old"
+    assert view.processes_note == "42 s old"
+    assert view.stale
+    assert gauges(view.cards[0])["fan"] == ("59 %", "unknown")
+    assert gauges(view.cards[0])["utilisation"] == ("98 %", "safe"), "the sample is of now"
+    assert facts(view.cards[0])["ECC"][1] == "unknown"
+    old = gpu_page_view(replace(now, now_t=now.now_t + 200), details)
+    assert {gauge.level for gauge in old.cards[0].gauges} == {"unknown"}
+    assert old.cards[0].level == "unknown"
+    assert old.note.startswith("3 min old")
+
+
+@pytest.mark.parametrize(
+    ("throttle", "text", "level"),
+    [
+        (None, "–", "unknown"),
+        ((), "no", "safe"),
+        (("power cap",), "power cap", "safe"),
+        (("power cap", "thermal (hardware)"), "power cap, thermal (hardware)", "danger"),
+    ],
+)
+def test_a_power_cap_is_usual_and_a_fault_of_the_hardware_is_not(
+    throttle: tuple[str, ...] | None, text: str, level: str
+) -> None:
+    now = healthy()
+    slowed = replace(now, gpu=GpuSample(t=now.now_t, gpus=(replace(readings(0.0).gpus[0], throttle=throttle),)))
+    card = page(slowed, machine_details(now).gpus)
+    assert (card.slowed, card.slowed_level) == (text, level)
+    assert (card.level == "danger") == (level == "danger")
+
+
+def test_uncorrected_errors_and_rows_that_wait_for_a_reset_are_alarms() -> None:
+    now = healthy()
+    details = machine_details(now).gpus
+    assert details is not None
+    bad = replace(details.gpus[0], ecc_uncorrected=2, rows_remapped=4, rows_pending=True)
+    card = page(now, replace(details, gpus=(bad,)))
+    assert facts(card)["ECC"] == ("on, 3 corrected, 2 not", "danger")
+    assert facts(card)["bad rows"] == ("4 replaced, more after a reset", "warning")
+    assert card.level == "danger"
+    off = page(now, replace(details, gpus=(replace(details.gpus[0], ecc=False),)))
+    assert facts(off)["ECC"] == ("off", "safe")
+
+
+def test_a_lost_gpu_has_its_sentence_instead_of_values() -> None:
+    now = healthy()
+    lost = replace(readings(now.now_t).gpus[0], trouble="lost: it no longer answers on the bus")
+    card = page(replace(now, gpu=GpuSample(t=now.now_t, gpus=(lost,))), machine_details(now).gpus)
+    assert (card.gauges, card.facts, card.level) == ((), (), "danger")
+    assert card.view.trouble == "lost: it no longer answers on the bus"
+
+
+def test_processes_are_own_or_foreign_with_memory_user_and_command() -> None:
+    now = healthy()
+    own, foreign = gpu_page_view(now, machine_details(now).gpus).processes
+    assert (own.pid, own.whose, own.user, own.memory, own.sm, own.cpu) == (
+        4202,
+        "own",
+        "mira",
+        "14.2 GiB",
+        "80 %",
+        "112 %",
+    )
+    assert own.command == "python train_network.py --config_file sdxl.toml"
+    assert (foreign.whose, foreign.kind, foreign.sm, foreign.ram) == ("other", "G", "–", "–")
+
+
+@pytest.mark.parametrize(
+    ("details", "note"),
+    [
+        (None, "Reading …"),
+        (GpuDetails(t=5.2 * 3600), "Not known: the driver does not list processes (as under WSL2)"),
+        (GpuDetails(t=5.2 * 3600, processes=()), "No process uses a GPU"),
+    ],
+)
+def test_the_page_says_why_there_are_no_processes(details: GpuDetails | None, note: str) -> None:
+    assert gpu_page_view(healthy(), details).processes_note == note
+
+
+def test_the_page_says_why_there_is_no_gpu() -> None:
+    now = healthy()
+    refused = replace(now, gpu=GpuSample(t=now.now_t, trouble="No NVIDIA GPU seen: driver not loaded"))
+    assert gpu_page_view(refused, None).message == "No NVIDIA GPU seen: driver not loaded"
+    assert gpu_page_view(empty(), None).message == "No reading: no supervisor is running"
+    unwatched = replace(now, supervisor_alive=False)
+    assert "no supervisor is running" in gpu_page_view(unwatched, None).processes_note
+    assert gpu_page_view(replace(now, gpu=readings(now.now_t, simulated=True)), None).processes_note.startswith(
+        "The GPU is simulated"
+    )
+
+
+def test_the_host_has_gauges_rates_and_the_processes_of_the_run() -> None:
+    now = healthy()
+    view = host_page_view(now, machine_details(now))
+    found = {gauge.title: gauge.text for gauge in view.gauges}
+    assert found["RAM"] == "11.3 of 27.9 GiB"
+    assert found["swap"] == "0.26 GiB of 7.45 GiB"
+    assert found["nvme0n1 read"] == "120 MB/s, busy 40 %"
+    assert found["eth0 out"] == "–"
+    assert view.cores == (96.0, 12.0, None, 3.0)
+    assert {fact.label: fact.text for fact in view.facts}["load"] == "2.40  2.10  1.90"
+    trainer, worker = view.rows
+    assert (trainer.pid, trainer.state, trainer.cpu, trainer.ram) == (4202, "runs", "112 %", "2.79 GiB")
+    assert (worker.depth, worker.state, worker.blocked, worker.cpu) == (1, "blocked", True, "–")
+
+
+def test_the_host_page_without_details_says_why() -> None:
+    now = healthy()
+    waiting = host_page_view(now, MachineDetails())
+    assert (waiting.cores_note, waiting.rows_note) == ("Reading …", "Reading …")
+    assert {f.text for f in waiting.facts if f.label in {"load", "CPU hot", "cached"}} == {"–"}
+    dead = host_page_view(replace(now, supervisor_alive=False), MachineDetails())
+    assert "no supervisor is running" in dead.rows_note
+    old = host_page_view(replace(now, now_t=now.now_t + 60), machine_details(now))
+    assert old.rows_note == "60 s old"
+    assert old.cores_note == "60 s old"
+    nothing = host_page_view(empty(), MachineDetails())
+    assert (nothing.gauges, nothing.facts) == ((), ())
+    assert nothing.message == "No reading: no supervisor is running"
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "label"),
+    [(100.0, "%", "100 %"), (16 * 2**30, "GiB", "16 GiB"), (2.37e6, "B/s", "2.4 MB/s"), (985e6, "B/s", "985 MB/s"),
+     (0.0, "B/s", "0 B/s"), (3105.0, "MHz", "3,105"), (0.04, "", "0.0"), (69e9, "B", "69 GB")],
+)  # fmt: skip
+def test_labels_of_an_axis_fit_into_eight_cells(value: float, unit: str, label: str) -> None:
+    assert axis_label(value, unit) == label
+    assert len(label) <= 8
+
+
+def test_a_command_begins_with_the_name_of_its_program() -> None:
+    assert command("/usr/bin/python -m train --out /data") == "python -m train --out /data"
+    assert command("python x.py") == "python x.py"
+    assert command(None) == "–"

@@ -1,0 +1,1 @@
+"""What the GPU page and the host page draw."""

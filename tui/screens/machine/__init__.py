@@ -1,0 +1,1 @@
+"""The GPU page and the host page."""

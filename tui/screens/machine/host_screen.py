@@ -1,0 +1,123 @@
+"""Key 9: the machine: cores, memory, disks, networks, and the processes of the run."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.binding import BindingType
+
+from ....core.model.machine_details import MachineDetails
+from ....core.views.machine.host_page import HostPageView, TreeRow, host_page_view
+from ...keys import Key
+from ...panes.machine.facts_pane import FactsPane
+from ...panes.machine.gauges_pane import GaugesPane
+from ...panes.machine.machine_rows import CoresPane, TreeRows
+from ...panes.pane import Pane
+from ..box import Box
+from ..place_screen import bindings_of
+from .machine_screen import ALSO, PANE_KEYS, TIME_KEYS, MachineScreen
+
+FACTS_FROM = 100
+FACTS_COLUMNS = 38
+CORE_CELLS = 20
+LEAST_ROWS = 5
+SORTS = ("tree", "CPU", "RAM", "bytes")
+"""How processes are sorted: below their parents, or most first."""
+
+HOST_KEYS: tuple[Key, ...] = (
+    Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose a process; scroll"),
+    *PANE_KEYS,
+    Key(key="s", shown="s", action="sort", label="sort", help="sort the processes: tree, CPU, RAM, bytes"),
+    Key(key="y", shown="y", action="copy", label="copy", help="copy pid and command of the chosen process",
+        footer=False),
+    *TIME_KEYS,
+)  # fmt: skip
+
+
+class HostScreen(MachineScreen):
+    """Gauges, facts, cores, processes."""
+
+    place = "host"
+    order = ("gauges", "facts", "cores", "tree")
+    keys = HOST_KEYS
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(HOST_KEYS, [each for each in ALSO if each[0] != "right"])
+    view = HostPageView()
+
+    def bodies(self) -> Sequence[Pane]:
+        self.gauges, self.facts = GaugesPane(id="gauges"), FactsPane(id="facts")
+        self.cores, self.table = CoresPane(id="cores"), TreeRows(id="tree")
+        return (self.gauges, self.facts, self.cores, self.table)
+
+    def offered(self) -> tuple[Key, ...]:
+        """Without the keys that have nothing to choose from."""
+        return tuple(key for key in super().offered() if self.view.rows or key.key not in {"up", "s", "y"})
+
+    def first_list(self) -> str:
+        return "tree"
+
+    def arranged(self, width: int, height: int) -> dict[str, Box]:
+        """Gauges beside facts, then the cores, then the processes."""
+        across = max(1, (width - 4) // CORE_CELLS)
+        cores = min(-(-max(len(self.view.cores), 1) // across) + 2, max(3, height // 5))
+        tree = min(max(len(self.view.rows), 1) + 3, max(LEAST_ROWS, height // 3))
+        middle = height - cores - tree
+        facts = FACTS_COLUMNS if width >= FACTS_FROM else 0
+        boxes: dict[str, Box] = {"gauges": (0, 0, width - facts, middle)}
+        if facts:
+            boxes["facts"] = (width - facts, 0, facts, middle)
+        boxes["cores"] = (0, middle, width, cores)
+        boxes["tree"] = (0, middle + cores, width, tree)
+        return boxes
+
+    def draw(self, width: int | None = None, height: int | None = None) -> None:
+        """Show everything that changed."""
+        self.view = host_page_view(self.now, self.state.details)
+        super().draw(width, height)
+
+    def show(self) -> None:
+        """All panes."""
+        view, window = self.view, self.session.window
+        self.gauges.set_title("machine", view.note or (window.words if view.gauges else ""))
+        self.gauges.show(view.gauges, self.series, window, self.state.recent, message=view.message)
+        self.session.read_series(self.gauges.series_queries())
+        self.facts.set_title("now")
+        self.facts.show(view.facts, view.message)
+        self.cores.show(view.cores, view.cores_note)
+        rows = self.rows
+        by = SORTS[self.state.sort]
+        title = f"processes of the run · {len(rows)} · {by if by == 'tree' else f'by {by}'}"
+        self.table.show_tree(rows, title=title if rows else "processes of the run", note=view.rows_note)
+
+    @property
+    def rows(self) -> tuple[TreeRow, ...]:
+        """The processes in their order."""
+        if not self.state.sort:
+            return self.view.rows
+        return tuple(sorted(self.view.rows, key=lambda row: (-row.order[self.state.sort - 1], row.pid)))
+
+    def remember(self, details: MachineDetails) -> None:
+        """Rates of disks, networks and swap: the history does not keep them."""
+        host = details.host
+        if host is None:
+            return
+        values: list[tuple[str, float | None]] = []
+        for disk in host.disks or ():
+            values += [(f"disk.{disk.name}.read", disk.received), (f"disk.{disk.name}.written", disk.sent)]
+        for network in host.networks or ():
+            values += [(f"network.{network.name}.in", network.received), (f"network.{network.name}.out", network.sent)]
+        if host.swap_in is not None:
+            values.append(("swap", host.swap_in + (host.swap_out or 0.0)))
+        self.state.recent.add(host.t, values)
+
+    def action_sort(self) -> None:
+        """Sort the processes by something else."""
+        self.state.sort = (self.state.sort + 1) % len(SORTS)
+        self.draw()
+
+    def action_copy(self) -> None:
+        """Copy the chosen process."""
+        rows = self.rows
+        if rows:
+            row = rows[min(self.table.cursor, len(rows) - 1)]
+            self.application.copy(f"{row.pid} {row.command}")
+        else:
+            self.show_message("There is no process to copy.")
