@@ -43,6 +43,8 @@ REPORT_LINES = 4
 """Lines after ``terminate called`` or ``panicked at`` that belong to the report."""
 UNTOLD = Proof("code_bug", 0.42)
 """What an exception proves of which neither the type nor the message is known."""
+SURE_WORDS = 0.6
+"""What words prove at least to count beside a report of how a process was ended."""
 DETAIL_LEAST = 0.55
 """What words prove at least to count below an exception that says nothing: those of several classes do not."""
 REPORTERS = frozenset(
@@ -154,9 +156,9 @@ def _weigh(
         if said is not None and best is None:
             proof = proof_of_message("Exception", said["message"], catalogue) or UNTOLD
             best = Weighed(proof.failure, "root", proof.weight, told=proof.told)
-        if best is None and not weighed:
+        if best is None and all(each.role == "cascade" for each in weighed):
             if _ERROR.match(text if not carried.level else f"{carried.level} {text}"):
-                best = _worded(text, carried, catalogue)
+                best = _worded(text, carried, catalogue, least=SURE_WORDS if weighed else 0.0)
             elif _explains_untold(state, number, carried.source):
                 best = _worded(text, carried, catalogue, least=DETAIL_LEAST)
         return _with_line(state, Line(number, shown, carried.source, best, weighed, _in_report(state, number, carried)))

@@ -13,7 +13,7 @@ from ..text.position.reading import Reading
 from ..text.shapes.segments import read_segment
 from ..text.shapes.shape_table import ShapeTable
 from .catalogue import CompiledCatalogue
-from .evidence_lines import FENCE, is_of_traceback, read_last_words, read_line
+from .evidence_lines import FENCE, SURE_WORDS, is_of_traceback, read_last_words, read_line
 from .evidence_state import TEXT_KEPT, DiagnosisState, Finding, with_finding
 from .exceptions import find_exception
 from .kernel_lines import read_kernel_line
@@ -28,8 +28,6 @@ MEANING = " — "
 TAIL_CHARS = 2000
 LAST_LINES = 6
 """Lines from the end of a log that are read as errors if nothing else shows a cause."""
-SURE_WORDS = 0.6
-"""What the words of a last line prove at least to count beside a line that reports how a process was ended."""
 _ENDS = LazyPattern(r"[\r\n]+")
 START_EVIDENCE = DiagnosisState()
 

@@ -83,7 +83,7 @@ _HANDLED = LazyPattern(
     re.IGNORECASE,
 )
 _GIVEN_UP = LazyPattern(
-    r"\b(?:giv(?:ing|en) up|gave up|exceeded|exhausted|abort(?:ed|ing)|exiting|terminat(?:ed|ing)"
+    r"\b(?:giv(?:ing|en) up|gave up|exceeded|exhausted|abort(?:ed|ing|s)?|exiting|terminat(?:ed|ing)"
     r"|fatal(?! error: retry)|"
     r"failed after|no more retries|unrecoverable|loss scale)",
     re.IGNORECASE,
