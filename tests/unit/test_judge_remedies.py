@@ -310,6 +310,14 @@ def test_a_remedy_is_one_entry_with_before_and_after_and_goes_with_every_launch(
     assert world.of(StartAttempt)[-1].changes == fact.changes
 
 
+def test_what_is_applied_is_not_proposed_as_well() -> None:
+    """Gradient checkpointing off has a row for kohya, where it keeps the result, and one for any framework."""
+    world = running(mind({"gradient_checkpointing": True}))
+    crash(crash(world).watch(story(12)))
+    assert [fact.name for fact in world.of(RemedyApplied)] == ["no-checkpointing"]
+    assert "no-checkpointing" not in {fact.name for fact in world.of(RemedyProposed)}
+
+
 def test_remedies_run_out_and_the_others_are_named() -> None:
     world = running(mind({"train_batch_size": 2, "gradient_accumulation_steps": 8}))
     crash(world, OOM).watch(story(12))

@@ -38,7 +38,8 @@ def choose(builder: StepBuilder, failure: str, seen: int) -> tuple[Option | None
         if (o.profile is None or o.profile not in failed) and o.remedy.name not in builder.state.withdrawn
     ]
     allowed = [o for o in fitting if remedies.is_allowed(o.remedy, apply)]
-    return (allowed[0] if allowed else None), tuple(o for o in fitting if o not in allowed)
+    names = {o.remedy.name for o in allowed}  # a remedy has a row of its own for a framework that keeps its result
+    return (allowed[0] if allowed else None), tuple(o for o in fitting if o.remedy.name not in names)
 
 
 def take(builder: StepBuilder, option: Option, failure: str, incident: int | None) -> None:
