@@ -17,7 +17,7 @@ from ..model.profile import Profile
 from ..model.run import RunSpec
 from .config.derive import Derived, DeriveError, preview, write_config_copy
 from .config.output_names import own_name
-from .config.remaining_steps import remaining
+from .config.remaining_steps import counted, remaining
 from .launch import spool
 from .launch.launching import LaunchError, is_full, launch, read_start
 
@@ -155,14 +155,13 @@ class AttemptLauncher:
         planned = self._planned(decision, folder)
         if planned is not None:
             return planned, ()
-        left = remaining(
+        epochs, steps = counted(
             self._spec,
             self._preset,
-            profile,
-            resume,
-            epochs_done=decision.epochs_done,
-            steps_done=decision.steps_done,
+            (decision.epochs_done, decision.begun_epochs),
+            (decision.steps_done, decision.begun_steps),
         )
+        left = remaining(self._spec, self._preset, profile, resume, epochs_done=epochs, steps_done=steps)
         name = own_name(self._spec, self._preset, profile, resume, decision.attempt)
         derived = preview(
             self._spec,

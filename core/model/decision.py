@@ -120,6 +120,9 @@ class StartAttempt(DecisionBase, frozen=True, kw_only=True, tag="start_attempt")
     changes: tuple[Change, ...] = ()
     steps_done: int | None = None
     epochs_done: int | None = None
+    begun_steps: int | None = None
+    """Those of them in the checkpoint that a person named for the first attempt; ``begun_epochs``: likewise."""
+    begun_epochs: int | None = None
 
 
 class PauseAttempt(DecisionBase, frozen=True, kw_only=True, tag="pause_attempt"):

@@ -177,6 +177,7 @@ def test_a_new_run_begins_from_the_newest_checkpoint_with_a_lower_rate_and_fewer
     user.finds(said, r"start +a new run from .*luca-000004\.safetensors")
     user.finds(said, r"learning_rate: 0\.0001 -> 5e-05")
     user.finds(said, r"max_train_epochs: 20 -> 6")
+    user.finds(said, r"network_weights: not set -> .*luca-000004\.safetensors")
     user.finds(said, r"Resume: yes")
 
 

@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.unit.test_derive_launch import KOHYA, SDXL, checkpoint, preset, profile, run
-from trainwatch.core.act.config.remaining_steps import remaining
+from trainwatch.core.act.config.remaining_steps import counted, remaining
+from trainwatch.core.model.launch.change import Change
 
 
 @pytest.mark.parametrize(("done", "left"), [(4, 8), (11, 1), (12, 1), (40, 1)])
@@ -44,3 +46,17 @@ def test_unknown_length_is_not_changed(tmp_path: Path) -> None:
     assert remaining(spec, preset("kohya"), None, None, epochs_done=2, steps_done=100) == ()
     assert remaining(spec, preset("kohya"), None, state, epochs_done=2, steps_done=100) == ()
     assert remaining(spec, preset("dit"), None, saved, epochs_done=2, steps_done=100) == ()
+
+
+def test_a_length_that_was_asked_for_with_a_checkpoint_is_that_of_the_new_run(tmp_path: Path) -> None:
+    """``run --from luca-000004.safetensors --set max_train_epochs=6`` trained two epochs."""
+    spec = run(tmp_path, *KOHYA, config=SDXL)
+    asked = Change(where="config", key="max_train_epochs", before=12, after=6, why="asked for by --set")
+    new = msgspec.structs.replace(spec, begin_from="/out/luca-000004.safetensors", changes=(asked,))
+    assert counted(new, preset("kohya"), (4, 4), (80, 80)) == (0, 0), "its first attempt"
+    assert counted(new, preset("kohya"), (6, 4), (120, 80)) == (2, 40), "a restart from its own checkpoint"
+    assert counted(new, preset("kohya"), (None, 4), (120, None)) == (None, 120)
+    longer = msgspec.structs.replace(spec, changes=(asked,))
+    assert counted(longer, preset("kohya"), (4, None), (80, None)) == (4, 80), "a longer run from its beginning"
+    going_on = msgspec.structs.replace(spec, begin_from="/out/luca-000004.safetensors")
+    assert counted(going_on, preset("kohya"), (4, 4), (80, 80)) == (4, 80), "the same length: the rest of it"

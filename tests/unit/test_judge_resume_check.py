@@ -472,6 +472,18 @@ def test_epochs_add_up_over_attempts_that_resume_weights() -> None:
     assert [s.steps_done for s in starts] == [None, 40, 70]
 
 
+def test_a_launch_is_told_what_the_checkpoint_held_that_the_run_began_from() -> None:
+    begun, own = "out/net-000004.safetensors", "out/new-000002.safetensors"
+    world = World(judge(preset=KOHYA, begin_from=begun))
+    world.see(CheckpointEvent(t=0.0, path=begun, event="complete", step=40, epoch=4, mtime=-50.0))
+    world.begin().watch(story(20))
+    world.see(CheckpointEvent(t=world.t, path=own, event="complete", step=20, epoch=2, mtime=world.t))
+    crash(world)
+    starts = world.of(StartAttempt)
+    assert [(s.resume_from, s.begun_epochs) for s in starts] == [(begun, 4), (own, 4)]
+    assert starts[0].epochs_done == 4
+
+
 def _notes(world: World) -> str:
     return "\n".join(n.text for n in world.of(Note))
 

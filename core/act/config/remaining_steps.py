@@ -45,6 +45,24 @@ def remaining(
     return ()
 
 
+def counted(
+    spec: RunSpec, preset: Preset, epochs: tuple[int | None, int | None], steps: tuple[int | None, int | None]
+) -> tuple[int | None, int | None]:
+    """(epochs, steps) that count as done; each given as those of the whole run, and those it began from.
+
+    A length that was asked for with ``run --from CHECKPOINT --set max_train_epochs=6`` is that of the new run.
+    """
+    keys = (preset.epochs_key, preset.steps_key)
+    asked = spec.begin_from is not None and any(change.key in keys for change in spec.changes)
+    if not asked:
+        return epochs[0], steps[0]
+    return _less(*epochs), _less(*steps)
+
+
+def _less(done: int | None, begun: int | None) -> int | None:
+    return done if done is None or begun is None else max(0, done - begun)
+
+
 def _whole(value: Any) -> int | None:
     """A count from a config, or text from a command line."""
     if isinstance(value, bool):

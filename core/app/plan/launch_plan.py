@@ -10,9 +10,12 @@ import msgspec
 
 from ...act.config.derive import Derived, DeriveError, preview
 from ...act.config.nested_keys import leaves
+from ...act.config.output_names import own_name
+from ...act.config.remaining_steps import counted, remaining
 from ...act.config.toml_edit import read_toml
 from ...act.config.trainer_config import config_in_command
 from ...act.config.yaml_edit import read_yaml
+from ...checkpoints import verify
 from ...model.decision import StartAttempt
 from ...model.launch.command_words import hides_trainer, options_start
 from ...model.preset import Preset
@@ -121,6 +124,23 @@ def plan_launch(spec: RunSpec, definitions: Definitions | None = None, state: Pa
     try:
         derived = preview(spec, plan.preset, plan.profile, None, (), folder, base_env=os.environ)
         return plan.with_derived(derived)
+    except DeriveError as error:
+        return msgspec.structs.replace(plan, problem=str(error))
+
+
+def plan_from(plan: LaunchPlan, checkpoint: str) -> LaunchPlan:
+    """The plan of a first launch from a checkpoint, as the launch will be: for people who look at it before."""
+    spec, preset, path = plan.spec, plan.preset, Path(checkpoint)
+    if plan.derived is None:
+        return plan
+    known = verify(path, deep=False)
+    spec = msgspec.structs.replace(spec, begin_from=checkpoint)
+    epochs, steps = counted(spec, preset, (known.epoch, known.epoch), (known.step, known.step))
+    folder = RunDirectory(runs_folder(home()) / spec.id).attempt(1)
+    try:
+        left = remaining(spec, preset, plan.profile, path, epochs_done=epochs, steps_done=steps)
+        name = own_name(spec, preset, plan.profile, path, 1)
+        return plan.with_derived(preview(spec, preset, plan.profile, path, (*left, *name), folder, base_env=os.environ))
     except DeriveError as error:
         return msgspec.structs.replace(plan, problem=str(error))
 

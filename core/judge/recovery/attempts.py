@@ -44,6 +44,7 @@ def launch(builder: StepBuilder, plan: RestartPlan) -> None:
     if state.profile_pending is not None:
         builder.fact(ProfileChanged(profile=profile, pending=False, why=f"from attempt {number} on"))
     known = checkpoint_index.find(state.checkpoints, plan.path)
+    begun = checkpoint_index.find(state.checkpoints, builder.knowledge.begin_from)
     _leave_branch(builder, plan, number)
     where = _where(plan)
     order = builder.decide(
@@ -57,6 +58,8 @@ def launch(builder: StepBuilder, plan: RestartPlan) -> None:
         changes=merged(state.applied),
         steps_done=known.position if known is not None else None,
         epochs_done=known.epochs_done if known is not None else None,
+        begun_steps=begun.position if begun is not None else None,
+        begun_epochs=begun.epochs_done if begun is not None else None,
     )
     builder.move("launch", Starting(order=order, plan=plan), f"attempt {number} starts {where}")
 

@@ -122,6 +122,7 @@ def _plan(args: argparse.Namespace) -> "LaunchPlan":
 
 def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> int:
     """Print the launch that would be made."""
+    from trainwatch.core.app.plan.launch_plan import plan_from
     from trainwatch.core.app.plan.rehearsed import rehearsed_words
     from trainwatch.core.app.preflight.checklist import told_at_launch, why_not_start
     from trainwatch.core.app.preflight.handover_check import command_warnings
@@ -143,6 +144,9 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> i
     except CliError as error:
         choice, problem = StartChoice(), str(error)
     start = choice.said or "a new run from the beginning"
+    if problem is None and choice.known is None and choice.checkpoint is not None:
+        plan = plan_from(plan, choice.checkpoint)
+        derived = plan.derived or derived
     checks = told_at_launch(plan)
     if as_json:
         print_json(
