@@ -8,6 +8,7 @@ keeps what they tell. ``unglued`` divides a line on which a bar and a message st
 
 import json
 import re
+from itertools import chain
 from typing import NamedTuple
 
 from .patterns import LazyPattern
@@ -28,7 +29,7 @@ LEVELS = {
 
 _TIME = r"\d{4}[-/.]\d\d[-/.]\d\d[ T_]\d\d:\d\d:\d\d(?:[.,:]\d+)?(?:Z|\s?[+-]\d\d:?\d\d)?"
 _LEVEL = r"(?P<level>DEBUG|INFO|NOTICE|WARN(?:ING)?|ERR(?:OR)?|CRITICAL|FATAL|SEVERE)"
-_OF_A_STEP = r"(?!\s*(?:(?:train\w*|avg|mean)[ _]?)?loss(?:\s*[:=]|\s+is)?\s*(?:[-\d]|nan|inf)|\d+\.\d)"
+_OF_A_STEP = r"(?!(?:(?:train\w*|avg|mean)[ _]?)?loss(?:\s*[:=]|\s+is)?\s*(?:[-\d]|nan|inf)|\d+\.\d)"
 """What does not follow the label of a rank: "120: loss 0.4" and "120: 0.4" are steps."""
 _TRANSPORT = LazyPattern(
     rf"(?:{_TIME}\s(?:stdout|stderr)\s[FP]\s"  # CRI: containerd, Kubernetes
@@ -194,9 +195,10 @@ def _words(value: object) -> str | None:
 
 
 def _is_measured(record: dict[str, object]) -> bool:
+    inner = (pair for value in record.values() if isinstance(value, dict) for pair in value.items())
     return any(
-        isinstance(value, int | float | dict) and not _MEASURED.isdisjoint(_NAME_PARTS.split(name.lower()))
-        for name, value in record.items()
+        isinstance(value, int | float | dict) and not _MEASURED.isdisjoint(_NAME_PARTS.split(str(name).lower()))
+        for name, value in chain(record.items(), inner)
     )
 
 

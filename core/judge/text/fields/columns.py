@@ -21,6 +21,9 @@ _CELL = re.compile(
     r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?\s?(?:%|m?s|sec|min|[hkmg]|[kmgt]i?b)?"
     r"|nan|-?inf|none|no log|-*|[\d:]+|\[[^\]]*\]"
 )
+_FRAMES = ("|", "│", "┃")
+"""What a row of a table begins with in which some cells are words: Ray Tune's table of trials."""
+_MEASURES = ("loss", "reward", "return")
 _PROSE = frozenset("a after and at by each every for from in is of on per than the to up with".split())  # noqa: SIM905
 
 
@@ -73,7 +76,7 @@ def _columns(names: list[str], number: int) -> Columns | None:
     if step is None and epoch is None:
         return None
     both = step is not None and epoch is not None and len(names) > LEAST_CELLS
-    if not both and lr is None and not any("loss" in name for name in names):
+    if not both and lr is None and not any(word in name for name in names for word in _MEASURES):
         return None
     return Columns(tuple(names), number + LINES_BETWEEN, step, epoch, losses, lr)
 
@@ -111,7 +114,9 @@ def _cell(cells: list[str], at: int | None) -> str:
 def _row_cells(columns: Columns, low: str) -> list[str] | None:
     for divider in _DIVIDERS:
         cells = _cells(low, divider)
-        if len(cells) == len(columns.names) and all(_CELL.fullmatch(cell) for cell in cells):
+        if len(cells) != len(columns.names):
+            continue
+        if all(_CELL.fullmatch(cell) for cell in cells) or (low.lstrip()[:1] in _FRAMES and _CELL.fullmatch(cells[-1])):
             return cells
     return None
 

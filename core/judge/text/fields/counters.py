@@ -6,14 +6,16 @@ from typing import NamedTuple
 from ..numbers import parse_count, parse_number
 from ..patterns import LazyPattern
 
+_COUNT = r"(?:\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?[km]\b|\d+)"
+"""A count in lower case: "12,000", "12.5k", "12000"."""
 _STEP = LazyPattern(
     r"(?<![a-z0-9_])(?:(?:global|train(?:ing)?|current|cur|optim(?:izer)?|completed|local|num|micro|learner"
     r"|grad(?:ient)?|[ng])[ _\-]?)*"
     r"(?P<key>(?:time)?steps?(?:_in_[a-z]+)?|iters?|iterations?|it|updates?|batch(?:_?(?:id|idx|no|num))?|minibatch|step_i"
-    r"|episodes?)\b(?:\.\.\.)?"
-    r"['\"]?\s*[:=#|]{0,2}\s*['\"\[(<]*\s*(?P<step>\d{1,3}(?:,\d{3})+|\d+)(?:st|nd|rd|th)?"
-    r"(?![\w%]|\.\d)(?:\s*(?:/|of|out of)\s*"
-    r"(?P<total>\d{1,3}(?:,\d{3})+|\d+)(?![\w.]|/\d))?"
+    r"|episodes?|rounds?)\b(?:\.\.\.)?"
+    rf"['\"]?\s*[:=#|]{{0,2}}\s*['\"\[(<]*\s*(?P<step>{_COUNT})(?:st|nd|rd|th)?"
+    r"(?![\w%]|\.\d)(?:\s*(?:/|of|out of|from)\s*"
+    rf"(?P<total>{_COUNT})(?![\w.]|/\d))?"
 )
 _STEP_RANK = {
     "step": 0,
@@ -28,8 +30,8 @@ _STEP_RANK = {
     "updates": 4,
 }
 _STEP_AFTER = LazyPattern(
-    r"(?P<head>^\W*|\b(?:trained|completed|finished|done|after)\s|[|,;\])(:][\s\[(]*|\s-\s|\s{2}|\s(?=\d{1,9}\s?/\s?\d)|\b\d+-)(?P<step>\d{1,3}(?:,\d{3})+|\d+)"
-    r"(?:\s*(?:/|of|out of)\s*(?P<total>\d{1,3}(?:,\d{3})+|\d+))?"
+    r"(?P<head>^\W*|\b(?:trained|completed|finished|done|after)\s|[|,;\])(:][\s\[(]*|\s-\s|\s{2}|\s(?=\d{1,9}\s?/\s?\d)|\b\d+-)"
+    rf"(?P<step>{_COUNT})(?:\s*(?:/|of|out of)\s*(?P<total>{_COUNT}))?"
     r"\s?-?(?:(?:optimi[sz]er|train(?:ing)?|gradient|global|model|update)\s)?"
     r"(?:steps?|iters?|iterations?|its?|updates?|(?:mini)?batch(?:es)?)\b"
     r"(?:\s(?:out )?of\s(?P<later>\d+))?(?!\s?/|[_\-]|\s?[:=]?\s*\[?\d+(?![\d.]*\.\d))"
@@ -43,7 +45,7 @@ _MAX_STEPS = LazyPattern(
 PAIR = LazyPattern(
     r"(?<![\w./:\-+])(?<![/:] )[bis]?(?P<step>\d{1,3}(?:,\d{3})+|\d+)"
     r"(?:\s?/\s{0,8}|\s(?:of|out of|von|sur|de|из|->|→)\s{1,8})"
-    r"(?P<total>\d{1,3}(?:,\d{3})+|\d+)(?![\w./:\-+]|,\d|\s\d\d?:\d\d|\s?[:=]\s?(?!\d+(?:\.\d+)?%)\d|\s?/\s?\d)"
+    r"(?P<total>\d{1,3}(?:,\d{3})+|\d+)(?![\w./\-+]|:(?!\s|$)|,\d|\s\d\d?:\d\d|\s?[:=]\s?(?!\d+(?:\.\d+)?%)\d|\s?/\s?\d)"
 )
 """Two whole numbers as a position and its end: "12/90", "12 / 90", "12 of 90". No date, clock time or path."""
 _EPOCH_BESIDE = LazyPattern(
@@ -56,8 +58,8 @@ _NOT_STEPS = LazyPattern(
 )
 """Words before a pair of numbers that are no steps."""
 _EPOCH_AFTER = LazyPattern(
-    r"(?<![\w./:\-])(?P<epoch>\d+)"
-    r"(?:\s?/\s?(?P<epochs>\d+)[\s*\])|:\-]{0,3}epochs?"
+    r"(?<![\w./:\-])(?P<epoch>\d+(?:\.\d+(?= epochs))?)"
+    r"(?: epochs(?<=\d epochs)(?=[\])])|\s?/\s?(?P<epochs>\d+)[\s*\])|:\-]{0,3}epochs?"
     r"|\s?epoch(?:s?\s?/\s?(?P<later>\d+) epochs?|(?=:|,|\s*$)))(?![\w])"
 )
 """An epoch with its name behind it: "2/200epoch", "7 epoch / 20 epochs", "1epoch:train"."""
@@ -66,7 +68,7 @@ _EPOCH = LazyPattern(
     r"(?<![a-z0-9_])(?:(?:train(?:ing)?|current|cur)[ _\-]?)*(?:epochs?|ep|eph)(?![a-z])(?:\.\.\.|\.)?(?:_(?:num|idx"
     r"|id))?['\"]?\s*[:=#\-|_]{0,2}\s*['\"\[(<]*\s*"
     r"(?P<epoch>(?>\d+(?:\.\d+)?(?:e[-+]?\d+)?))"
-    r"(?![\w]|\.[a-z])(?:\s*(?:/|of|out of)\s*(?P<epochs>\d+))?"
+    r"(?![\w]|\.[a-z])(?:\s*(?:/|of|out of|from)\s*(?P<epochs>\d+))?"
 )
 _NOT_EPOCH = LazyPattern(r"(?<![a-z])(?:num|max|total|n|save|every|each|per|warmup|after|best|last)[ _]?$")
 
@@ -94,6 +96,10 @@ class Step(NamedTuple):
     at: int
 
 
+def _count(text: str | None) -> int | None:
+    return None if text is None else parse_count(text.upper())
+
+
 def find_step(low: str) -> Step | None:
     """The counter that most likely is the optimizer step: ``step`` rather than ``batch``."""
     best: tuple[int, re.Match[str]] | None = None
@@ -102,13 +108,15 @@ def find_step(low: str) -> Step | None:
         rank = 2 * _STEP_RANK.get(key, 5) - (5 if found["total"] and key in _STEP_RANK else 0)
         if found["key"] in ("steps", "iters", "iterations", "updates") and found["total"] is None and "loss" not in low:
             continue  # "save_steps 500", "warmup steps: 100": settings
+        if found["key"].startswith("round") and found["total"] is None:
+            continue  # of a federation; its clients count epochs
         if _RATE_BEFORE.search(low, max(0, found.start() - 5), found.start()) is not None:
             continue  # "fps step: 81211"
         if best is None or rank < best[0]:
             best = (rank, found)
     if best is None:
         return _step_before_its_name(low)
-    step, total = parse_count(best[1]["step"]), parse_count(best[1]["total"] or "?")
+    step, total = _count(best[1]["step"]), _count(best[1]["total"])
     total = total if total is not None else _total_elsewhere(low, best[1]["step"])
     return None if step is None else Step(step, total, best[1].start())
 
@@ -143,7 +151,7 @@ _TOTAL_SO_FAR = LazyPattern(
 
 def _step_before_its_name(low: str) -> Step | None:
     for found in _STEP_AFTER.finditer(low):
-        step, total = parse_count(found["step"]), parse_count(found["total"] or found["later"] or "?")
+        step, total = _count(found["step"]), _count(found["total"] or found["later"])
         if step is not None and (total is None or step <= total):
             return Step(step, total, found.end("head") if found["head"][-1:] != "-" else found.start())
     return None

@@ -14,6 +14,10 @@ def leads(line: str, low: str, step: Step | None, epoch: Epoch | None) -> bool:
         return False
     timed = step is not None and epoch is not None and find_seconds_per_step(low) is not None
     listed = sum(1 for _ in _FIELD.finditer(low)) >= LEAST_FIELDS and _SETTINGS.search(low) is None
+    if _PREPARES.search(low) is not None:
+        return False
+    if step is not None and epoch is not None and None not in (step.total, epoch.total):
+        return True
     if listed and any(counter is not None and counter.total is not None for counter in (step, epoch)):
         return True
     if listed and epoch is not None and epoch.broken:
@@ -26,6 +30,7 @@ def leads(line: str, low: str, step: Step | None, epoch: Epoch | None) -> bool:
     return _HEAD_OF_COUNTER.search(low[:at]) is not None or _HEAD_OF_COUNTER.search(low[head:at]) is not None
 
 
+_PREPARES = LazyPattern(r"\b(?:cach(?:ed|ing)|latents?|tokeni[sz]\w+|download\w*|preprocess\w*)\b")
 _SHARE = LazyPattern(r"\bprogress\b|(?<![\w.])\d{1,3}(?:\.\d+)?%")
 """How far something is."""
 LONGEST_COUNTER_LINE = 60

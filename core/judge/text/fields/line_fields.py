@@ -27,7 +27,7 @@ def words(*lines: str) -> frozenset[str]:
 _LOSS = LazyPattern(
     r"(?<![a-z0-9])(?P<before>(?:[a-z0-9]+[_/ .\-]){0,3})(?P<key>(?:crossentropy|m?log)?loss)"
     r"(?:[/_](?:train|total|all|(?:avg|mean)(?:_[a-z]+)?|sum"
-    r"|batch|step|epoch|ce|model))*"
+    r"|batch|step|epoch|ce|model))*(?!\d+(?![\d.]))"
     rf"(?:\s*\((?!nan|inf)[a-z /]+\))?(?: so far)?{_GLUE}"
     r"(?:['\"]?(?:total|train|avg|mean|cur|all|sum)(?:['\"]?\s*[:=]\s*|\s+))?"
     rf"(?P<loss>{_VALUE})(?![a-z]|/(?!\d+\.\d))"
@@ -53,14 +53,14 @@ _LR_BEHIND = LazyPattern(
     rf"(?:^|[,|;:(\[\t]|\s-|\s\s)\s*(?P<lr>(?>{NUMBER}))\s(?:lr|learning[ _\-]rate)(?=\s*(?:$|[,|;)\]\t]|-\s))"
 )
 _OWN = words(
-    "train training avg avr average mean total tot running",
+    "train training tr avg avr average mean total tot running",
     "step batch lm reduced smooth smoothed cur current final epoch",
     "iter iteration global overall moving ema sum sft the ce lr",
     "loss and of with curr mini minibatch per it causal policy",
 )
 """Words before "loss" with which it still is the training loss."""
 _FOREIGN = words(
-    "val valid validation test testing eval evaluation dev best",
+    "val valid validation va test testing eval evaluation dev best",
     "d g disc discriminator gen generator adv dual min lowest",
     "early",
 )

@@ -37,7 +37,8 @@ _OTHER_TASK = LazyPattern(
 )
 _UNITS = LazyPattern(r"(?:it|s|sec|ms|step|iter)/(?:s|sec|it|step|iter)\b|(?<=\d)\s?(?:ms|s|sec|min|h|k|m|gb?|gib|%)\b")
 _NAME_BEFORE = LazyPattern(r"(?P<name>[^\W\d_]+)\s?[:=]?\s{0,3}[\[(]?\s*$")
-_LEADING_COUNT = LazyPattern(r"^\W*(?P<step>\d{1,9})(?![\w./%]|:\d|\s?/)(?P<apart>:?\s{2,}|:?\t|\s?[|,;:])?")
+_LEADING_COUNT = LazyPattern(r"^\W*(?P<step>\d{1,9})(?![\w./%]|:\d|\s?/)(?P<apart>:?\s{2,}|:?\t|\s?[|,;])?")
+_TRAIN_COUNT = LazyPattern(r"(?:^|[\]:>|]\s)\s*train(?:ing)?\s(?P<step>\d{1,9})(?P<apart>:\s|\s[|:]\s)")
 _FIELD_COUNT = LazyPattern(r"(?:[|,;\t]|\s-)\s*(?P<step>\d{1,9})\s*(?=$|[|,;\t]|-\s)")
 """A whole number that fills a field of its own."""
 _SAMPLES = LazyPattern(r"data|samples?|examples?|sentences?|items?|at|total|position|pos|idx|[nit]")
@@ -152,7 +153,7 @@ def has_count(low: str) -> bool:
 
 
 def _leading(text: str) -> Step | None:
-    found = _LEADING_COUNT.match(text)
+    found = _LEADING_COUNT.match(text) or _TRAIN_COUNT.search(text)
     return None if found is None else Step(int(found["step"]), None, found.start("step"))
 
 
@@ -168,7 +169,7 @@ def _lines_beside_a_loss(low: str, pair: Step | None, text: str = "") -> int:
     So it is for a count that stands apart in front of the fields: "412 | loss 0.5".
     """
     if pair is None:
-        found = _LEADING_COUNT.match(text)
+        found = _LEADING_COUNT.match(text) or _TRAIN_COUNT.search(text)
         return 1 if found is not None and found["apart"] and "(" not in found[0] else LINES_WITH_WORDS
     name = _NAME_BEFORE.search(low[: pair.at])
     if name is None or _is_of_training(name["name"]) or _SAMPLES.fullmatch(name["name"]) is not None:

@@ -61,7 +61,7 @@ def read_bar(
     count, total = parse_count(groups["step"]), parse_count(groups.get("total_steps") or "?")
     if count is None:
         return reading
-    before, rest = line[: found.start()], line[found.end() :].lower()
+    before, rest = line[: found.start()] + (groups.get("label") or ""), line[found.end() :].lower()
     label = _read_label(_label(before), shapes)
     seconds, unit = parse_rate(groups.get("rate") or "")
     if not rest.isascii():

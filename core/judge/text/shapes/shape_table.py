@@ -73,8 +73,8 @@ class ShapeTable:
         return "preprocess" if _TASK.search(label) and not _LEARNING.search(label) else None
 
     def task_of(self, low: str) -> Phase | None:
-        """The phase of the task that a lower-cased line begins with: "quantizing layer 3"; None if it names none."""
-        found = _DOING.match(low)
+        """The phase of the task that a lower-cased line begins with: "quantizing layer 3", "step 1/4: saving x"."""
+        found = _DOING.match(low) or _THEN_DOING.match(low)
         return None if found is None else self._named_phase(found["task"])
 
     def _named_phase(self, label: str) -> Phase | None:
@@ -155,29 +155,21 @@ def _any_of(patterns: Iterable[str], abbreviations: Mapping[str, str]) -> LazyPa
 _HEAD = LazyPattern(r"^\W*(?:train(?:ing)?|val(?:id|idation)?|test|eval) ?[:|] ?\W*(?=[a-z])")
 """The part of the data that a task is about."""
 _DOING = LazyPattern(r"^\W*(?P<task>[a-z]{2,}ing) (?!(?:loss|avg|average|mean)\b)")
+_THEN_DOING = LazyPattern(r"^\W*[a-z]{2,10}\W{0,3}\d{1,9}(?:\s?/\s?\d+)?\W{1,4}(?P<task>[a-z]{2,}ing) ")
+"""The same behind a counter: "step 1/4: preparing data"."""
 _TASK = LazyPattern(r"^\W*(?:\w+: )?[a-z]{2,}ing\b(?! ?(?:epoch|step|iter|round|stage|cycle|\d))")
 _LEARNING = LazyPattern(
     r"\b(?:learning|pre-?training|fine-?tuning|tuning|progressing|running|working|stepping|string)\b"
 )
 """Words in -ing at the start of a label that do not name another task than training."""
 _SPACES = LazyPattern(r" {2,}")
-_FOREIGN_LETTERS = LazyPattern(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af\u0430-\u044f\u00c0-\u017f]")
-_LATIN_WORDS = (
-    *("schritt", "verlust", "lernrate", "epoche", "epoca", "perte", "passo", "perda", "perdita", "validierung"),
-    *("validazione", "entren", "trein", "addestr", "cargando", "guardando", "salvando", "baixando", "descargando"),
-    *(
-        "epoka",
-        "epoki",
-        "epocha",
-        "iterazion",
-        "iteraci",
-        "itération",
-        "iterasi",
-        "carregando",
-        "chargement",
-        "sauvegarde",
-        "evaluando",
-        "avaliando",
-    ),
+_FOREIGN_LETTERS = LazyPattern(
+    r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af\u0430-\u045f\u00c0-\u017f\u0370-\u03ff\u0590-\u06ff\u0900-\u097f\u1ea0-\u1eff]"
+)
+_LATIN_WORDS = line_fields.words(
+    "schritt verlust lernrate epoche epoca perte passo perda perdita validierung validazione entren",
+    "trein addestr cargando guardando salvando baixando descargando epoka epoki epocha iterazion",
+    "iteraci itération iterasi carregando chargement sauvegarde evaluando avaliando strata verlies",
+    "kerugian langkah",
 )
 """A line in a language that has translations."""

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from ..carriers import peel
 from ..fields.columns import columns_of
 from ..fields.counters import (
     Epoch,
@@ -69,8 +70,8 @@ def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
         end = shapes.end_of_line(low)
         if end in ("early_stop", "framework"):
             return finish(_with_epoch_of(reading, fields), end, line)
-    if shapes.task_of(low) not in (None, "train"):
-        return enter(reading, shapes.task_of(low) or "preprocess")
+    if (task := shapes.task_of(low)) not in (None, "train"):
+        return enter(reading, task)
     if fields.bare:
         if _is_under_evaluation(reading, number):
             return _with_skeletons(reading, counter_of(low, reading.skeletons, loss=True, heading="eval"))
@@ -103,10 +104,16 @@ def _read_without_loss(reading: Reading, fields: Fields, number: int, shapes: Sh
         reading = with_declared_epochs(reading, low)
     if words is not None and words != "train" and lr is None:
         return announce(reading, words, number)
+    if lr is not None and (task := shapes.task_of(low)) not in (None, "train"):
+        return announce(reading, task, number)
     if lr is not None and fields.bare and not has_count(low):  # most are settings
         told = reading.progress.phase == "train" and is_only_lr(low)
         return advance(reading, TrainingFields(lr=lr), "line") if told else reading
-    if fields.bare and reading.progress.phase == "train" and _PACE.search(low):
+    if (
+        fields.bare
+        and reading.progress.phase == "train"
+        and (_PACE.search(low) or _PACE.search(peel(line).text.lower()))
+    ):
         return advance(reading, TrainingFields(seconds=find_seconds_per_step(low)), "line")
     after = _read_training(reading, fields, number, shapes)
     return announce(after, words, number) if words is not None and after is reading else after
@@ -256,7 +263,7 @@ def _prove(reading: Reading) -> Reading:
 
 _PACE = LazyPattern(
     r"^\W*(?:iteration|step) time: \d[\d.]* ?m?s\W*$|^\W*speed: \d[\d.]*s/iter\b|\bper step time: \d[\d.]* ?m?s\b"
-    r"|^\W*\d[\d.]* ?(?:it|iter|iteration|step|update)s?/s"
+    r"|^\W*\d[\d.]* ?(?:it|iter|iteration|step|update)s?/s|^\W*(?:it|iter|iteration|step|update)s?/s(?:ec(?:ond)?)?\b"
     r"|^\W*(?!val|eval|test)[\w/ ]*(?:batches|steps|iterations|iters)_per_sec(?:ond)?[=:]"
 )
 """A line of its own for the pace: rsl_rl's table, Informer's and MindSpore's second line."""
