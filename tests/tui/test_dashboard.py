@@ -17,6 +17,7 @@ from tests.fakes.feed import (
     unwatched,
 )
 from tests.tui.conftest import look, showing
+from tests.unit.test_views_header import stepped
 from trainwatch.core.model.observation import GpuReading, GpuSample
 from trainwatch.core.model.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
@@ -213,3 +214,12 @@ async def test_every_theme_defines_all_colour_roles(theme: str) -> None:
         assert "Seems to hang" in head(app)
         look(app)
         await pilot.pause()
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])
+async def test_a_silence_that_has_not_ended_is_hatched_up_to_now(size: tuple[int, int]) -> None:
+    async with showing(stepped(1800.0), size=size) as (app, pilot):
+        await pilot.pause()
+        text = "\n".join(board(app).timeline.plain_lines())
+        assert "╱╱" in text
+        assert "loss" in text

@@ -212,7 +212,9 @@ class TimelinePane(Pane):
     def _column(self, t: float, columns: int) -> int:
         """The column of a time; times outside the axis get the first or last one."""
         since_t, until_t = self.axis
-        return max(0, min(columns - 1, int((t - since_t) / (until_t - since_t) * columns)))
+        if not since_t < t < until_t:  # a silence that has not ended yet ends never
+            return 0 if t <= since_t else columns - 1
+        return min(columns - 1, int((t - since_t) / (until_t - since_t) * columns))
 
     def _shown(self, t: float) -> bool:
         """Whether a time is on the axis."""
@@ -300,7 +302,7 @@ class TimelinePane(Pane):
         now = self._column(self.view.now_t, columns)
         found: set[int] = set()
         for since, until in self._silences():
-            if self._shown(since) or self._shown(until):
+            if since < self.axis[1] and until > self.axis[0]:
                 found |= set(range(self._column(since, columns) + 1, min(self._column(until, columns), now)))
         return frozenset(found)
 
