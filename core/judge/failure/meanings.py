@@ -7,6 +7,10 @@ the kinds that stand together: ``"device memory lack"``.
 
 from collections.abc import Mapping, Sequence
 
+from ..text.patterns import LazyPattern
+
+_GAP = LazyPattern(r"\[[^\]]*\]| ")
+"""Words of a kind stand apart by a space, or as in a name: ``OUT_OF_DEVICE_MEMORY``."""
 NEAR_CHARS = 40
 """Words joined by ``~`` stand at most this far apart: about six words, a clause."""
 
@@ -33,4 +37,5 @@ def pattern_of_meaning(meaning: str, concepts: Mapping[str, Sequence[str]]) -> s
 def _words_of(name: str, concepts: Mapping[str, Sequence[str]], meaning: str) -> str:
     if name not in concepts:
         raise ValueError(f"meaning {meaning!r}: no [concepts] entry {name!r}")
-    return rf"(?<![a-z0-9])(?:{'|'.join(concepts[name])})(?![a-z])"
+    words = _GAP.sub(lambda found: found[0] if found[0] != " " else "[ _-]", "|".join(concepts[name]))
+    return rf"(?<![a-z0-9])(?:{words})(?![a-z])"

@@ -23,7 +23,7 @@ _NUMBERS = {
         r"|\b(?:cu|cuda|hip)[A-Z]\w+(?:\(\))? (?:failed|returned)\D{0,24}?(?P<e>\d{1,3})\b"
     ),
     "errno": LazyPattern(
-        r"\[Errno (?P<a>\d{1,3})\]|(?i:\berrno)\W{1,3}(?P<b>\d{1,3})\b|\bos error (?P<c>\d{1,3})\b"
+        r"\[Errno (?P<a>\d{1,3})\]|(?i:(?<!\[)\berrno)\W{1,3}(?P<b>\d{1,3})\b|\bos error (?P<c>\d{1,3})\b"
         r"|\bcode: -?(?P<d>\d{1,3}), (?:kind|name):"
     ),
     "winerror": LazyPattern(r"\[WinError (?P<a>\d{1,5})\]"),
