@@ -50,6 +50,7 @@ class Ended(NamedTuple):
     accumulation: int | None = None
     stride: int = 1
     epochs: int | None = None
+    ended_t: float | None = None
 
 
 @pytest.mark.parametrize(
@@ -66,17 +67,20 @@ class Ended(NamedTuple):
         (Ended((240, 120), (200, 120)), "pass"),
         (Ended((240, 120), (240, 100)), "warn"),
         (Ended((360,), (360, 120)), "pass"),
+        (Ended((360,), (45, 90), ended_t=510.0), "pass"),
+        (Ended((360,), (45, 90), ended_t=2000.0), "warn"),
     ],
     ids=[
         "accumulation as set", "accumulation as the run showed it", "one checkpoint, a whole ratio", "a part of a step",
         "steps after the last save", "each epoch drops its rest", "a whole step is missing", "no save at the end",
         "a restart that counts anew", "a restart that counts anew and saves too early",
-        "a copy of an earlier best state is the newest",
+        "a copy of an earlier best state is the newest", "a whole ratio, saved at the end", "saved long before the end",
     ],
 )  # fmt: skip
 def test_check_after_a_run_counts_the_last_checkpoint_and_the_log_in_one_unit(run: Ended, result: str) -> None:
     attempts = tuple(
-        AttemptStory(number=n, t=n * 100.0, wall=0.0, last_step=last) for n, last in enumerate(run.printed, 1)
+        AttemptStory(number=n, t=n * 100.0, wall=0.0, last_step=last, ended_t=run.ended_t)
+        for n, last in enumerate(run.printed, 1)
     )
     before = len(run.printed) > 1
     saved = [

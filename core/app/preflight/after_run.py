@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from ...checkpoints import verify
+from ...model.attempt import AttemptStory
 from ...model.checkpoints.checkpoint import Checkpoint, CheckpointListing
 from ...model.progress import Progress
 from ...model.run import LIVE_STATES, NOT_SAID, RunSpec
@@ -176,7 +177,7 @@ def check_final(after: After, complete: list[Checkpoint]) -> Check:
         return passed("final model", f"{newest.name} is the newest complete one; its step is unknown")
     if newest.step >= reached:
         return passed("final model", f"{newest.name}, step {newest.step}")
-    strides = _strides(after, newest.step, reached)
+    strides = _strides(after, newest.step, reached, at_end=last is not None and _is_of_the_end(after, newest, last))
     per_step = next((n for n in strides if newest.step >= _fewest_steps(reached, n, after.story.progress)), None)
     if per_step is not None:
         found = f"{newest.name}, step {newest.step} ({reached} printed, {per_step} for each step)"
@@ -197,17 +198,29 @@ def _fewest_steps(printed: int, per_step: int, progress: Progress) -> int:
     return min(whole, printed // in_epoch * (in_epoch // per_step)) if in_epoch else whole
 
 
-def _strides(after: After, stored: int, reached: int) -> Iterator[int]:
+END_SHARE = 0.1
+"""Share of an attempt's time before its end in which a checkpoint counts as one of the end."""
+
+
+def _is_of_the_end(after: After, found: Checkpoint, last: AttemptStory) -> bool:
+    """Whether it was written as the attempt ended: then it holds the last step, in whatever unit it is counted."""
+    return last.ended_t is not None and after.story.written_t(found) >= last.ended_t - END_SHARE * (
+        last.ended_t - last.t
+    )
+
+
+def _strides(after: After, stored: int, reached: int, *, at_end: bool) -> Iterator[int]:
     """How many printed counts may make one stored step, surest first.
 
-    As two checkpoints of the run showed it; as the trainer's settings have it. With one checkpoint alone neither of
-    them may be known: then any whole number may be it.
+    As two checkpoints of the run showed it; as the trainer's settings have it. Neither of them may be known: then any
+    whole number may be it for the only checkpoint, and for one of the run's end.
     """
     if after.story.stride > 1:
         yield after.story.stride
     if after.accumulation is not None and after.accumulation > 0:
         yield after.accumulation
-    if stored > 0 and len({c.step for c in after.listing.checkpoints}) == 1 and reached % stored == 0:
+    only = len({c.step for c in after.listing.checkpoints}) == 1
+    if stored > 0 and (only or at_end) and reached % stored == 0:
         yield reached // stored
 
 
