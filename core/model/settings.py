@@ -167,6 +167,9 @@ class Profiles(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ramp: tuple[str, ...] = ()
     """When to climb one rung, at a checkpoint: ``["3 checkpoints or 6 hours"]``; one entry a rung from the lowest, the
     last holds for all above. Empty = never. After a failure one rung back; the rung that failed is not used again."""
+    fall_back: bool = True
+    """A profile with which the trainer does not start is left for the settings that ran, your own at first. A trial
+    never leaves the profile that it measures."""
 
 
 class Remedies(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -96,6 +96,14 @@ def test_a_first_start_with_a_profile_goes_back_to_the_own_settings_of_the_user(
     assert world.word == "given_up", "without any change of ours it is the user's own"
 
 
+def test_a_profile_that_is_measured_is_not_left() -> None:
+    """A trial of a profile that does not start went on without it, and its pace was shown as the profile's."""
+    world = World(mind(Settings(profiles=Profiles(use="safe_mode", fall_back=False))))
+    crash(world.begin(), ARGPARSE, 2)
+    assert profiles(world) == ["safe_mode"]
+    assert world.word == "given_up"
+
+
 @pytest.mark.parametrize("text", [OOM, NETWORK, ""])
 def test_a_first_start_that_fails_for_something_else_keeps_its_profile(text: str) -> None:
     world = World(mind(Settings(profiles=Profiles(use="safe_mode"))))

@@ -127,7 +127,7 @@ def _settings(settings: Settings, profile: str | None) -> Settings:
     replace = msgspec.structs.replace
     return replace(
         settings,
-        profiles=replace(settings.profiles, use=profile, ramp=()),
+        profiles=replace(settings.profiles, use=profile, ramp=(), fall_back=False),
         restart=replace(settings.restart, max_restarts=0, act="all"),
         remedies=Remedies(apply="none"),
         checkpoints=Checkpoints(keep_last=0),

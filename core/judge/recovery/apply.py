@@ -63,7 +63,7 @@ def answer_failure(
     builder.set(budget=budget.failed(builder.state.budget, cause.position))
     state, settings = builder.state, builder.knowledge.settings
     class_ = builder.knowledge.catalogue.class_of(cause.class_)
-    at_fault = settings_at_fault and class_.settings != "never"
+    may_fall_back = settings.profiles.fall_back and settings_at_fault and class_.settings != "never"
     launched = cause.kind != "launch"
     seen = failure_history.count(state.history, cause.class_)
     failed_starts = found_way.note_failed_start(builder) if launched else 0
@@ -95,7 +95,7 @@ def answer_failure(
         step_known=knows_its_step(state.attempt),
         gpu_channel=channel_state(state.diagnosis.kernel, builder.knowledge.catalogue),
         rung=ramp.rung(builder) if launched else None,
-        ran_before=fallback.settings_that_ran(state, started=launched) if at_fault else None,
+        ran_before=fallback.settings_that_ran(state, started=launched) if may_fall_back else None,
         remedy=remedy,
         waiting=waiting,
         disk_free_bytes=state.disk_free_bytes,
