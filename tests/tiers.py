@@ -10,5 +10,5 @@ SECOND_TIER = pytest.mark.skipif(not ALL, reason="second tier: ./trainwatch.sh t
 
 
 def examples(number: int) -> int:
-    """How many examples a property test tries: a third of them in the first tier."""
-    return number if ALL else max(4, number // 3)
+    """How many examples a property test tries: a sixth of them in the first tier."""
+    return number if ALL else max(4, number // 6)

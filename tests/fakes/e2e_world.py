@@ -5,6 +5,7 @@ pid when the test is over.
 """
 
 import contextlib
+import io
 import json
 import os
 import re
@@ -14,13 +15,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 import pytest
 
+from tests.fakes.tmux_place import end_server
+from trainwatch.cli import main
 from trainwatch.core.act import processes
 from trainwatch.core.act.launch.launching import find_attempt, is_alive
 from trainwatch.core.act.stop.stopping import members
@@ -69,6 +72,19 @@ def strict_json(text: str) -> Any:
         raise AssertionError(f"{word} in {text[:200]}")
 
     return json.loads(text, parse_constant=refuse)
+
+
+def in_this_process(words: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Done:
+    """Run a verb here: to start a process costs more than all that most verbs do. It must not supervise."""
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        for name in os.environ.keys() - env.keys():
+            patch.delenv(name)
+        for name, value in env.items():
+            patch.setenv(name, value)
+        patch.chdir(cwd)
+        code = main(words)
+    return Done(code, out.getvalue(), err.getvalue())
 
 
 def until(look: Callable[[], T | None], what: str, patience_s: float = PATIENCE_S) -> T:
@@ -164,6 +180,10 @@ class World:
         )  # fmt: skip
         return Done(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
 
+    def asks(self, *words: str, cwd: Path | None = None) -> Done:
+        """Run a verb that looks, sends a command or refuses in this process."""
+        return in_this_process(words, cwd or self.project, self.env)
+
     def begin(self, *words: str, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> Watcher:
         """Start a verb and come back at once."""
         said = self.short / f"said-{len(self._watchers)}.txt"
@@ -215,7 +235,7 @@ class World:
 
     def status(self) -> Any:
         """``status --json``."""
-        done = self.do("status", "--json")
+        done = self.asks("status", "--json")
         assert done.code == 0, done.err
         return done.json
 
@@ -267,9 +287,8 @@ class World:
         for run in self.runs():
             for folder in run.attempts.iterdir():
                 _end(folder)
-        subprocess.run(["tmux", "kill-server"], env=self.env, capture_output=True, check=False)
         for socket in self.short.glob("tmux-*/*"):
-            subprocess.run(["tmux", "-S", str(socket), "kill-server"], env=self.env, capture_output=True, check=False)
+            end_server("-S", str(socket), env=self.env)
         shutil.rmtree(self.short, ignore_errors=True)
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.fakes.tmux_place import socket_folder
+from tests.fakes.tmux_place import end_server, socket_folder
 from tests.integration.act_world import wait_for
 from trainwatch.core.act import processes
 from trainwatch.core.app.runs.run_status import read_status
@@ -121,9 +121,7 @@ class HandMade:
                 continue
             if ours and process.pid != os.getpid():
                 processes.send_signal(process.key, signal.SIGKILL)
-        subprocess.run(
-            ["tmux", "-L", self.socket, "kill-server"], env=self.environ, capture_output=True, check=False, timeout=10
-        )
+        end_server("-L", self.socket, env=self.environ)
 
 
 @contextmanager

@@ -17,6 +17,7 @@ import pytest
 
 from tests.fakes.tmux_place import socket_folder
 from tests.integration.act_world import World, python, wait_for, world
+from tests.tiers import SECOND_TIER
 from trainwatch.core.act import processes
 from trainwatch.core.act.launch.launching import is_alive
 from trainwatch.core.act.view import tmux
@@ -345,9 +346,9 @@ def test_stopped_tmux_server_costs_the_deadline_and_a_sentence(place: TmuxPlace)
     [
         FindSessions(mark="id-luca"),
         CloseSession(mark="id-luca", unless_attached=False),
-        ListPanes(scope="server", target="", format="x"),
-        ListPanes(scope="session", target="=trainwatch-luca:", format="x"),
-        ListPanes(scope="pane", target="%0", format="x"),
+        pytest.param(ListPanes(scope="server", target="", format="x"), marks=SECOND_TIER),
+        pytest.param(ListPanes(scope="session", target="=trainwatch-luca:", format="x"), marks=SECOND_TIER),
+        pytest.param(ListPanes(scope="pane", target="%0", format="x"), marks=SECOND_TIER),
         CopyPane(pane="%0", command="cat"),
     ],
     ids=lambda request: type(request).__name__,

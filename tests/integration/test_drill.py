@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.tiers import SECOND_TIER
 from trainwatch.core.app.examples.drill import EXERCISES, outcome_of, play
 
 
-@pytest.mark.parametrize("name", ["CUDA error", "out of memory"])
+@pytest.mark.parametrize("name", ["CUDA error", pytest.param("out of memory", marks=SECOND_TIER)])
 def test_each_drill_fault_is_detected_and_recovered(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path))
     exercise = next(e for e in EXERCISES if e.name == name)

@@ -36,10 +36,10 @@ def test_run_in_an_empty_directory_needs_no_config(world: World, empty: Path) ->
     assert list(empty.iterdir()) == []
     assert world.log().splitlines() == ["x"]
     assert world.story().state == "finished"
-    assert world.do("status", "--json", cwd=empty).json["state"] == "finished"
+    assert world.asks("status", "--json", cwd=empty).json["state"] == "finished"
     again = world.do("run", "--", sys.executable, "-c", 'print("y")', cwd=empty)
     assert again.code == 0
-    assert [row["state"] for row in world.do("runs", "--json").json["runs"]] == ["finished", "finished"]
+    assert [row["state"] for row in world.asks("runs", "--json").json["runs"]] == ["finished", "finished"]
 
 
 def test_run_passes_arguments_unchanged(world: World, empty: Path) -> None:
@@ -64,13 +64,13 @@ def test_run_refuses_a_command_that_cannot_start_and_creates_nothing(
 ) -> None:
     (empty / "notes.txt").write_text("x")
     (empty / "folder").mkdir()
-    one_line(world.do("run", "--", *command, cwd=empty), 2, *words)
+    one_line(world.asks("run", "--", *command, cwd=empty), 2, *words)
     assert world.runs() == []
 
 
 def test_a_config_command_that_cannot_start_is_reported_with_its_line(world: World) -> None:
     world.write(command=["no-such-program", "x"])
-    one_line(world.do("--headless"), 2, "no-such-program", "trainwatch.toml:")
+    one_line(world.asks("--headless"), 2, "no-such-program", "trainwatch.toml:")
     assert world.runs() == []
 
 
@@ -88,8 +88,8 @@ def test_a_command_that_disappears_later_is_given_up(world: World) -> None:
 
 
 def test_run_without_a_command_is_a_usage_error(world: World, empty: Path) -> None:
-    one_line(world.do("run", cwd=empty), 2, "no command", "trainwatch run -- ")
-    one_line(world.do("run", "--", cwd=empty), 2, "no command", "trainwatch run -- ")
+    one_line(world.asks("run", cwd=empty), 2, "no command", "trainwatch run -- ")
+    one_line(world.asks("run", "--", cwd=empty), 2, "no command", "trainwatch run -- ")
     assert world.runs() == []
 
 
@@ -99,8 +99,8 @@ def test_an_unknown_config_key_is_reported_with_file_line_and_nearest_key(world:
     config.write_text(config.read_text().replace("max_restarts", "max_restart"))
     line = config.read_text().splitlines().index("max_restart = 3") + 1
     place = f'trainwatch.toml:{line}: unknown key "max_restart"; did you mean "max_restarts"?'
-    one_line(world.do("--headless"), 2, place)
-    check = world.do("check")
+    one_line(world.asks("--headless"), 2, place)
+    check = world.asks("check")
     assert check.code == 1
     assert place in check.out
     assert world.runs() == []
@@ -108,10 +108,10 @@ def test_an_unknown_config_key_is_reported_with_file_line_and_nearest_key(world:
 
 def test_verbs_without_project_and_run_exit_with_not_found(world: World, empty: Path) -> None:
     for words in (["--headless"], ["status"], ["events"], ["stop", "--yes"], ["resume"], ["attach"], ["ack"]):
-        one_line(world.do(*words, cwd=empty), 3, "trainwatch run")
-    one_line(world.do("status", "nobody", cwd=empty), 3, "nobody")
-    one_line(world.do("events", "nobody", "--json", cwd=empty), 3, "nobody")
-    assert world.do("runs", "--json", cwd=empty).json == {"runs": []}
+        one_line(world.asks(*words, cwd=empty), 3, "trainwatch run")
+    one_line(world.asks("status", "nobody", cwd=empty), 3, "nobody")
+    one_line(world.asks("events", "nobody", "--json", cwd=empty), 3, "nobody")
+    assert world.asks("runs", "--json", cwd=empty).json == {"runs": []}
 
 
 def test_an_output_directory_created_later_is_watched(world: World) -> None:
@@ -124,9 +124,9 @@ def test_an_output_directory_created_later_is_watched(world: World) -> None:
 def test_an_output_directory_that_cannot_be_created_is_reported(world: World) -> None:
     (world.project / "out").write_text("a file")
     world.write("--diary", str(world.project / "diary"))
-    one_line(world.do("--headless"), 2, "out", "is no folder", "trainwatch.toml:")
+    one_line(world.asks("--headless"), 2, "out", "is no folder", "trainwatch.toml:")
     assert world.runs() == []
-    done = world.do("run", "--output-dir", "out", "--", sys.executable, "-c", "pass")
+    done = world.asks("run", "--output-dir", "out", "--", sys.executable, "-c", "pass")
     one_line(done, 2, "out", "is no folder")
 
 
@@ -144,8 +144,8 @@ def test_a_run_works_without_tmux_and_reports_it_once(world: World, tmp_path: Pa
 def test_an_unreadable_log_is_reported(world: World, empty: Path) -> None:
     (empty / "folder").mkdir()
     for verb in ("diagnose", "progress"):
-        one_line(world.do(verb, "folder", cwd=empty), 2, "folder", "directory")
-        one_line(world.do(verb, "missing.log", cwd=empty), 3, "missing.log")
+        one_line(world.asks(verb, "folder", cwd=empty), 2, "folder", "directory")
+        one_line(world.asks(verb, "missing.log", cwd=empty), 3, "missing.log")
 
 
 def test_an_unreadable_extra_log_is_reported_and_the_run_goes_on(world: World) -> None:
@@ -168,7 +168,7 @@ def test_verbs_that_need_a_supervisor_exit_with_5_without_one(world: World) -> N
         ["ack"],
         ["wait"],
     ):
-        one_line(world.do(*words), 5, "no supervisor", "trainwatch resume")
+        one_line(world.asks(*words), 5, "no supervisor", "trainwatch resume")
 
 
 def test_an_unwritable_state_folder_is_reported(world: World, tmp_path: Path) -> None:

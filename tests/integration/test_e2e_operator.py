@@ -12,8 +12,12 @@ __all__ = ["world"]
 LONG = ("--steps", "3000", "--step-time", "0.02", "--save-every", "20")
 
 
+STARTING = frozenset({"resume", "restart"})
+"""Verbs that may start a supervisor."""
+
+
 def said(world: World, *words: str, code: int = 0) -> str:
-    done = world.do(*words)
+    done = world.do(*words) if words[0] in STARTING else world.asks(*words)
     assert done.code == code, done
     return done.out + done.err
 

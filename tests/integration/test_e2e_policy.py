@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.e2e_world import World, strict_json, until, world
+from tests.tiers import SECOND_TIER
 
 __all__ = ["world"]
 
@@ -75,6 +76,7 @@ def test_a_failure_that_a_retry_cannot_fix_is_given_up_at_once(world: World) -> 
     assert len(world.lives()) == 1
 
 
+@SECOND_TIER
 def test_a_notify_command_that_fails_or_hangs_does_not_affect_the_run(world: World) -> None:
     world.write("--steps", "60", "--crash-at", "30", more={"notify": {"command": ["sleep", "60"], "timeout_s": 0.5}})
     assert world.headless().ends() == 0
@@ -85,7 +87,9 @@ def test_a_notify_command_that_fails_or_hangs_does_not_affect_the_run(world: Wor
     assert "no-such-notifier" in watcher.said
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130), (signal.SIGHUP, 0)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130), pytest.param(signal.SIGHUP, 0, marks=SECOND_TIER)]
+)
 def test_sigterm_ends_the_supervisor_and_leaves_the_trainer(world: World, number: int, code: int) -> None:
     world.write(*LONG)
     watcher = world.headless()

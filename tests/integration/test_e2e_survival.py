@@ -119,6 +119,7 @@ def test_killing_the_screen_does_not_affect_the_run(world: World) -> None:
     assert world.lives() == [pid]
 
 
+@SECOND_TIER  # test_act_tmux.py shows it without a supervisor
 @pytest.mark.tmux
 def test_killing_the_tmux_server_does_not_affect_the_run(world: World) -> None:
     world.write(*LONG, more={"tmux": {"enabled": True, "socket": "own"}})
@@ -139,6 +140,7 @@ def test_killing_the_tmux_server_does_not_affect_the_run(world: World) -> None:
     assert len(world.lives()) == 1
 
 
+@SECOND_TIER  # test_act_tmux.py shows what a request to such a server costs
 @pytest.mark.tmux
 def test_a_stopped_tmux_server_does_not_prevent_a_launch(world: World) -> None:
     """Found when libtmux was tried: its look-ups wait forever for a stopped server (Ctrl-Z, a debugger, a hung disk)."""
@@ -216,7 +218,7 @@ def decided(world: World) -> bool:
     "moment",
     [
         pytest.param(decided, id="decided", marks=SECOND_TIER),
-        pytest.param(paper(spool.ORDER), id="ordered"),
+        pytest.param(paper(spool.ORDER), id="ordered", marks=SECOND_TIER),
         pytest.param(paper(spool.CLAIM), id="claimed", marks=SECOND_TIER),
         pytest.param(paper(spool.START), id="started"),
     ],
@@ -350,6 +352,7 @@ def test_a_restart_continues_if_the_supervisor_dies_during_the_stop(world: World
     assert len(world.lives()) == 2
 
 
+@SECOND_TIER  # the one above: during the stop
 def test_a_restart_continues_if_the_supervisor_dies_during_the_backoff(world: World) -> None:
     world.write(*LONG, "--crash-at", "50", more={"restart": {"backoff_s": [1]}})
     first = world.headless()

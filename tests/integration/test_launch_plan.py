@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.e2e_world import TRAINER, World, world
+from tests.tiers import SECOND_TIER
 from trainwatch.cli import main
 from trainwatch.core.app.plan.launch_plan import LaunchPlan, plan_launch
 from trainwatch.core.app.plan.project_plan import plan_command
@@ -45,7 +46,7 @@ sys.exit(code)
 """
 
 
-@pytest.mark.parametrize("way", ["run", "project"])
+@pytest.mark.parametrize("way", ["run", pytest.param("project", marks=SECOND_TIER)])
 def test_a_run_derives_its_config_once_and_reads_profiles_once(world: World, way: str) -> None:
     (world.project / "cfg.yaml").write_text("steps: 5\n")
     command = [sys.executable, str(TRAINER), "--output-dir", str(world.out), "--steps", "5"]

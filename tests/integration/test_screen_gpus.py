@@ -97,8 +97,8 @@ def test_each_unreadable_or_lost_gpu_is_named_and_others_are_shown(
     ("state", "said"),
     [
         ("init_error = driver_mismatch\n", r"version"),
-        ("init_error = not_loaded\n", r"not loaded"),
-        ("gpus = 0\n", r"No NVIDIA GPU"),
+        pytest.param("init_error = not_loaded\n", r"not loaded", marks=SECOND_TIER),
+        pytest.param("gpus = 0\n", r"No NVIDIA GPU", marks=SECOND_TIER),
     ],
     ids=["mismatch", "not_loaded", "none"],
 )

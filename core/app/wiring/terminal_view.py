@@ -7,8 +7,10 @@ from ..runs.launched_attempts import newest_attempt
 
 
 def close_view(run: RunDirectory) -> None:
-    """Close the tmux window of a run that has ended, unless a terminal is attached to it."""
-    tmux.close(run.load_spec(), unless_attached=True)
+    """Close the tmux window of a run that has ended, unless a terminal is attached to it or it never had one."""
+    spec = run.load_spec()
+    if spec.settings.tmux.enabled:
+        tmux.close(spec, unless_attached=True)
 
 
 def attach_argv(run: RunDirectory) -> list[str]:
