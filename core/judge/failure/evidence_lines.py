@@ -51,6 +51,8 @@ REPORTERS = frozenset(
     {"wandb", "mlflow", "comet_ml", "neptune", "clearml", "aim", "sentry_sdk", "slack_sdk", "swanlab"}
 )
 """Packages that report a run. What they raise while an exception is handled is not the cause."""
+_REPORTER = LazyPattern(rf"(?i:\b(?:{'|'.join(sorted(REPORTERS))}|w&b|sentry|slack|discord|telegram|webhooks?)\b)")
+"""Names of such services. What they fail with just after a traceback is not the cause either."""
 
 _SOURCE = LazyPattern(
     r"\s+(?:raise|return|assert|if|elif|except|with|for|while|from|import|print|logger?\.\w+)\b|\s*File \""
@@ -165,6 +167,8 @@ def _weigh(
     at = text.find(named.type)
     if not raised and act_of(text, at, at + len(named.type), failure="", level=carried.level) not in EVIDENT:
         return state
+    if block is None and 0 < state.traced >= number - DETAIL_LINES and _REPORTER.search(text) is not None:
+        return with_cascade_line(state, number, shown)
     state = msgspec.structs.replace(state, raised=number)
     known = _typed(state, number, named, catalogue, with_message=best is None)
     if known is None and named.type not in catalogue.consequences and block is not None and best is None:
@@ -233,7 +237,9 @@ def _worded(text: str, carried: Carried, catalogue: CompiledCatalogue, *, least:
 
 _WHAT = LazyPattern(r"\s*what\(\):\s+(?P<message>\S.*)")
 """libstdc++: the message of the C++ exception that ended the program."""
-_ERROR = LazyPattern(r"(?i:(?:[\w./-]+: )?(?:fatal|error|critical|abort(?:ed|ing)?|exception)\b)")
+_ERROR = LazyPattern(
+    r"(?i:(?:[\w./-]+: )?(?:fatal|error|critical|abort(?:ed|ing)?|exception|fehler|erreur|ошибка)\b|错误|エラー)"
+)
 """A line that is an error by its level, or by its first word."""
 
 

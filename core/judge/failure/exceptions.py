@@ -116,8 +116,11 @@ LOGGED = 0.85
 
 _ADDRESS = LazyPattern(r"(?P<host>\bhttps?://[\w.:-]+)/\S*")
 """The words of a page's path say nothing of what happened."""
-_VALUE = LazyPattern(r"(?:'[^']*'|\"[^\"]*\"|`[^`]*`)(?= (?:is|are|was|were) not | is an? (?:in|un)| must | should )")
-"""A value that is refused: its words say nothing either."""
+_VALUE = LazyPattern(
+    r"(?:'[^']*'|\"[^\"]*\"|`[^`]*`|\b[a-z]\w*_\w+\b)"
+    r"(?= (?:is|are|was|were) not | is an? (?:in|un)| must | should | cannot be )"
+)
+"""A value that is refused, or the name of a setting: its words say nothing either."""
 
 
 @lru_cache(maxsize=64)
