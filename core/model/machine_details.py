@@ -38,6 +38,8 @@ class GpuDetail(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Rows of the memory that were replaced for errors; ``rows_pending``: more wait for a reset."""
     rows_pending: bool | None = None
     mig: bool | None = None
+    compute_mode: str | None = None
+    """default, exclusive (one process), prohibited (none)."""
     persistence: bool | None = None
 
 
@@ -52,6 +54,8 @@ class GpuProcess(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     kind: str = "C"
     mem_bytes: float | None = None
     sm_pct: float | None = None
+    mem_util_pct: float | None = None
+    """Its share of the time in which the GPU's memory was read or written."""
     own: bool | None = None
     user: str | None = None
     cpu_pct: float | None = None
@@ -81,6 +85,14 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True):
     busy_pct: float | None = None
 
 
+class Mount(msgspec.Struct, frozen=True, kw_only=True):
+    """A file system of a local disk. Bytes; ``free``: what an ordinary user may still write."""
+
+    path: str
+    free: float
+    total: float
+
+
 class HostDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The machine at ``t`` run seconds; rates are over the time since the sample before."""
 
@@ -97,6 +109,9 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     swap_out: float | None = None
     disks: tuple[Traffic, ...] | None = None
     networks: tuple[Traffic, ...] | None = None
+    mounts: tuple[Mount, ...] = ()
+    up_s: float | None = None
+    """Since the machine was started."""
 
 
 class TreeProcess(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -116,10 +131,14 @@ class TreeProcess(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class TreeDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The processes of the run at ``t`` run seconds, parents before children."""
+    """The processes of the run at ``t`` run seconds, parents before children.
+
+    ``others``: those of the machine that use most CPU or memory.
+    """
 
     t: float
     processes: tuple[TreeProcess, ...] = ()
+    others: tuple[TreeProcess, ...] = ()
 
 
 class MachineDetails(msgspec.Struct, frozen=True, kw_only=True):

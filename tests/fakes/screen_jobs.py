@@ -353,6 +353,7 @@ def machine_details(now: Situation, gpus: int = 1) -> MachineDetails:
                 TreeProcess(pid=4207, depth=1, state="D", cpu_pct=None, rss_bytes=1e9, age_s=7190, user="mira",
                             command="python -c from multiprocessing.spawn import spawn_main"),
             ),
+            others=(TreeProcess(pid=77, state="S", cpu_pct=88.0, rss_bytes=9e9, user="root", command="/usr/bin/backup"),),
         ),
     )  # fmt: skip
 

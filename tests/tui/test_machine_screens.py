@@ -118,6 +118,11 @@ async def test_processes_are_sorted_filtered_and_copied() -> None:
         assert "by GPU time" in str(screen.processes.border_title)
         await pilot.press("y")
         assert app.clipboard.startswith("4202 python train_network.py")
+        await pilot.press("enter")
+        await pilot.pause()
+        dialog: Any = app.screen
+        assert "this run" in str(dialog._body)
+        assert "--config_file sdxl.toml" in str(dialog._body)
 
 
 async def test_enter_on_the_gpu_pane_and_on_the_memory_pane_opens_the_pages_and_z_stays_zoom() -> None:
@@ -196,6 +201,15 @@ async def test_the_host_page_shows_cores_rates_and_the_tree() -> None:
         await pilot.press("s")
         await pilot.pause()
         assert "by RAM" in str(screen.table.border_title)
+        assert "backup" not in said(screen, "tree")
+        await pilot.press("o")
+        await pilot.pause()
+        assert [row.pid for row in screen.rows] == [77, 4202, 4207]
+        await pilot.press("enter")
+        await pilot.pause()
+        dialog: Any = app.screen
+        assert "not this run" in str(dialog._body)
+        assert "backup" in str(dialog._body)
 
 
 async def test_a_run_that_never_started_has_both_pages() -> None:

@@ -10,7 +10,7 @@ import pytest
 from trainwatch.core.model.machine_details import GpuDetails, HostDetails
 from trainwatch.core.sense.host import host_details
 from trainwatch.core.sense.host.host_details import Counters, HostDetailReadings, rates
-from trainwatch.core.sense.process.proc_stat import read_io, read_stat
+from trainwatch.core.sense.process.proc_stat import read_all, read_io, read_stat
 from trainwatch.core.sense.process.process_words import CpuShares, UserNames, command_of
 from trainwatch.core.sense.process.tree_activity import Member
 from trainwatch.core.sense.process.tree_details import TreeDetailReadings
@@ -95,6 +95,14 @@ def test_the_temperature_is_that_of_a_sensor_of_the_processor(tmp_path: Path) ->
     assert nothing == HostDetails(t=0.0, disks=(), networks=())
 
 
+def test_only_local_disks_are_asked_for_their_room_each_once() -> None:
+    text = (
+        "1 0 259:1 / / rw - ext4 /dev/a rw\n2 1 259:1 /x /home rw - ext4 /dev/a rw\n"
+        "3 1 0:40 / /net rw - nfs4 host:/x rw\n4 1 259:9 / /data rw - xfs /dev/b rw\n5 1 0:2 / /proc rw - proc proc rw\n"
+    )
+    assert host_details.local_mounts(text) == ["/", "/data"]
+
+
 def test_this_machine_is_read() -> None:
     readings = HostDetailReadings()
     readings.look(0.0)
@@ -112,8 +120,12 @@ def test_processes_of_a_tree_stand_below_their_parents_with_user_and_command() -
         assert other is not None
         members = {stat.pid: Member(stat, read_io(stat.pid)) for stat in (other, me)}
         readings = TreeDetailReadings()
-        readings.look(members, 0.0)
-        found = readings.look(members, 1.0).processes
+        everyone = read_all()
+        readings.look(members, everyone, 0.0)
+        seen = readings.look(members, everyone, 1.0)
+        found = seen.processes
+        assert not {row.pid for row in seen.others} & set(members)
+        assert 1 <= len(seen.others) <= 24
         assert [(row.pid, row.depth) for row in found] == [(os.getpid(), 0), (child.pid, 1)]
         assert found[1].command == "sleep 60"
         assert (found[1].cpu_pct, found[1].read) == (0.0, 0.0)

@@ -71,6 +71,7 @@ class GpuDetailReadings:
             kind=user.kind,
             mem_bytes=user.mem,
             sm_pct=user.sm,
+            mem_util_pct=user.mem_util,
             own=own,
             user=self._names.of(user.pid),
             cpu_pct=cpu.get(user.pid),

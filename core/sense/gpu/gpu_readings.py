@@ -11,12 +11,13 @@ from .visible_devices import GpuChoice, is_own
 
 
 class User(msgspec.Struct, frozen=True, kw_only=True):
-    """A process on a GPU. ``kind``: C, G or CG; ``sm``: its share of the GPU's time in per cent."""
+    """A process on a GPU. ``kind``: C, G or CG; ``sm``, ``mem_util``: shares of the GPU's time in per cent."""
 
     pid: int
     kind: str
     mem: int | None = None
     sm: float | None = None
+    mem_util: float | None = None
 
 
 class Device(msgspec.Struct, frozen=True, kw_only=True):

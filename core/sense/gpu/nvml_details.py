@@ -32,6 +32,11 @@ def _errors(handle: Any, kind: int) -> int:
     return int(pynvml.nvmlDeviceGetTotalEccErrors(handle, kind, pynvml.NVML_VOLATILE_ECC))
 
 
+def _compute_mode(handle: Any) -> str | None:
+    mode = int(pynvml.nvmlDeviceGetComputeMode(handle))
+    return {0: "default", 1: "exclusive", 2: "prohibited", 3: "exclusive"}.get(mode)
+
+
 def _memory_temperature(handle: Any) -> float | None:
     (value,) = pynvml.nvmlDeviceGetFieldValues(handle, [pynvml.NVML_FI_DEV_MEMORY_TEMP])
     return float(value.value.uiVal) if value.nvmlReturn == 0 and value.value.uiVal else None
@@ -69,6 +74,7 @@ LASTING: dict[str, Callable[[Any], Any]] = {
     "rows_remapped": lambda h: int(sum(pynvml.nvmlDeviceGetRemappedRows(h)[:2])),
     "rows_pending": lambda h: bool(pynvml.nvmlDeviceGetRemappedRows(h)[2]),
     "mig": lambda h: bool(pynvml.nvmlDeviceGetMigMode(h)[0]),
+    "compute_mode": _compute_mode,
     "persistence": lambda h: bool(pynvml.nvmlDeviceGetPersistenceMode(h)),
 }
 """Read when somebody begins to look: they change by a person's hand or a reset."""
@@ -113,13 +119,13 @@ class Details:
                 known["mem"] = process.usedGpuMemory
         if not listed:
             return None
-        for pid, share in self._shares(handle).items():
+        for pid, (sm, memory) in self._shares(handle).items():
             if pid in found:
-                found[pid]["sm"] = share
+                found[pid] |= {"sm": sm, "mem_util": memory}
         return list(found.values())
 
-    def _shares(self, handle: Any) -> dict[int, float]:
-        """The newest share of the GPU's time by pid."""
+    def _shares(self, handle: Any) -> dict[int, tuple[float | None, float | None]]:
+        """The newest shares of the GPU's time and of its memory's time by pid."""
         try:
             samples = pynvml.nvmlDeviceGetProcessUtilization(handle, self._seen_us)
         except pynvml.NVMLError as fault:
@@ -131,7 +137,11 @@ class Details:
             if sample.pid not in newest or sample.timeStamp > newest[sample.pid].timeStamp:
                 newest[sample.pid] = sample
         self._seen_us = max((int(s.timeStamp) for s in samples), default=self._seen_us)
-        return {int(pid): float(s.smUtil) for pid, s in newest.items() if 0 <= s.smUtil <= 100}
+        return {int(pid): (_share(s.smUtil), _share(s.memUtil)) for pid, s in newest.items()}
+
+
+def _share(value: int) -> float | None:
+    return float(value) if 0 <= value <= 100 else None
 
 
 def _system() -> dict[str, str]:

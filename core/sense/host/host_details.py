@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ...model.machine_details import HostDetails, Traffic
+from ...model.machine_details import HostDetails, Mount, Traffic
 
 SECTOR_BYTES = 512
 """Of /proc/diskstats, whatever the disk's own sectors are."""
@@ -144,6 +144,29 @@ def _per_second(before: Sequence[int] | None, now: Sequence[int], seconds: float
     return tuple((n - b) / seconds for b, n in zip(before, now, strict=True))
 
 
+def local_mounts(mountinfo: str) -> list[str]:
+    """Mount points of local disks, one for each device: a call to a dead network mount does not return."""
+    found: dict[str, str] = {}
+    for line in mountinfo.splitlines():
+        left, _, right = line.partition(" - ")
+        fields, kind = left.split(), right.split()
+        if len(fields) < 5 or not kind or kind[0] not in LOCAL_TYPES or "\\" in fields[4]:
+            continue
+        if fields[2] not in found or len(fields[4]) < len(found[fields[2]]):
+            found[fields[2]] = fields[4]
+    return sorted(found.values())[:MOST_MOUNTS]
+
+
+def _room(path: str) -> Mount | None:
+    try:
+        space = os.statvfs(path)
+    except OSError:
+        return None
+    if not space.f_blocks:
+        return None
+    return Mount(path=path, free=float(space.f_bavail * space.f_frsize), total=float(space.f_blocks * space.f_frsize))
+
+
 class HostDetailReadings:
     """Reads the machine while somebody looks; rates need two readings. ``proc``, ``sys``: other places, for tests."""
 
@@ -178,7 +201,18 @@ class HostDetailReadings:
             cpu_mhz=parse_mhz(self._read("cpuinfo")),
             cpu_temp_c=self._temperature(),
             ram_cached_bytes=parse_cached(self._read("meminfo")),
+            mounts=tuple(
+                mount for path in local_mounts(self._read("self/mountinfo")) if (mount := _room(path)) is not None
+            ),
+            up_s=self._up_s(),
         )
+
+    def _up_s(self) -> float | None:
+        words = self._read("uptime").split()
+        try:
+            return float(words[0])
+        except (IndexError, ValueError):
+            return None
 
     def _temperature(self) -> float | None:
         """The processor's temperature in °C; None if no sensor says that it measures it."""
@@ -212,6 +246,8 @@ class HostDetailReadings:
             return ""
 
 
+LOCAL_TYPES = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "bcachefs", "overlay", "vfat", "ntfs3"})
+MOST_MOUNTS = 8
 SEARCH_S = 60.0
 """Period of looking for a temperature sensor on a machine that has shown none."""
 LONGEST_S = 10.0

@@ -115,7 +115,8 @@ class ProcessTree(Sampler):
             self._activity, self._computing, self._sockets = TreeActivity(), Computing(), SocketBytes()
         if target is None:
             return
-        tree = tree_of(target, read_all())
+        processes = read_all()
+        tree = tree_of(target, processes)
         members = {pid: Member(stat, read_io(pid)) for pid, stat in tree.items()}
         t = self._clock.now()
         done = self._activity.update(members)
@@ -145,4 +146,4 @@ class ProcessTree(Sampler):
             )
         )
         if self._desk.wanted():
-            self._desk.put(self._rows.look(members, t))
+            self._desk.put(self._rows.look(members, processes, t))

@@ -7,6 +7,8 @@ from .proc_stat import ProcIo, ProcStat
 from .process_words import CpuShares, UserNames, age_of, command_of
 from .tree_activity import Member
 
+OTHERS = 12
+"""Other processes that are listed for their CPU, and as many for their memory."""
 LONGEST_S = 10.0
 """A rate over a longer time is not one of now: nobody looked in between."""
 
@@ -19,14 +21,26 @@ class TreeDetailReadings:
         self._shares = CpuShares()
         self._io: dict[tuple[int, int], tuple[ProcIo, float]] = {}
 
-    def look(self, members: Mapping[int, Member], t: float) -> TreeDetails:
-        """The rows at ``t`` run seconds."""
+    def look(self, members: Mapping[int, Member], processes: Mapping[int, ProcStat], t: float) -> TreeDetails:
+        """The rows at ``t`` run seconds. ``processes``: all of the machine."""
         self._shares.begin()
         before, self._io = self._io, {}
         return TreeDetails(
             t=t,
             processes=tuple(self._row(member, depth, before, t) for member, depth in _parents_first(members)),
+            others=self._others([stat for pid, stat in processes.items() if pid not in members], t),
         )
+
+    def _others(self, stats: list[ProcStat], t: float) -> tuple[TreeProcess, ...]:
+        """Those that use most CPU or memory, the busiest first. Their bytes are not read."""
+        shares = {stat.pid: self._shares.of(stat, t) for stat in stats}
+
+        def busy(stat: ProcStat) -> tuple[float, int]:
+            return -(shares[stat.pid] or 0.0), -stat.rss_bytes
+
+        chosen = {s.pid: s for s in sorted(stats, key=busy)[:OTHERS]}
+        chosen |= {s.pid: s for s in sorted(stats, key=lambda s: -s.rss_bytes)[:OTHERS]}
+        return tuple(self._told(stat, 0, shares[stat.pid], None, None) for stat in sorted(chosen.values(), key=busy))
 
     def _row(
         self, member: Member, depth: int, before: Mapping[tuple[int, int], tuple[ProcIo, float]], t: float
@@ -41,12 +55,17 @@ class TreeDetailReadings:
                 seconds = t - known[1]
                 read = max(0, io.read_bytes - known[0].read_bytes) / seconds
                 written = max(0, io.write_bytes - known[0].write_bytes) / seconds
+        return self._told(stat, depth, self._shares.of(stat, t), read, written)
+
+    def _told(
+        self, stat: ProcStat, depth: int, cpu_pct: float | None, read: float | None, written: float | None
+    ) -> TreeProcess:
         return TreeProcess(
             pid=stat.pid,
             depth=depth,
             state=stat.state,
             threads=stat.threads,
-            cpu_pct=self._shares.of(stat, t),
+            cpu_pct=cpu_pct,
             rss_bytes=float(stat.rss_bytes),
             read=read,
             written=written,

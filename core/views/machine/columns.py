@@ -53,6 +53,7 @@ PROCESS_COLUMNS: tuple[Column[ProcessRow], ...] = (
     Column(title="type", text=lambda p: p.kind, width=4, before=1, style="label", from_width=110),
     Column(title="memory", text=lambda p: p.memory, width=10, right=True, style="strong"),
     Column(title="SM", text=lambda p: p.sm, width=6, right=True, style="text", from_width=50),
+    Column(title="mem", text=lambda p: p.bandwidth, width=6, right=True, style="text", from_width=110),
     Column(title="CPU", text=lambda p: p.cpu, width=7, right=True, style="text", from_width=84),
     Column(title="RAM", text=lambda p: p.ram, width=10, right=True, style="text", from_width=84),
     Column(title="age", text=lambda p: p.age, width=10, right=True, style="label", from_width=100),
@@ -60,7 +61,7 @@ PROCESS_COLUMNS: tuple[Column[ProcessRow], ...] = (
 )
 """The processes on the GPUs."""
 TREE_COLUMNS: tuple[Column[TreeRow], ...] = (
-    Column(title="pid", text=lambda p: str(p.pid), width=8, right=True, style="text"),
+    Column(title="pid", text=lambda p: str(p.pid), width=8, right=True, style=lambda p: "accent" if p.own else "text"),
     Column(title="user", text=lambda p: p.user, width=12, fit=True, before=2, style="label", from_width=90),
     Column(
         title="state", text=lambda p: p.state, width=7, before=2, style=lambda p: "warning" if p.blocked else "label"

@@ -41,6 +41,7 @@ class ProcessRow(msgspec.Struct, frozen=True, kw_only=True):
     user: str
     memory: str
     sm: str
+    bandwidth: str
     cpu: str
     ram: str
     age: str
@@ -210,6 +211,7 @@ def _facts(reading: GpuReading, detail: GpuDetail) -> list[Fact]:
         _fact("state", quantity.UNKNOWN if detail.pstate is None else f"P{detail.pstate}"),
         _fact("video", _video(detail)),
         _fact("MIG", whether(detail.mig)),
+        _fact("compute", detail.compute_mode or quantity.UNKNOWN),
         _fact("persists", whether(detail.persistence)),
         _fact("own memory", quantity.memory(reading.own_mem_bytes)),
         _fact("bus", reading.pci or quantity.UNKNOWN),
@@ -284,6 +286,7 @@ def _row(process: GpuProcess) -> ProcessRow:
         user=process.user or quantity.UNKNOWN,
         memory=quantity.memory(process.mem_bytes),
         sm=quantity.percent(process.sm_pct),
+        bandwidth=quantity.percent(process.mem_util_pct),
         cpu=quantity.percent(process.cpu_pct),
         ram=quantity.memory(process.rss_bytes),
         age=quantity.duration(process.age_s),

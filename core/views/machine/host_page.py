@@ -33,6 +33,7 @@ class TreeRow(msgspec.Struct, frozen=True, kw_only=True):
     age: str
     command: str
     blocked: bool
+    own: bool
     order: tuple[float, float, float]
     """CPU, RAM, bytes a second, to sort by; -1 if unknown."""
 
@@ -47,6 +48,7 @@ class HostPageView(msgspec.Struct, frozen=True, kw_only=True):
     message: str = ""
     note: str = ""
     rows: tuple[TreeRow, ...] = ()
+    others: tuple[TreeRow, ...] = ()
     rows_note: str = ""
 
 
@@ -65,7 +67,8 @@ def host_page_view(now: Situation, details: MachineDetails) -> HostPageView:
         cores_note=_note(now, details.host),
         message=memory.message or "",
         note=memory.note or "",
-        rows=tuple(_row(process) for process in tree.processes) if tree is not None else (),
+        rows=tuple(_row(process, own=True) for process in tree.processes) if tree is not None else (),
+        others=tuple(_row(process, own=False) for process in tree.others) if tree is not None else (),
         rows_note=_rows_note(now, tree),
     )
 
@@ -150,11 +153,16 @@ def _facts(now: Situation, host: HostDetails | None) -> list[Fact]:
         ("CPU hot", number(None if host is None else host.cpu_temp_c, "°C")),
         ("CPU clock", number(None if host is None else host.cpu_mhz, "MHz")),
         ("cached", quantity.memory(None if host is None else host.ram_cached_bytes)),
-        ("waits", _pressure(now)),
+        ("RAM stalls", _pressure(now)),
         ("OOM kills", quantity.count(None if now.host is None else now.host.oom_kills)),
         ("run's RAM", quantity.memory(None if now.process is None else now.process.rss_bytes)),
         ("processes", quantity.count(None if now.process is None else now.process.procs)),
         ("inodes", _inodes(now)),
+        ("up", quantity.duration(None if host is None else host.up_s)),
+        *(
+            (mount.path, f"{quantity.size(mount.free)} free of {quantity.size(mount.total)}")
+            for mount in (host.mounts if host is not None else ())
+        ),
     ]
     return [
         Fact(label=name, text=text, level="unknown" if text == quantity.UNKNOWN else "safe") for name, text in facts
@@ -164,7 +172,7 @@ def _facts(now: Situation, host: HostDetails | None) -> list[Fact]:
 def _pressure(now: Situation) -> str:
     if now.host is None or now.host.psi_memory_pct is None:
         return quantity.UNKNOWN
-    return f"{quantity.percent(now.host.psi_memory_pct)} of the time for memory"
+    return f"{quantity.percent(now.host.psi_memory_pct)} of the time"
 
 
 def _inodes(now: Situation) -> str:
@@ -173,7 +181,7 @@ def _inodes(now: Situation) -> str:
     return f"{quantity.count(now.host.disk_free_inodes)} free"
 
 
-def _row(process: TreeProcess) -> TreeRow:
+def _row(process: TreeProcess, *, own: bool) -> TreeRow:
     def known(value: float | None) -> float:
         return -1.0 if value is None else value
 
@@ -191,5 +199,6 @@ def _row(process: TreeProcess) -> TreeRow:
         age=quantity.duration(process.age_s),
         command=command(process.command),
         blocked=process.state == "D",
+        own=own,
         order=(known(process.cpu_pct), known(process.rss_bytes), known(moved)),
     )

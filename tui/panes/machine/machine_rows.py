@@ -39,7 +39,9 @@ class GpuRows(RowsPane):
         """Draw them; one with trouble has its sentence. ``series`` answers ``series_queries``."""
         self.series, self.window = series, window
         names = {card.view.name for card in cards if card.view.name}
-        self.set_title(f"{len(cards)} GPUs{f' · {names.pop()}' if len(names) == 1 else ''}", note)
+        bad = sum(card.level == "danger" for card in cards)
+        title = f"{len(cards)} GPUs{f' · {names.pop()}' if len(names) == 1 else ''}"
+        self.set_title(f"{title} · {bad} in trouble" if bad else title, note)
         width = max(0, self.size.width - 2)
         cells = self._spark_cells(cards, width)
         rows = [self._row(card, cards, width, cells) for card in cards]

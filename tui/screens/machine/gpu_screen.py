@@ -28,6 +28,7 @@ GPU_KEYS: tuple[Key, ...] = (
     Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose a GPU, or a process; scroll"),
     Key(key="left", shown="← →", action="next(-1)", label="GPU", help="the previous or next GPU"),
     *PANE_KEYS,
+    Key(key="enter", shown="Enter", action="process", label="process", help="all that is known of the chosen process"),
     Key(key="s", shown="s", action="sort", label="sort", help="sort the processes by memory, GPU time, CPU, RAM, GPU"),
     Key(key="o", shown="o", action="own", label="own/all", help="only the processes of this run, or all"),
     Key(key="y", shown="y", action="copy", label="copy", footer=False,
@@ -60,7 +61,11 @@ class GpuScreen(MachineScreen):
     def offered(self) -> tuple[Key, ...]:
         """Without the keys that have nothing to choose from."""
         several, rows = len(self.view.cards) > 1, bool(self.view.processes)
-        useless = {key for key, useful in (("left", several), ("s", rows), ("o", rows), ("y", rows)) if not useful}
+        useless = {
+            key
+            for key, useful in (("left", several), ("s", rows), ("o", rows), ("y", rows), ("enter", rows))
+            if not useful
+        }
         return tuple(key for key in super().offered() if key.key not in useless and (self.view.cards or key.always))
 
     def first_list(self) -> str:
@@ -76,7 +81,7 @@ class GpuScreen(MachineScreen):
         if len(cards) > 1:
             top = min(min(len(cards), MOST_GPUS) + 3, max(LIST_LEAST, height * 2 // 5))
             boxes["gpus"] = (0, 0, width, top)
-        below = min(max(len(self.view.processes), 1) + 3, max(PROCESSES_LEAST, height // 4))
+        below = min(max(len(self.rows), 1) + 3, max(PROCESSES_LEAST, height // 4))
         if height - top - below < GAUGES_LEAST:
             below = 0
         middle = height - top - below
@@ -169,6 +174,21 @@ class GpuScreen(MachineScreen):
         """Only own processes, or all."""
         self.state.own_only = not self.state.own_only
         self.draw()
+
+    def action_process(self) -> None:
+        """All that is known of the chosen process."""
+        rows = self.rows
+        if not rows:
+            return
+        p = rows[min(self.processes.cursor, len(rows) - 1)]
+        kinds = {"C": "computes", "G": "draws", "CG": "computes and draws"}
+        own = {True: "this run", False: "not this run: it is left alone; kill PID ends it", None: "–"}[p.own]
+        facts = (
+            ("GPU", str(p.gpu)), ("kind", kinds.get(p.kind, p.kind)), ("of", own), ("user", p.user),
+            ("memory", p.memory), ("SM", p.sm), ("mem", f"{p.bandwidth} of its bandwidth"), ("CPU", p.cpu),
+            ("RAM", p.ram), ("age", p.age), ("command", p.command),
+        )  # fmt: skip
+        self.tell(f"Process {p.pid}", facts)
 
     def action_copy(self) -> None:
         """Copy the chosen process."""

@@ -26,6 +26,8 @@ SORTS = ("tree", "CPU", "RAM", "bytes")
 HOST_KEYS: tuple[Key, ...] = (
     Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose a process; scroll"),
     *PANE_KEYS,
+    Key(key="enter", shown="Enter", action="process", label="process", help="all that is known of the chosen process"),
+    Key(key="o", shown="o", action="others", label="own/all", help="the processes of the run, or also the others"),
     Key(key="s", shown="s", action="sort", label="sort", help="sort the processes: tree, CPU, RAM, bytes"),
     Key(key="y", shown="y", action="copy", label="copy", help="copy pid and command of the chosen process",
         footer=False),
@@ -49,7 +51,9 @@ class HostScreen(MachineScreen):
 
     def offered(self) -> tuple[Key, ...]:
         """Without the keys that have nothing to choose from."""
-        return tuple(key for key in super().offered() if self.view.rows or key.key not in {"up", "s", "y"})
+        return tuple(
+            key for key in super().offered() if self.view.rows or key.key not in {"up", "s", "y", "enter", "o"}
+        )
 
     def first_list(self) -> str:
         return "tree"
@@ -58,7 +62,7 @@ class HostScreen(MachineScreen):
         """Gauges beside facts, then the cores, then the processes."""
         across = max(1, (width - 4) // CORE_CELLS)
         cores = min(-(-max(len(self.view.cores), 1) // across) + 2, max(3, height // 5))
-        tree = min(max(len(self.view.rows), 1) + 3, max(LEAST_ROWS, height // 3))
+        tree = min(max(len(self.rows), 1) + 3, max(LEAST_ROWS, height // 3))
         middle = height - cores - tree
         facts = FACTS_COLUMNS if width >= FACTS_FROM else 0
         boxes: dict[str, Box] = {"gauges": (0, 0, width - facts, middle)}
@@ -84,15 +88,17 @@ class HostScreen(MachineScreen):
         self.cores.show(view.cores, view.cores_note)
         rows = self.rows
         by = SORTS[self.state.sort]
-        title = f"processes of the run · {len(rows)} · {by if by == 'tree' else f'by {by}'}"
-        self.table.show_tree(rows, title=title if rows else "processes of the run", note=view.rows_note)
+        what = "processes that use most" if self.state.all_processes else "processes of the run"
+        title = f"{what} · {len(rows)} · {by if by == 'tree' else f'by {by}'}"
+        self.table.show_tree(rows, title=title if rows else what, note=view.rows_note)
 
     @property
     def rows(self) -> tuple[TreeRow, ...]:
         """The processes in their order."""
+        rows = (*self.view.rows, *self.view.others) if self.state.all_processes else self.view.rows
         if not self.state.sort:
-            return self.view.rows
-        return tuple(sorted(self.view.rows, key=lambda row: (-row.order[self.state.sort - 1], row.pid)))
+            return rows
+        return tuple(sorted(rows, key=lambda row: (-row.order[self.state.sort - 1], row.pid)))
 
     def remember(self, details: MachineDetails) -> None:
         """Rates of disks, networks and swap: the history does not keep them."""
@@ -112,6 +118,24 @@ class HostScreen(MachineScreen):
         """Sort the processes by something else."""
         self.state.sort = (self.state.sort + 1) % len(SORTS)
         self.draw()
+
+    def action_others(self) -> None:
+        """Only the processes of the run, or also the others."""
+        self.state.all_processes = not self.state.all_processes
+        self.draw()
+
+    def action_process(self) -> None:
+        """All that is known of the chosen process."""
+        rows = self.rows
+        if not rows:
+            return
+        p = rows[min(self.table.cursor, len(rows) - 1)]
+        facts = (
+            ("of", "this run" if p.own else "not this run: it is left alone; kill PID ends it"), ("user", p.user),
+            ("state", p.state), ("CPU", p.cpu), ("RAM", p.ram), ("threads", p.threads), ("read", p.read),
+            ("written", p.written), ("age", p.age), ("command", p.command),
+        )  # fmt: skip
+        self.tell(f"Process {p.pid}", facts)
 
     def action_copy(self) -> None:
         """Copy the chosen process."""

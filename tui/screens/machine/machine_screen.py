@@ -1,6 +1,6 @@
 """The base of the GPU page and the host page: reads details while it is shown; panes that tab, z and arrows reach."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from ....core.model.machine_details import MachineDetails
@@ -49,6 +49,7 @@ class MachineState:
         self.sort = 0
         self.chosen = 0
         self.own_only = False
+        self.all_processes = False
 
 
 class MachineScreen(PlaceScreen):
@@ -175,6 +176,15 @@ class MachineScreen(PlaceScreen):
     def first_list(self) -> str:
         """The pane that arrows move in if none is focused."""
         raise NotImplementedError
+
+    def tell(self, title: str, facts: Sequence[tuple[str, str]]) -> None:
+        """Show all that is known of a process."""
+        from textual.content import Content
+
+        from ...dialogs.dialog import Dialog
+
+        lines = [Content.assemble((f"{name:9}", "dim"), text) for name, text in facts]
+        self.app.push_screen(Dialog(title, Content("\n").join(lines), "[Esc] close"))
 
     def action_move(self, rows: int) -> None:
         """Down (positive) or up in the pane that is looked at."""
