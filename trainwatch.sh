@@ -171,7 +171,26 @@ pip() { # whatever the user's own settings say about where to install to
 
 pip_failed="see pip's lines above; is a package index reachable? (proxy, pip config list) Nothing is lost: call again"
 
-make_venv() { # an environment that we did not make is put aside, never cleared
+running_from_venv() { # the pids of processes that run from .venv, such as the supervisor of a training
+    # The path comes by a file, else grep would find itself.
+    printf '%s\n' "$venv/bin/" | grep -lsF -f - /proc/[0-9]*/cmdline | sed 's|^/proc/||; s|/cmdline$||'
+}
+
+require_unused() { # $1: what is not done else
+    pids=$(running_from_venv) || true
+    # shellcheck disable=SC2086  # one line of pids
+    [ -z "$pids" ] || die "$1: processes run from $venv and may look after a training (pid" $pids"); call again after them"
+}
+
+require_writable() {
+    for folder in "$venv" "$venv/bin"; do
+        [ ! -e "$folder" ] || [ -w "$folder" ] ||
+            die "cannot write to $folder, and nothing in it is changed: call as its owner, or make a clone of your own"
+    done
+}
+
+make_venv() { # an environment that we did not make is put aside, never cleared; one that is in use stays
+    require_unused ".venv does not work and is not made anew"
     if [ -e "$venv" ] && [ ! -f "$venv/.made-by-trainwatch" ]; then
         aside=$venv.before-$(date +%Y%m%d-%H%M%S)
         mv "$venv" "$aside"
@@ -186,6 +205,7 @@ make_venv() { # an environment that we did not make is put aside, never cleared
 }
 
 install_base() {
+    require_writable
     if ! { [ -x "$python" ] && new_enough "$python" && "$python" -m pip --version >/dev/null 2>&1; }; then
         make_venv
     fi
@@ -197,6 +217,7 @@ install_base() {
 }
 
 install_dev() {
+    require_writable
     say "installing the developers' tools into .venv"
     pip install -q 'pip>=25.1' || die "pip could not be renewed: $pip_failed" # the first that knows --group
     pip install -q --group dev || die "the install failed: $pip_failed"
@@ -232,6 +253,7 @@ borrow_torch() { # the Python that .venv was made with may have one: use it from
 }
 
 install_torch() {
+    require_writable
     pin=${TRAINWATCH_TORCH:-torch==2.13.0}
     if [ -z "${TRAINWATCH_TORCH:-}" ] && borrow_torch; then return 0; fi
     if [ -t 0 ] && pip install -q --dry-run --report - "$pin" 2>/dev/null | grep -qE '"name": "(nvidia|cuda)[-_]'; then
@@ -257,11 +279,20 @@ setup_torch() {
 
 # --- what can be asked -------------------------------------------------------------------------------------------
 
+say_what_lacks() { # before minutes are spent
+    lacks=''
+    command -v tmux >/dev/null 2>&1 || lacks="$lacks, tmux"
+    command -v cc >/dev/null 2>&1 || lacks="$lacks, a C compiler (cc)"
+    [ "$(id -u)" -eq 0 ] || lacks="$lacks, root (to mount small disks)"
+    [ -z "$lacks" ] || say "not here: ${lacks#, }; the tests that need it are skipped (-rs lists them)"
+}
+
 run_tests() {
-    setup_dev
-    setup_torch
     need_tmux
     need_compiler
+    say_what_lacks
+    setup_dev
+    setup_torch
     cd "$here"
     # Else each worker compiles all tests again, and each process that a test starts all of trainwatch.
     unset PYTHONDONTWRITEBYTECODE
@@ -329,6 +360,7 @@ case $verb in
         say "ready: $venv/bin/trainwatch"
         ;;
     clean)
+        require_unused "nothing was removed"
         rm -rf "$venv" "$here/.mypy_cache" "$here/.ruff_cache" "$here/.pytest_cache" "$here/.hypothesis" "$here/.import_linter_cache"
         find "$here" -name .git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
         ;;

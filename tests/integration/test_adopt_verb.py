@@ -140,9 +140,10 @@ def test_adopt_reports_errors_in_one_line(user: HandMade) -> None:
     silent = user.start("sleep", "600", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     wait_for(lambda: b"sleep" in Path(f"/proc/{silent.pid}/cmdline").read_bytes(), "exec")
     socket = ("--socket", user.socket)
+    no_session = (3, "no tmux session nothing") if shutil.which("tmux") else (3, "tmux is not installed")
     for words, code, said in (
         (("--pid", "4194301"), 3, "no process 4194301"),
-        (("--session", "nothing", *socket), 3, "no tmux session nothing"),
+        (("--session", "nothing", *socket), *no_session),
         (("--pid", str(silent.pid), *socket), 2, "--log F"),
         (("--pid", str(silent.pid), "--log", "gone.log"), 3, "gone.log: no such log"),
         (("--pid", str(silent.pid), "--log", "said", "--max-restarts", "-1"), 2, "--max-restarts"),

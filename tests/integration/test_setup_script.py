@@ -7,6 +7,8 @@ can be told to fail. So no test needs a network, and none touches the environmen
 import os
 import shutil
 import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -73,9 +75,12 @@ class Checkout:
     def environment(self) -> dict[str, str]:
         return {"PATH": str(self.bin), "ASKED": str(self.asked), "HOME": str(self.path.parent)}
 
-    def call(self, *words: str, by: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    def call(
+        self, *words: str, by: Path | None = None, through: Sequence[str] = (), **environment: str
+    ) -> subprocess.CompletedProcess[str]:
+        """``through``: the words of a program that runs the script."""
         return subprocess.run(
-            [str(by or self.path / "trainwatch.sh"), *words],
+            [*through, str(by or self.path / "trainwatch.sh"), *words],
             check=False,
             cwd="/",
             env=self.environment | environment,
@@ -188,6 +193,71 @@ def test_a_foreign_environment_is_moved_aside_and_not_deleted(checkout: Checkout
     assert done.returncode == 0, done.stderr
     (aside,) = checkout.path.glob(".venv.before-*")
     assert (aside / "precious").read_text() == "mine"
+
+
+@pytest.fixture
+def user_of_venv(checkout: Checkout) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that runs from .venv, as the supervisor of a training does."""
+    checkout.call("runs")
+    keeper = checkout.path / ".venv" / "bin" / "keeper"
+    keeper.symlink_to(shutil.which("sleep") or "/bin/sleep")
+    with subprocess.Popen([str(keeper), "600"]) as process:
+        yield process
+        process.kill()
+
+
+@pytest.mark.parametrize("verb", ["setup", "runs", "clean"])
+def test_an_environment_that_a_process_runs_from_is_never_deleted(
+    checkout: Checkout, user_of_venv: subprocess.Popen[bytes], verb: str
+) -> None:
+    (checkout.path / ".venv" / "bin" / "python").unlink()
+    done = checkout.call(verb)
+    assert done.returncode == 1
+    assert f"may look after a training (pid {user_of_venv.pid})" in done.stderr
+    assert (checkout.path / ".venv" / "bin" / "keeper").exists()
+    user_of_venv.kill()
+    user_of_venv.wait()
+    assert checkout.call(verb).returncode == 0
+
+
+@pytest.mark.parametrize("where", [".venv", ".venv/bin"])
+def test_an_environment_of_somebody_else_is_left_as_it_is(where: str) -> None:
+    through: list[str] = []
+    if os.geteuid() == 0:  # whom no permission stops
+        setpriv = shutil.which("setpriv")
+        if setpriv is None:
+            pytest.skip("needs setpriv to call as another user")
+        through = [setpriv, "--reuid", "65534", "--clear-groups"]
+    with tempfile.TemporaryDirectory(dir="/tmp") as root:
+        Path(root).chmod(0o755)
+        checkout = Checkout(Path(root))
+        checkout.call("runs")
+        checkout.asked.chmod(0o666)
+        folder = checkout.path / where
+        (folder / "precious").touch()
+        (checkout.path / ".venv" / "bin" / "python").chmod(0o644)  # it does not work
+        folder.chmod(0o555)
+        done = checkout.call("setup", through=through)
+        assert done.returncode == 1
+        assert f"cannot write to {checkout.path}/.venv" in done.stderr
+        assert (folder / "precious").exists()
+        folder.chmod(0o755)
+
+
+def test_the_tests_say_at_their_start_what_they_cannot_have(checkout: Checkout) -> None:
+    (checkout.bin / "tmux").unlink()
+    (checkout.bin / "id").unlink()
+    checkout.offer("id", "#!/bin/sh\necho 1000\n")
+    done = checkout.call("test", "tests/unit")
+    assert done.returncode == 0, done.stderr
+    said = "not here: tmux, a C compiler (cc), root (to mount small disks); the tests that need it are skipped"
+    assert said in done.stderr
+    assert done.stderr.index(said) < done.stderr.index("creating .venv"), "before minutes are spent"
+    assert checkout.questions("-m pytest tests/unit")
+    checkout.offer("tmux", "#!/bin/sh\n")
+    checkout.offer("cc", "#!/bin/sh\n")
+    checkout.offer("id", "#!/bin/sh\necho 0\n")
+    assert "not here" not in checkout.call("test", "tests/unit").stderr
 
 
 def test_a_moved_checkout_is_installed_again(checkout: Checkout) -> None:
