@@ -1,14 +1,18 @@
 """Safety and auto-recovery: SDXL LoRA with kohya sd-scripts, 16 GB of VRAM, WSL2."""
 
 import json
+import os
 import re
 import shutil
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.builders import GB, Story
+from tests.fakes.e2e_world import until
 from tests.tiers import SECOND_TIER
 from trainwatch.core.model.observation import Meta
 
@@ -202,3 +206,37 @@ def test_out_of_memory_changes_what_keeps_the_result_and_proposes_accumulation_4
     user.finds(said, r"proposed 8bit-optimizer: optimizer_type .* -> AdamW8bit")
     user.finds(said, r"given up: ")
     user.finds(said, r"where to look|failures: attempt 1: crash \(cuda_oom\)")
+
+
+EPOCHS_WITHOUT_TOTAL = """import sys, time
+for step in range(1, 3001):
+    time.sleep(0.05)
+    epoch, at = divmod(step - 1, 30)
+    print(f"\\rEpoch {epoch + 1}: {at * 3}%|##| {at + 1}/30 [00:01<00:02, 20.00it/s, loss={2 / (1 + step):.4f}]", end="")
+    sys.stdout.flush()
+"""
+
+
+@SECOND_TIER
+@pytest.mark.requirement("A3", "A5")
+def test_adopt_finds_the_training_in_tmux_and_waits_for_its_gpu_memory_after_it_died(
+    user: User, driver: Driver
+) -> None:
+    driver.shows(used=15000, util=97)
+    user.writes("train.py", EPOCHS_WITHOUT_TOTAL)
+    typed = f"{sys.executable} train.py --epochs 100 2>&1 | tee train.log"
+    subprocess.run(["tmux", "new-session", "-d", "-s", "sd_training", typed], cwd=user.folder, check=True)
+    log = user.folder / "train.log"
+    try:
+        until(lambda: log.exists() and "Epoch 2" in log.read_text(), "the second epoch")
+        with user.watches("adopt", "--headless", "--interval", "1") as line:
+            assert str(log) in line(r"adopts process \d+ .* log ")
+            line(r"health: .* step \d+ of 3,000 .* done about .*by --epochs 100")
+            os.kill(json.loads(user.types("status", "--json").out)["pid"], signal.SIGKILL)
+            line("cleaning: waiting for the GPU memory")
+            line(r"health: .*cleaning.* 14\.6 of 16\.0 GiB")
+            driver.shows(used=600)
+            line("clear gpu done: GPU memory is released")
+            line("start attempt 2")
+    finally:
+        subprocess.run(["tmux", "kill-server"], check=False, capture_output=True)

@@ -52,6 +52,12 @@ def test_two_checkpoints_are_compared(user: User) -> None:
 
 
 @pytest.mark.requirement("A10")
+def test_what_a_person_has_to_test_is_said_with_how_far_the_newest_differ(user: User, night: PastRun) -> None:
+    """The quality itself is not rated; ``evaluate.command`` runs the user's own test on each checkpoint."""
+    user.finds(user.types("check", "--after"), r"quality +test the newest ones; .*trainwatch checkpoints compare")
+
+
+@pytest.mark.requirement("A10")
 def test_a_notice_reaches_the_command_that_is_set(user: User) -> None:
     """Telegram, Discord and others are URLs of apprise (``notify.urls``); they need a network."""
     user.writes(

@@ -9,6 +9,7 @@ import pytest
 
 from tests.builders import Story
 from tests.fakes.torch_files import write_zip
+from tests.tiers import SECOND_TIER
 
 from .past_runs import PastRun
 from .user import User
@@ -76,6 +77,29 @@ def test_the_step_line_gives_step_loss_and_learning_rate(user: User) -> None:
     assert user.reads(said, "step") == 50
     assert user.reads(said, "loss") == 0.1234
     assert user.reads(said, "lr") == 1e-4
+
+
+BARS = """import sys, time
+for step in range(1, 1001):
+    time.sleep(0.05)
+    epoch, at = divmod(step - 1, 20)
+    print(f"\\rEpoch {epoch + 1}: {at * 5}%|##| {at + 1}/20 [00:01<00:01, 20.00it/s, loss={2 / (1 + step):.4f}]", end="")
+    sys.stdout.flush()
+"""
+
+
+@SECOND_TIER
+@pytest.mark.requirement("D3")
+def test_a_bar_without_a_number_of_epochs_ends_when_the_config_says(user: User) -> None:
+    dit_project(user)
+    user.writes("src/scripts/train.py", BARS)
+    with user.watches(
+        "run", "--headless", "--interval", "1", "--output-dir", "out", "--", sys.executable, *COMMAND
+    ) as line:
+        line(r"health: .* step \d+ of 1,000 .* done about .*by num_epochs 50 in train_config.yaml")
+        progress = json.loads(user.types("status", "--json").out)["progress"]
+    assert (progress["total_steps"], progress["run_total_steps"], progress["total_epochs"]) == (20, 1000, None)
+    assert 0.5 < progress["eta_s"] / ((1000 - progress["run_step"]) * 0.06) < 2
 
 
 @pytest.mark.requirement("D4")

@@ -7,10 +7,12 @@ import re
 import shlex
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.fakes.e2e_world import until
 from trainwatch.cli import main
 from trainwatch.core.model.observation import Observation
 from trainwatch.core.model.text.json_line import encode_line
@@ -103,6 +105,36 @@ class User:
             cwd=self.folder, capture_output=True, text=True, timeout=patience_s, check=False, stdin=subprocess.DEVNULL,
         )  # fmt: skip
         return Said("trainwatch " + shlex.join(given), done.returncode, done.stdout, done.stderr)
+
+    @contextmanager
+    def watches(self, *words: str | Path) -> Iterator[Callable[[str], str]]:
+        """Run a verb that supervises, in a process of its own. The function waits until it printed a line with a pattern.
+
+        What lives at the end is killed.
+        """
+        given = [str(word) for word in words]
+        printed = self.folder.parent / "printed.txt"
+        with printed.open("wb") as file:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "trainwatch", *given],
+                cwd=self.folder, stdout=file, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+            )  # fmt: skip
+
+        def line(pattern: str) -> str:
+            def look() -> str | None:
+                text = printed.read_text(errors="replace")
+                return next((each for each in text.splitlines() if re.search(pattern, each)), None)
+
+            found = until(look, f"a line with {pattern!r} of {given}")
+            self.keeps(Said("trainwatch " + shlex.join(given), 0, "", ""), found)
+            return found
+
+        try:
+            yield line
+        finally:
+            self.types("kill", "--yes")
+            process.terminate()
+            process.wait(30.0)
 
     # -- what is looked for
 
