@@ -1,6 +1,7 @@
 """An operator's command: check its values, send it to the run's supervisor, or start a supervisor with it."""
 
 import shlex
+from typing import TYPE_CHECKING
 
 from ..model.control_messages import Request
 from ..model.observation import Command
@@ -10,6 +11,9 @@ from ..store.run_directory import RunDirectory
 from .errors import CliError, ExitCode
 from .runs.run_status import read_status
 from .start.named_checkpoint import unfit
+
+if TYPE_CHECKING:
+    from .preflight.check import Check
 
 
 def checkpoint_argument(run: RunDirectory, given: str | None) -> str | None:
@@ -51,18 +55,23 @@ def remedies_argument(names: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
-def require_checked(run: RunDirectory, command: Command, *, forced: bool) -> None:
-    """Raise CliError if ``check`` fails on the launch that a person orders, unless it is ``forced``."""
+def require_checked(run: RunDirectory, command: Command, *, forced: bool) -> "Check | None":
+    """Raise CliError if ``check`` fails on the launch that a person orders, unless it is ``forced``.
+
+    Returns what the person should know of it, if there is something.
+    """
     import msgspec
 
     from .plan.definitions import definitions_of
     from .plan.launch_plan import plan_launch
-    from .preflight.checklist import require_startable
+    from .preflight.checklist import require_startable, told_at_resume
 
     spec = run.load_spec()
     plan = plan_launch(spec, definitions_of(spec), run.path.parents[1])
     begins = "" if command.fresh else command.checkpoint
-    require_startable(msgspec.structs.replace(plan, begins=begins), known=True, forced=forced)
+    plan = msgspec.structs.replace(plan, begins=begins)
+    require_startable(plan, known=True, forced=forced)
+    return told_at_resume(plan)
 
 
 def send_command(run: RunDirectory, command: Command, *, starts_supervisor: bool) -> str:

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.unit.test_check_settings import machine, plan
@@ -21,6 +22,7 @@ from trainwatch.core.app.preflight.resumed.model_checks import (
 )
 from trainwatch.core.app.preflight.resumed.model_fit import Held, Wanted, misfits
 from trainwatch.core.app.preflight.resumed.torch_shapes import torch_shapes
+from trainwatch.core.store.run_directory import RunDirectory
 
 torch = pytest.importorskip("torch")
 save_file = pytest.importorskip("safetensors.torch").save_file
@@ -178,7 +180,7 @@ def test_a_malicious_file_builds_no_object_and_gives_no_shapes(tmp_path: Path) -
 
 def launched_before(tmp_path: Path, *argv: str) -> None:
     folder = tmp_path / "home" / "runs" / "luca-1" / "attempts" / "0001"
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     order = {"attempt": 1, "argv": argv, "cwd": str(tmp_path), "env": {}, "log": str(folder / "train.log")}
     spool.write(str(folder), spool.ORDER, order)
 
@@ -218,6 +220,20 @@ def test_new_images_are_detected_and_caches_are_ignored(tmp_path: Path) -> None:
     assert found is not None
     assert found.result == "warn"
     assert "3 .png files then, 5 now" in found.found
+
+
+@pytest.mark.parametrize(("begins", "told"), [("out/checkpoint-40", True), (None, True), ("", False)])
+def test_a_new_run_that_goes_on_in_a_folder_is_compared_with_the_run_that_saved_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begins: str | None, told: bool
+) -> None:
+    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
+    made = plan(tmp_path, {"dataset_path": "./b"})
+    spec = msgspec.structs.replace(made.spec, output_dir=str(tmp_path / "out"))
+    RunDirectory.create(tmp_path / "home", spec)
+    launched_before(tmp_path, "python", "t.py", "--dataset_path", "./a")
+    new = msgspec.structs.replace(made, spec=msgspec.structs.replace(spec, id="new"), begins=begins)
+    found = check_data_changed(new, machine(tmp_path))
+    assert (found is not None and "dataset_path was ./a, is now ./b" in found.found) == told
 
 
 def test_a_data_set_that_cannot_be_counted_in_time_is_not_compared(tmp_path: Path) -> None:

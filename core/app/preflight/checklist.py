@@ -107,7 +107,7 @@ RUN_CHECKS = (
     RunCheck(check_resume),
     RunCheck(check_resume_point),
     RunCheck(check_model, stops=ExitCode.FAILED, at_start=check_model_without_torch),
-    RunCheck(check_data_changed),
+    RunCheck(check_data_changed, told=True),
     RunCheck(check_imports, stops=ExitCode.FAILED, told=True),
     RunCheck(check_torch),
     RunCheck(check_gpus_of),
@@ -192,6 +192,12 @@ def told_at_launch(plan: LaunchPlan) -> tuple[Check, ...]:
     return tuple(
         check for row, check in found if check is not None and (check.result != "pass" or row.function is check_length)
     )
+
+
+def told_at_resume(plan: LaunchPlan) -> Check | None:
+    """What a person should know who lets a known run go on: the data set is another one than at its last launch."""
+    found = _result(check_data_changed, plan, Machine(home=home(), environ=os.environ))
+    return None if found is None or found.result == "pass" else found
 
 
 class Obstacle(NamedTuple):

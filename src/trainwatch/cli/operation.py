@@ -7,7 +7,8 @@ from typing import Any
 from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.model.observation import Command
 
-from .output import printable
+from .launch_checks import check_line
+from .output import printable, warn
 from .run_argument import add_run, run_of
 
 
@@ -65,8 +66,9 @@ def operate(
     command = Command(t=0.0, verb=args.verb, by=by, **values)
     if ask is not None and not args.yes and sys.stdin.isatty():
         confirm(ask.format(run=run.load_spec().name))
-    if forced is not None:
-        require_checked(run, command, forced=forced)
+    known = None if forced is None else require_checked(run, command, forced=forced)
+    if known is not None:
+        warn(check_line(known))
     print(send_command(run, command, starts_supervisor=starts_supervisor))
     return ExitCode.DONE
 

@@ -1,6 +1,7 @@
 """Checks of a resume: the model of the launch against the checkpoint, the data against those of the last launch."""
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from ....model.checkpoints.checkpoint_names import tensor_format
 from ....model.run import RunSpec
 from ....store.run_directory import RunDirectory
 from ...plan.launch_plan import LaunchPlan, settings_in, settings_of
+from ...runs.known_runs import all_runs
 from ...runs.output_folder import list_run_checkpoints
 from ..check import Check, Machine, failed, passed, warned
 from ..launch_checks import DATA_KEYS
@@ -66,6 +68,8 @@ def _point(plan: LaunchPlan) -> Path | None:
 def check_data_changed(plan: LaunchPlan, machine: Machine) -> Check | None:
     """The data set is that of the last launch. A saved loader state does not fit another one."""
     folder = last_launch(machine.home, plan.spec)
+    if folder is None and plan.begins != "":
+        folder = next((last_launch(machine.home, other) for other in _of_same_folder(plan.spec)), None)
     before = None if folder is None else launch_settings(folder, plan.spec)
     if folder is None or before is None:
         return None
@@ -87,6 +91,15 @@ def check_data_changed(plan: LaunchPlan, machine: Machine) -> Check | None:
             "a new epoch",
         )
     return passed("data set", "as at the last launch")
+
+
+def _of_same_folder(spec: RunSpec) -> Iterator[RunSpec]:
+    """Runs that saved into this run's output folder, newest first: what it goes on from may be theirs."""
+    wanted = None if spec.output_dir is None else os.path.realpath(Path(spec.cwd, spec.output_dir))
+    for run in all_runs() if wanted is not None else ():
+        other = run.load_spec()
+        if other.output_dir and os.path.realpath(Path(other.cwd, other.output_dir)) == wanted and run.attempt_folders():
+            yield other
 
 
 def data_paths(spec: RunSpec, settings: Mapping[str, Any]) -> tuple[str, ...]:

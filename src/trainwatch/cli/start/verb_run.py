@@ -57,8 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def act(args: argparse.Namespace) -> int:
     """Create the run and supervise it; the exit code is that of ``--headless`` (0 finished, 1 given up)."""
     from trainwatch.core.app.plan.rehearsed import rehearsed_words
+    from trainwatch.core.app.preflight.checklist import told_at_resume
     from trainwatch.core.app.preflight.handover_check import command_warnings
-    from trainwatch.core.app.start.project_run import create_run
+    from trainwatch.core.app.start.project_run import create_run, plan_of_choice
     from trainwatch.core.app.start.start_choice import Wish, choose_start
 
     plan = _plan(args)
@@ -77,7 +78,10 @@ def act(args: argparse.Namespace) -> int:
         choice = msgspec.structs.replace(choice, said="")
     if choice.known is None and not args.yes and sys.stdin.isatty():
         _confirm_resume(plan.spec)
-    return supervise_run(create_run(plan, choice, forced=args.force), args, "runs")
+    ready = create_run(plan, choice, forced=args.force)
+    if choice.known is not None and not choice.watches and (known := told_at_resume(plan_of_choice(plan, choice))):
+        warn(check_line(known))
+    return supervise_run(ready, args, "runs")
 
 
 def _confirm_resume(spec: "RunSpec") -> None:
@@ -147,7 +151,7 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> i
     if problem is None and choice.known is None and choice.checkpoint is not None:
         plan = plan_from(plan, choice.checkpoint)
         derived = plan.derived or derived
-    checks = told_at_launch(plan)
+    checks = told_at_launch(plan if problem else plan_of_choice(plan, choice))
     if as_json:
         print_json(
             {
