@@ -1,6 +1,6 @@
 """Measures the cost of the screen against nvitop and a Textual hello-world in the same run.
 
-    python bench/screen.py [--seconds 60] [--nvitop PATH] [--only cpu,paint,flood,open,link] [--log-mb 1000]
+    python bench/screen.py [--seconds 60] [--nvitop PATH] [--only cpu,paint,flood,open,link,metrics] [--log-mb 1000]
 
 Only the driver is a fake: a trainer writes a progress bar twice a second under a supervisor, the fake NVML library has
 8 GPUs with changing (or constant) values, and each program runs on a PTY of 200x50. Prints a table with the bound of
@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from screen_metrics import LAST_VALUE, answered, week_old_run
 from screen_terminal import OnTerminal
 
 ROOT = Path(__file__).parent.parent
@@ -406,6 +407,53 @@ def bench_link(seconds: float) -> list[Row]:
     ]  # fmt: skip
 
 
+def bench_metrics(seconds: float, rounds: int) -> list[Row]:
+    """20 series of a week: from the key until all charts are drawn, zoom and pan, and what the open page costs."""
+    with tempfile.TemporaryDirectory(prefix="screen-bench-") as folder:
+        project, home = Path(folder) / "project", Path(folder) / "home"
+        project.mkdir()
+        drop = ("TMUX", "TRAINWATCH", "NO_COLOR", "PYTHONDONTWRITEBYTECODE")
+        env = {k: v for k, v in os.environ.items() if not k.startswith(drop)}
+        env |= {"TRAINWATCH_HOME": str(home), "TERM": "xterm-256color", "LANG": "C.UTF-8",
+                "PYTHONPYCACHEPREFIX": str(Path(folder) / "compiled")}  # fmt: skip
+        run = week_old_run(project, env, NAME)
+        drawn = f"{LAST_VALUE:.3g}"
+        first, later = [], []
+        for number in range(rounds + 1):
+            shown = OnTerminal([sys.executable, "-m", "trainwatch", "--run", run], env, SIZE, project)
+            if shown.wait_for("Finished") is None:
+                raise SystemExit(f"the screen did not come up: {shown.last_output}")
+            time.sleep(2)
+            shown.forget()
+            shown.press("7")
+            took = shown.wait_for(drawn, 10)
+            if number:  # the first one compiles
+                first.append(took if took is not None else 10.0)
+            if number < rounds:
+                shown.press("1")
+                time.sleep(0.3)
+                shown.end()
+        time.sleep(2)
+        quiet = cost(shown, min(seconds, 20))
+        for place, enter in (("grid", ""), ("single chart", "\r")):
+            shown.press(f"0{enter}")
+            time.sleep(1)
+            found = [answered(shown, key) for key in "+++<<>,.---," * 4]
+            later.append((place, found))
+        shown.press("1")
+        time.sleep(0.3)
+        shown.end()
+    rows = [Row("metrics, 20 series of a week: first picture", statistics.median(first) * 1000, "ms", 300.0,
+                f"median of {rounds}, best {min(first) * 1000:.0f}")]  # fmt: skip
+    for place, found in later:
+        rows += [
+            Row(f"metrics, {place}: zoom, pan, cursor p50", statistics.median(found) * 1000, "ms", None),
+            Row(f"metrics, {place}: zoom, pan, cursor p95", p95(found) * 1000, "ms", 50.0),
+        ]
+    return [*rows, Row("metrics, page of a finished run: CPU", quiet[0], "CPU-s/min", None),
+            Row("metrics: memory", quiet[2], "MB", None)]  # fmt: skip
+
+
 def table(rows: list[Row]) -> str:
     """The numbers in columns."""
     lines = [f"{'':<46}{'':>10}  {'':<10}{'bound':>8}"]
@@ -420,7 +468,7 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--seconds", type=float, default=60.0, help="of measuring CPU and bytes")
     options.add_argument("--nvitop", default=shutil.which("nvitop"), help="path of nvitop (default: as found on PATH)")
-    options.add_argument("--only", default="cpu,paint,flood,open,link", help="parts, by commas")
+    options.add_argument("--only", default="cpu,paint,flood,open,link,metrics", help="parts, by commas")
     options.add_argument("--log-mb", type=int, default=1000, help="size of the big log")
     options.add_argument("--rounds", type=int, default=7, help="of first paint")
     chosen = options.parse_args()
@@ -430,6 +478,7 @@ def main() -> int:
         "flood": lambda: bench_flood(chosen.seconds),
         "open": lambda: bench_open(chosen.log_mb),
         "link": lambda: bench_link(chosen.seconds),
+        "metrics": lambda: bench_metrics(chosen.seconds, chosen.rounds),
     }
     rows = []
     for name in chosen.only.split(","):

@@ -46,7 +46,7 @@ class OnTerminal:
             start_new_session=True, preexec_fn=take_terminal,  # noqa: PLW1509  no threads share this moment
         )  # fmt: skip
         os.close(secondary)
-        self.written = 0
+        self.written, self.last_at = 0, 0.0
         self._recent = b""
         self._news = threading.Condition()
         self._thread = threading.Thread(target=self._read, daemon=True)
@@ -68,7 +68,7 @@ class OnTerminal:
 
     def _take(self, data: bytes) -> None:
         with self._news:
-            self.written += len(data)
+            self.written, self.last_at = self.written + len(data), time.perf_counter()
             self._recent = (self._recent + data)[-KEPT_BYTES:]
             self._news.notify_all()
 

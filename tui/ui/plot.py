@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 
 import msgspec
 
@@ -41,6 +43,16 @@ class Scale(msgspec.Struct, frozen=True):
             value, low, high = math.log10(value), math.log10(low), math.log10(high)
         return min(1.0, max(0.0, (value - low) / max(high - low, 1e-300)))
 
+    def rows(self, values: Sequence[float | None], last: int) -> list[int | None]:
+        """The row of each value, from 0 at the top to ``last``; None: no value, or no place on a log scale."""
+        if self.log:
+            shares = [None if v is None or not math.isfinite(v) else self.share(v) for v in values]
+            return [None if share is None else round((1 - share) * last) for share in shares]
+        high, factor = self.high, last / max(self.high - self.low, 1e-300)
+        return [
+            None if v is None or not math.isfinite(v) else min(last, max(0, round((high - v) * factor))) for v in values
+        ]
+
 
 def plotted(layers: Sequence[Layer], columns: int, rows: int, scale: Scale, glyphs: Glyphs) -> list[list[Span]]:
     """``rows`` lists of ``columns`` cells (style, character). Later layers are drawn over earlier ones."""
@@ -55,7 +67,7 @@ def tick_rows(scale: Scale, rows: int, factor: float = 1.0) -> list[str]:
     for more in (most + 1, most + 2, most + 3):
         if len(found) < 2 and not scale.log:
             found = ticks(low, high, more)
-    rounded = len(found) > 1
+    rounded = len(found) > 1 and rows > 2  # on two rows a round number would stand far from its place
     if not rounded and rows > 1:
         found = (low, high)  # two numbers tell the scale
     step = found[1] - found[0] if rounded and not scale.log else 0.0
@@ -74,12 +86,10 @@ def _braille(layers: Sequence[Layer], columns: int, rows: int, scale: Scale) -> 
     for layer in layers:
         on, off = DASHES[layer.look % LOOKS]
         before: int | None = None
-        for dot, value in enumerate(layer.values[: columns * 2]):
-            share = None if value is None or not math.isfinite(value) else scale.share(value)
-            if share is None:
+        for dot, y in enumerate(scale.rows(layer.values[: columns * 2], height - 1)):
+            if y is None:
                 before = None
                 continue
-            y = round((1 - share) * (height - 1))
             first, last = (y, y) if before is None else (min(y, before), max(y, before))
             if before is not None and last > first:
                 first, last = (first + 1, last) if before < y else (first, last - 1)
@@ -112,10 +122,7 @@ def _ascii(layers: Sequence[Layer], columns: int, rows: int, scale: Scale) -> li
 
 def line_of(cells: Sequence[Span]) -> Line:
     """Cells as spans of equal style."""
-    found: list[Span] = []
-    for style, text in cells:
-        if found and found[-1][0] == style:
-            found[-1] = (style, found[-1][1] + text)
-        else:
-            found.append((style, text))
-    return tuple(found)
+    return tuple((style, "".join([text for _, text in run])) for style, run in groupby(cells, _STYLE))
+
+
+_STYLE = itemgetter(0)

@@ -120,10 +120,10 @@ class HistoryReader:
             if metric_of:
                 asked.append(_Question(source, columns, metric_of))
         span = {"since": since_t, "until": until_t, "width": (until_t - since_t) / points}
-        answers = self._query_all(
-            [(_charts_statement(q.source, q.columns, tuple(sorted(q.rows))), span) for q in asked]
-        )
-        for question, rows in zip(asked, answers, strict=True):
+        statements = [_charts_statements(q.source, q.columns, tuple(sorted(q.rows))) for q in asked]
+        answers = iter(self._query_all([(statement, span) for several in statements for statement in several]))
+        for question in asked:
+            rows = [row for _ in TIERS for row in next(answers)]
             found |= _charts_of(question, rows, points)
         return found
 
@@ -298,33 +298,40 @@ def _by_table(metrics: Sequence[str]) -> dict[str, list[tuple[int, str]]]:
 
 
 @functools.cache
-def _charts_statement(source: str, columns: tuple[str, ...], rows: tuple[int, ...]) -> str:
-    """Return gpu, bin, t, and of each column weight, min, mean and max, from all tiers in one query."""
+def _charts_statements(source: str, columns: tuple[str, ...], rows: tuple[int, ...]) -> tuple[str, ...]:
+    """Return a query of each tier for gpu, bin, t, span, and of each column count, min, mean and max."""
     wanted = ", ".join(
         f"COUNT({c}), MIN(COALESCE({c}_min, {c})), AVG({c}), MAX(COALESCE({c}_max, {c}))" for c in columns
     )
     only = f"gpu = {rows[0]}" if len(rows) == 1 else f"gpu IN ({', '.join(map(str, rows))})"
     groups = "bin" if len(rows) == 1 else "gpu, bin"
-    return " UNION ALL ".join(
-        f"SELECT * FROM (SELECT gpu, CAST(MAX(t + {tier.span_s / 2} - :since, 0) / :width AS INTEGER) AS bin, "  # noqa: S608  names from COLUMNS
+    return tuple(
+        f"SELECT gpu, CAST(MAX(t + {tier.span_s / 2} - :since, 0) / :width AS INTEGER) AS bin, "  # noqa: S608  names from COLUMNS
         f"AVG(t + {tier.span_s / 2}), {tier.span_s}, {wanted} FROM {table(source, tier)} "
-        f"WHERE {only} AND t > :since - {tier.span_s} AND t < :until GROUP BY {groups})"
+        f"WHERE {only} AND t > :since - {tier.span_s} AND t < :until GROUP BY {groups}"
         for tier in TIERS
     )
 
 
 def _charts_of(question: _Question, rows: list[tuple[Any, ...]], points: int) -> dict[str, tuple[Point, ...]]:
-    bins: dict[str, dict[int, list[float]]] = {metric: {} for metric in question.metrics.values()}
-    for gpu, number, t, span_s, *values in rows:
-        for at, column in enumerate(question.columns):
-            metric = question.metrics.get((gpu, column))
-            count, low, mean, high = values[at * 4 : at * 4 + 4]
-            if count and metric is not None:
-                _merge(bins[metric], min(int(number), points - 1), count * span_s, (t, low, mean, high))
-    return {
-        metric: tuple((t, low, mean, high) for _, (_, t, low, mean, high) in sorted(found.items()))
-        for metric, found in bins.items()
-    }
+    found: dict[str, tuple[Point, ...]] = {}
+    of_row: dict[int, list[tuple[Any, ...]]] = {}
+    for row in rows:
+        of_row.setdefault(row[0], []).append(row)
+    for (gpu, column), metric in question.metrics.items():
+        at = 4 + 4 * question.columns.index(column)
+        bins: dict[int, list[float]] = {}
+        for row in of_row.get(gpu, ()):
+            count = row[at]
+            if not count:
+                continue
+            number = min(int(row[1]), points - 1)
+            if number in bins:
+                _merge(bins, number, count * row[3], (row[2], *row[at + 1 : at + 4]))
+            else:
+                bins[number] = [count * row[3], row[2], *row[at + 1 : at + 4]]
+        found[metric] = tuple((t, low, mean, high) for _, (_, t, low, mean, high) in sorted(bins.items()))
+    return found
 
 
 def _merge(bins: dict[int, list[float]], number: int, weight: float, point: Point) -> None:

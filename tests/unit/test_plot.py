@@ -1,0 +1,60 @@
+"""Several curves on one grid of cells: each keeps its colour and its dashes, in braille and in ASCII."""
+
+import math
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trainwatch.tui.ui.glyphs import ASCII, UNICODE
+from trainwatch.tui.ui.plot import Layer, Scale, line_of, plotted, tick_rows
+
+
+def text(rows: list[list[tuple[str, str]]]) -> list[str]:
+    return ["".join(char for _, char in row) for row in rows]
+
+
+def test_a_rising_curve_begins_at_the_bottom_and_ends_at_the_top() -> None:
+    rows = plotted([Layer((0.0, 1.0, 2.0, 3.0), "curve-1")], 2, 2, Scale(0, 3), UNICODE)
+    assert rows[1][0][1] != " "
+    assert rows[0][1] != ("text", " ")
+    assert rows[0][0] == ("text", " ")
+
+
+def test_the_last_layer_keeps_its_colour_where_curves_cross() -> None:
+    faint, bright = Layer((1.0,) * 8, "faint"), Layer((1.0,) * 8, "curve-1")
+    (row,) = plotted([faint, bright], 4, 1, Scale(0, 2), UNICODE)
+    assert {style for style, _ in row} == {"curve-1"}
+    assert line_of(row) == (("curve-1", "".join(char for _, char in row)),)
+
+
+def test_curves_differ_without_colours() -> None:
+    looks = [text(plotted([Layer((1.0,) * 40, "x", look)], 20, 1, Scale(0, 2), UNICODE))[0] for look in range(6)]
+    assert len(set(looks)) == 6
+    assert " " not in looks[0]
+    signs = {text(plotted([Layer((1.0,) * 4, "x", look)], 2, 1, Scale(0, 2), ASCII))[0][0] for look in range(6)}
+    assert len(signs) == 6
+    assert all(sign.isascii() for sign in signs)
+
+
+@given(
+    st.lists(st.one_of(st.none(), st.floats()), max_size=60), st.integers(1, 30), st.integers(1, 9),
+    st.booleans(), st.sampled_from([UNICODE, ASCII]),
+)  # fmt: skip
+@settings(deadline=None)
+def test_any_values_fill_exactly_the_grid(
+    values: list[float | None], columns: int, rows: int, log: bool, glyphs: object
+) -> None:
+    drawn = plotted([Layer(tuple(values), "x")], columns, rows, Scale(0.5, 100, log), glyphs)  # type: ignore[arg-type]
+    assert len(drawn) == rows
+    assert all(len(row) == columns for row in drawn)
+
+
+def test_a_log_scale_has_equal_distances_for_equal_factors() -> None:
+    scale = Scale(1, 100, log=True)
+    assert scale.rows((1.0, 10.0, 100.0, 0.0, None, math.inf), 10) == [10, 5, 0, None, None, None]
+
+
+def test_two_rows_are_enough_to_tell_the_scale() -> None:
+    assert [t for t in tick_rows(Scale(0.31, 0.34), 2) if t] == ["0.340", "0.310"]
+    assert [t for t in tick_rows(Scale(6472, 14352), 6) if t] == ["12,500", "10,000", "7,500"]
+    assert [t for t in tick_rows(Scale(0, 2**31), 5, 2**30) if t] == ["2.0", "1.5", "1.0", "0.5", "0"]
