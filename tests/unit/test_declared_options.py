@@ -11,6 +11,7 @@ from trainwatch.core.app.plan.launch_plan import plan_launch
 from trainwatch.core.app.plan.trainer_values import trainer_values
 from trainwatch.core.app.preflight.checklist import why_not_start
 from trainwatch.core.config.shipped import load_profiles, load_remedies
+from trainwatch.core.judge.recovery.remedies.remedies import Circumstances, options
 from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Profiles, Settings
@@ -101,3 +102,28 @@ def test_a_size_profile_starts_no_script_without_its_options(
     assert obstacle is not None
     assert obstacle.sentence.startswith("profile options: the script declares no --mode, ")
     assert why_not_start(plan_launch(spec, state=tmp_path / "home"), forced=True) is None
+
+
+DASHED = (
+    SIZES.replace("--safe_mode", "--safe-mode").replace("--batch_size", "--batch-size").replace("--init_", "--init-")
+)
+
+
+def test_options_with_dashes_are_written_as_the_script_declares_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
+    spec = spec_of(tmp_path, DASHED, settings=Settings(profiles=Profiles(use="safe-default")))
+    plan = plan_launch(spec, state=tmp_path / "home")
+    assert plan.derived is not None
+    words = " ".join(plan.derived.argv)
+    assert words.endswith("--mode separated --safe-mode --epochs 50 --batch-size 32 --init-channels 16 --layers 8")
+    assert why_not_start(plan) is None
+    profile = load_profiles()["safe-default"]
+    assert undeclared(spec, profile) == ("--safe_mode", "--batch_size", "--init_channels"), "they are other options"
+    table = load_remedies()
+    assert {"--safe-mode", "--batch-size"} <= declared_options(spec, table)
+    assert defaults_of_options(spec, {"batch_size", "init_channels"}) == {"batch_size": 32, "init_channels": 16}
+    here = Circumstances(preset="generic", values={"": {}}, options=declared_options(spec, table), seen=9)
+    found = {o.remedy.name: o.changes for o in options(table, "cuda_unknown_error", here)}
+    assert [change.key for change in found["safe-mode"]] == ["safe-mode"]

@@ -25,6 +25,7 @@ from ...source.trainer_source import read_source
 from ...store.home import runs_folder
 from ...store.run_directory import RunDirectory
 from ..runs.known_runs import home
+from .declared_options import as_declared
 from .definitions import Definitions, definitions_of
 from .resume_plan import decided
 
@@ -117,9 +118,8 @@ def plan_launch(spec: RunSpec, definitions: Definitions | None = None, state: Pa
     definitions = definitions_of(spec) if definitions is None else definitions
     if spec.resume_way is None:
         spec = decided(spec, definitions.preset_of(spec))
-    plan = LaunchPlan(
-        spec=spec, preset=definitions.preset_of(spec), profiles=definitions.profiles, config=config_version(spec)
-    )
+    profiles = as_declared(spec, definitions.profiles)
+    plan = LaunchPlan(spec=spec, preset=definitions.preset_of(spec), profiles=profiles, config=config_version(spec))
     folder = RunDirectory(runs_folder(home() if state is None else state) / spec.id).attempt(1)
     try:
         derived = preview(spec, plan.preset, plan.profile, None, (), folder, base_env=os.environ)

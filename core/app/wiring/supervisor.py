@@ -35,6 +35,7 @@ from ...supervisor.inbox import BoundedInbox
 from ...supervisor.loop import Supervisor
 from ..errors import ExitCode
 from ..gpu_survey import named_users
+from ..plan.declared_options import as_declared
 from ..plan.definitions import definitions_of
 from ..plan.launch_plan import LaunchPlan, plan_launch
 from ..preflight.checklist import ReadinessCheck
@@ -259,7 +260,8 @@ def _plan(run: RunDirectory, story: RunStory) -> LaunchPlan:
     definitions = definitions_of(spec)
     if not story.attempts:
         return plan_launch(spec, definitions, run.path.parents[1])
-    return LaunchPlan(spec=spec, preset=definitions.preset_of(spec), profiles=definitions.profiles)
+    profiles = as_declared(spec, definitions.profiles)
+    return LaunchPlan(spec=spec, preset=definitions.preset_of(spec), profiles=profiles)
 
 
 def _copy_aside(output: RunOutput, run: RunDirectory, paths: Sequence[Path]) -> CopiedAside:

@@ -72,7 +72,8 @@ def fit(remedy: Remedy, here: Circumstances) -> Option | None:
         return None if lower is None else Option(remedy=remedy, profile=lower)
     changes = []
     for row in remedy.changes:
-        if row.where == "flag" and f"--{row.key}" not in here.options:
+        key = _spelled(row.key, here) if row.where == "flag" else row.key
+        if key is None:
             continue
         before = _value(here, f"${row.key}" if row.where == "env" else row.key)
         if before == UNKNOWN:
@@ -81,8 +82,13 @@ def fit(remedy: Remedy, here: Circumstances) -> Option | None:
         if (row.if_known and before is None) or after is None or after == before:
             continue
         why = f"remedy {remedy.name}"
-        changes.append(Change(where=row.where, key=row.key, before=before, after=after, why=why))
+        changes.append(Change(where=row.where, key=key, before=before, after=after, why=why))
     return Option(remedy=remedy, changes=tuple(changes)) if changes else None
+
+
+def _spelled(key: str, here: Circumstances) -> str | None:
+    """The option as the script declares it: ``safe_mode`` or ``safe-mode``; None if it has none."""
+    return next((name for name in (key, key.replace("_", "-")) if f"--{name}" in here.options), None)
 
 
 def is_allowed(remedy: Remedy, apply: str) -> bool:
@@ -120,7 +126,8 @@ def number(value: Any) -> Any:
 
 def _value(here: Circumstances, key: str) -> Any:
     for change in reversed(merged(here.applied)):
-        if key == (f"${change.key}" if change.where == "env" else change.key):
+        name = change.key.replace("-", "_") if change.where == "flag" else change.key
+        if key in {f"${change.key}" if change.where == "env" else change.key, name}:
             return change.after
     values = here.values.get(here.profile or "", here.values.get("", {}))
     value = values.get(key)
