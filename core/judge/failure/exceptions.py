@@ -4,6 +4,7 @@ The type counts less than a message that a signature knows. Of a generic type th
 a library that no signature knows is understood, too; such weights stay below what counts as sure.
 """
 
+import re
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -123,7 +124,10 @@ _VALUE = LazyPattern(
 """A value that is refused, or the name of a setting: its words say nothing either."""
 
 
-@lru_cache(maxsize=64)
+_COUNT = LazyPattern(r"(?<![\d.])\d{4,9}(?![\d.])|\b0x[0-9a-f]{4,}\b|\b\d+\.\d{2,}\b", re.IGNORECASE)
+"""Steps, sizes and addresses: no table has such numbers, and a message that returns differs in them only."""
+
+
 def proof_of_message(kind: str, message: str, catalogue: CompiledCatalogue) -> Proof | None:
     """What the words of an exception prove, None if nothing. ``kind``: its type, without the module.
 
@@ -131,6 +135,11 @@ def proof_of_message(kind: str, message: str, catalogue: CompiledCatalogue) -> P
     """
     if kind == "KeyError" and " " not in message:
         return next((proof for pattern, proof in catalogue.key_errors if pattern.match(message)), None)
-    message = _VALUE.sub("'value'", _ADDRESS.sub(r"\g<host>", message[:MESSAGE_CHARS]))
+    return _proof_of_shape(kind, _COUNT.sub("1000", message[:MESSAGE_CHARS]), catalogue)
+
+
+@lru_cache(maxsize=1024)
+def _proof_of_shape(kind: str, message: str, catalogue: CompiledCatalogue) -> Proof | None:
+    message = _VALUE.sub("'value'", _ADDRESS.sub(r"\g<host>", message))
     low = (message if kind in catalogue.generic_exceptions else f"{_HUMP.sub(' ', kind)}: {message}").lower()
     return next((proof for pattern, proof in catalogue.messages if pattern.search(low) is not None), None)
