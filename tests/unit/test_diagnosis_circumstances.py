@@ -92,3 +92,18 @@ def test_every_class_says_why_a_restart_helps_or_not() -> None:
     assert "corrected" in retry_reason(CATALOGUE.class_of("code_bug"))
     assert "person" in retry_reason(CATALOGUE.class_of("killed_by_user"))
     assert "often" in retry_reason(CATALOGUE.class_of("segfault"))
+
+
+@pytest.mark.parametrize(
+    ("log", "failure", "retryable"),
+    [
+        ("OSError: [Errno 5] Input/output error: '/mnt/x'\n", "io_error", True),
+        ("OSError: image file is truncated (3 bytes not processed)\n", "io_error", False),
+        ("RuntimeError: cuDNN error: CUDNN_STATUS_INTERNAL_ERROR\n", "cudnn_cublas_error", True),
+        ("Loaded runtime CuDNN library: 8.5 but source was compiled with: 8.6\n", "cudnn_cublas_error", False),
+    ],
+)
+def test_cause_line_shows_whether_a_failure_would_return(log: str, failure: str, retryable: bool) -> None:
+    found = diagnosis_of([log], CATALOGUE, 1)
+    assert (found.failure, found.retryable) == (failure, retryable)
+    assert ("would fail again at the same place" in found.retry_reason) is not retryable

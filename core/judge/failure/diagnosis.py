@@ -21,7 +21,7 @@ from .log_evidence import START_EVIDENCE, kernel_evidence, read_evidence, with_l
 from .rank_ends import RankEnd
 from .rank_ends import exited as exited_rank
 from .rank_ends import killed as killed_rank
-from .retry import retry_reason
+from .retry import is_lasting, retry_reason
 from .root_cause import NO_FAILURES, PEERS, root_of, strength
 
 SUREST = 0.97
@@ -304,16 +304,17 @@ def _answer(
         others = [each for each in state.findings if each.role == "root" and each.line > at]
     later = [EvidenceLine(each.line, each.text) for each in others]
     cascade = sorted({each.line: each for each in (*state.cascade, *later) if each.line != at}.values(), key=_line_of)
+    lasting = cause is not None and is_lasting(known, cause.text)
     return Diagnosis(
         failure=failure,
-        retryable=known.retryable,
+        retryable=known.retryable and not lasting,
         confidence=round(confidence, 3),
         cause=evidence,
         cascade=tuple(cascade[:CASCADE_KEPT]),
         explanation=known.explanation,
         remedies=known.remedies,
         title=known.title,
-        retry_reason=retry_reason(known),
+        retry_reason=retry_reason(known, lasting=lasting),
     )
 
 

@@ -1,6 +1,9 @@
 """Why a restart may help, or would fail again, as a clause for people."""
 
+from functools import cache
+
 from ...model.shipped.failure import FailureClass
+from ..text.patterns import LazyPattern
 
 _WAITS = {
     "network": "a restart helps once the network is back",
@@ -10,8 +13,20 @@ _WAITS = {
 }
 
 
-def retry_reason(known: FailureClass) -> str:
+def is_lasting(known: FailureClass, cause: str) -> bool:
+    """Whether the cause line shows that such a failure would return, although the class may go away."""
+    return bool(known.lasting) and _pattern(known.lasting).search(cause.lower()) is not None
+
+
+@cache
+def _pattern(text: str) -> LazyPattern:
+    return LazyPattern(text)
+
+
+def retry_reason(known: FailureClass, *, lasting: bool = False) -> str:
     """What speaks for or against another attempt with the same command; "" after success."""
+    if lasting:
+        return "a restart would fail again at the same place until what the cause line names is mended"
     if known.name == "success":
         return ""
     if known.waits_for is not None:
