@@ -1,23 +1,23 @@
 """Tables in columns: a line of names, then lines of numbers ("Step  Training Loss", "step,loss,lr", spaCy …)."""
 
-import re
 from collections.abc import Callable
 
 import msgspec
 
 from ..numbers import parse_count, parse_number
+from ..patterns import LazyPattern
 from .line_fields import find_loss, find_lr
 
 LINES_BETWEEN = 60
 """Lines after a row of a table before another one: the output of one epoch lies in between."""
 LEAST_CELLS, MOST_CELLS = 2, 40
-_DIVIDERS = (re.compile(r"\s*[,;|│┃\t]\s*|\s{2,}"), re.compile(r"\s{2,}"), re.compile(r"\s+"))
+_DIVIDERS = (LazyPattern(r"\s*[,;|│┃\t]\s*|\s{2,}"), LazyPattern(r"\s{2,}"), LazyPattern(r"\s+"))
 """What divides the cells of a line; the first one that gives cells that fit is right."""
-_NAMED_STEP = re.compile(r"#?(?:(?:global|train(?:ing)?|total|num|n)[_ ])*(?:step|iter|iteration|update|batch)s?|#")
-_NAMED_EPOCH = re.compile(r"epochs?|e|ep")
-_NUMERIC = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|nan|-?inf")
-_VALUE = re.compile(r"(?<![a-z])\d|=|:\s|:$")
-_CELL = re.compile(
+_NAMED_STEP = LazyPattern(r"#?(?:(?:global|train(?:ing)?|total|num|n)[_ ])*(?:step|iter|iteration|update|batch)s?|#")
+_NAMED_EPOCH = LazyPattern(r"epochs?|e|ep")
+_NUMERIC = LazyPattern(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|nan|-?inf")
+_VALUE = LazyPattern(r"(?<![a-z])\d|=|:\s|:$")
+_CELL = LazyPattern(
     r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?\s?(?:%|m?s|sec|min|[hkmg]|[kmgt]i?b)?"
     r"|nan|-?inf|none|no log|-*|[\d:]+|\[[^\]]*\]"
 )
@@ -121,6 +121,6 @@ def _row_cells(columns: Columns, low: str) -> list[str] | None:
     return None
 
 
-def _cells(low: str, divider: re.Pattern[str]) -> list[str]:
+def _cells(low: str, divider: LazyPattern) -> list[str]:
     text = low.strip()
     return divider.split(text.strip("|│┃").strip() if text[:1] in "|│┃" else text)
