@@ -7,7 +7,7 @@ from tests.builders import World
 from tests.shipped import CATALOGUE, SHAPES
 from trainwatch.core.judge.knowledge import Knowledge
 from trainwatch.core.judge.recovery.ending.ending import Counters, place_of
-from trainwatch.core.judge.recovery.ending.ending_evidence import ended_well
+from trainwatch.core.judge.recovery.ending.ending_evidence import ended_well, run_total
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import EndWatch, NotifyPeople
 from trainwatch.core.model.fact import AttemptEnded, StateChanged
@@ -371,4 +371,13 @@ def test_an_attempt_that_counts_anew_ends_where_the_run_does(made: int, attempt:
     bar = "\rsteps: {0:3d}%|###   | {0}/48 [00:{0:02d}<00:24, 1.92it/s, avr_loss=1.08]"
     for n in range(1, made + 1):
         world.see(LogChunk(t=world.t + 1.0, text=bar.format(n)))
+    whole = attempt["run_total_before"] if "weights_only" not in attempt else 48 + attempt["offset"]
+    if attempt["offset"] and attempt["total_before"] == 48:
+        assert run_total(world.state) == whole
     assert leave(world).word == word, reason(world)
+
+
+@pytest.mark.parametrize(("made", "at"), [(300, "end"), (200, "short"), (250, "unknown")])
+def test_an_epoch_that_is_named_apart_counts_by_the_steps_of_the_run(made: int, at: str) -> None:
+    progress = Progress(step=100, total_steps=100, run_step=made, run_total_steps=300)
+    assert place_of(Counters(progress=progress, per_epoch=True)).at == at

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tests.builders import Story, World, judge
-from tests.unit.test_judge_recovery import crash, quick, running, save
+from tests.unit.test_judge_recovery import crash, quick, running, save, story
 from trainwatch.core.judge.recovery.answers import (
     Answer,
     ApplyRemedy,
@@ -17,8 +17,10 @@ from trainwatch.core.judge.recovery.answers import (
     WaitForRoom,
 )
 from trainwatch.core.judge.recovery.apply import in_words
+from trainwatch.core.judge.recovery.attempts import launch
 from trainwatch.core.judge.recovery.remedies.ramp_state import Rung, SettingsThatRan
 from trainwatch.core.judge.recovery.remedies.remedies import Option
+from trainwatch.core.judge.run_states import RestartPlan
 from trainwatch.core.judge.state import from_snapshot, to_snapshot
 from trainwatch.core.judge.step_builder import StepBuilder
 from trainwatch.core.model.checkpoints.checkpoint import Checkpoint
@@ -547,3 +549,24 @@ def test_a_restart_that_waits_is_withheld_if_a_person_then_says_notify() -> None
     world.command("act", act="notify").wait(60.0)
     assert len(world.of(StartAttempt)) == 1
     assert world.of(ActionWithheld) != []
+
+
+def test_act_is_changed_while_the_checkpoint_of_a_restart_is_verified() -> None:
+    world = World(judge(quick()), silent={"verify_checkpoint"}).begin().watch(story())
+    crash(save(world))
+    assert world.decisions[-1] == "verify_checkpoint"
+    world.command("act", act="ask").answer("verify_checkpoint", verdict="complete").wait(1.0)
+    assert world.word == "stopped"
+    assert world.decisions.count("start_attempt") == 1
+    world.command("resume").answer("verify_checkpoint", verdict="complete").wait(1.0)
+    assert world.decisions.count("start_attempt") == 2
+
+
+def test_no_attempt_is_launched_past_the_closed_gate_wherever_its_plan_comes_from() -> None:
+    world = World(judge(quick(backoff_s=(60.0,)))).begin().watch(story())
+    crash(save(world))
+    assert world.word == "backing_off"
+    builder = StepBuilder(world.judge.knowledge, msgspec.structs.replace(world.state, act="ask"))
+    launch(builder, RestartPlan(reason="restart after a crash"))
+    assert not [entry for entry in builder.entries if isinstance(entry, StartAttempt)]
+    assert builder.state.withheld is not None

@@ -1,5 +1,6 @@
 """State that is not understood: told at the first save, resumed from if the command takes it, else held; never "none"."""
 
+import msgspec
 import pytest
 
 from tests.builders import World, judge
@@ -386,3 +387,16 @@ def test_resume_is_accepted_if_the_trainer_can_be_given_something() -> None:
 
     for stopped in (world, never):
         assert stopped.judge.answer(stopped.state, Command(t=stopped.t, verb="resume")).ok
+
+
+def test_what_proved_to_be_state_stays_so_when_it_is_seen_again_unchanged() -> None:
+    world = unknown(run_of(GENERIC, ANYWHERE), "state.xyz", mtime=5.0)
+    (entry,) = world.state.checkpoints.known
+    proven = msgspec.structs.replace(entry, is_state=True, failed_starts=(1,))
+    world.state = msgspec.structs.replace(
+        world.state, checkpoints=msgspec.structs.replace(world.state.checkpoints, known=(proven,))
+    )
+    (again,) = unknown(world, "state.xyz", mtime=5.0).state.checkpoints.known
+    assert (again.is_state, again.failed_starts) == (True, (1,))
+    (other,) = unknown(world, "state.xyz", mtime=90.0).state.checkpoints.known
+    assert other.failed_starts == ()

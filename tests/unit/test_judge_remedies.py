@@ -24,7 +24,7 @@ from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.profile import usual_ladders
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.settings import Profiles, Remedies, Restart, Settings
-from trainwatch.core.model.shipped.remedy import AppliedRemedy, Condition, Remedy, RemedyChange
+from trainwatch.core.model.shipped.remedy import UNKNOWN, AppliedRemedy, Condition, Remedy, RemedyChange
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply
 
@@ -442,3 +442,17 @@ def test_a_condition_on_a_number_is_not_met_by_a_word(condition: Condition, fits
         when=(condition,), changes=(RemedyChange(key="size", to=1),),
     )  # fmt: skip
     assert (fit(row, around("hf", {"mode": "eager", "cache": True, "size": 4})) is not None) == fits
+
+
+def test_a_remedy_one_of_whose_settings_cannot_be_told_is_not_applied_in_part() -> None:
+    row = Remedy(
+        name="smaller",
+        title="smaller",
+        failures=("cuda_oom",),
+        equivalent=True,
+        cost="",
+        source="",
+        changes=(RemedyChange(key="size", to=2), RemedyChange(key="mode", to="eager")),
+    )
+    assert fit(row, around("generic", {"size": 4, "mode": "fast"})) is not None
+    assert fit(row, around("generic", {"size": 4, "mode": UNKNOWN})) is None

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from tests.builders import Story, World, busy, judge, spin
+from tests.scenarios.cases import Case, opened, replayed
 from tests.unit.test_judge_recovery import crash, running
 from trainwatch.core.judge.attempt_progress import AttemptProgress, lost_steps, with_beat, with_saved
 from trainwatch.core.judge.findings import eta, loss, slow
@@ -560,3 +561,11 @@ def test_a_person_who_waits_puts_the_hang_off_and_is_told_until_when() -> None:
     assert until_t == pytest.approx(world.t + WAIT_S)
     world.watch(Story(meta=False).dead(200))
     assert outlook_of(world.state).hang_t == pytest.approx(until_t, abs=5.0)
+
+
+def test_the_evidence_of_a_hang_says_when_its_sockets_carried_the_last_traffic() -> None:
+    waits = (
+        Story().start().load().train(200).log("\n***** Running Evaluation *****\n").go(240, net_per_s=5e6).dead(1500)
+    )
+    (hang,) = [incident for _, incident in opened(replayed(Case(waits)), "hang")]
+    assert any(evidence.what.startswith("last traffic of its sockets") for evidence in hang.evidence)

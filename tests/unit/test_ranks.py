@@ -202,3 +202,8 @@ def test_ranks_of_a_run_are_shown_with_their_newest_lines(tmp_path: Path) -> Non
     ]
     assert ranks_now(ProcessSample(t=1.0, ranks=processes("S", "T")), str(tmp_path / "none"))[1]["step"] is None
     assert ranks_now(None, str(log)) == ranks_now(ProcessSample(t=1.0), None) == []
+
+
+def test_a_sample_without_ranks_leaves_ended_ones_as_they_are() -> None:
+    found = seen(("S", "S"), ("-", "-"))
+    assert with_processes(found, (), 9.0) == found

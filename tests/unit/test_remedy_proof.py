@@ -168,3 +168,13 @@ def test_a_trainer_that_prints_without_end_is_not_kept() -> None:
     assert len(world.state.printed.values) == 64
     world.see(LogChunk(t=world.t, text="x" * 9000))
     assert world.watch(story(5)).of(RemediesDropped) == []
+
+
+def test_a_total_batch_is_not_compared_if_a_factor_of_it_is_no_number() -> None:
+    world = second_attempt("kohya", KOHYA)
+    (remedy,) = world.state.applied
+    first, *rest = remedy.changes
+    unclear = msgspec.structs.replace(remedy, changes=(msgspec.structs.replace(first, before="auto"), *rest))
+    world.state = msgspec.structs.replace(world.state, applied=(unclear,), total_batch=(32, None))
+    prints(world, "  total train batch size (with parallel & distributed & accumulation) / 総バッチサイズ: 16\n")
+    assert world.of(RemediesDropped) == []

@@ -300,3 +300,8 @@ def test_run_step_is_never_above_its_total_nor_below_0(lines: list[Any]) -> None
         if run.run_total is not None:
             assert run.run_step is not None
             assert run.run_step <= run.run_total
+
+
+def test_settings_that_are_printed_twice_say_the_same() -> None:
+    once = progress_of(["  Num Epochs = 2\n", bars("", 0, 8, 32)])
+    assert progress_of(["  Num Epochs = 2\n", "  Num Epochs = 2\n", bars("", 0, 8, 32)]) == once

@@ -60,8 +60,7 @@ def check_hang(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ..
         _check_silence(builder, run)
     elif state.quiet is not None:
         close_quiet(builder, "training advances")
-    if builder.state.gpu_fault is not None:
-        _check_lost_gpu(builder, run)
+    _check_lost_gpu(builder, run)
     if state.asks_since is None and (stalled or any(i.class_ == NO_PROGRESS for i in state.incidents)):
         _check_progress(builder, run)
     return builder.state, (*entries, *builder.entries)

@@ -41,8 +41,6 @@ Ranks = tuple[SeenRank, ...]
 
 def with_processes(ranks: Ranks, found: tuple[Rank, ...], t: float) -> Ranks:
     """Take a sample of the processes."""
-    if not found and all(each.pid is None or each.gone_t is not None for each in ranks):
-        return ranks
     now = {each.rank: each for each in found}
     kept = []
     for each in ranks:

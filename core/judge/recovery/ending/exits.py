@@ -42,7 +42,8 @@ def on_exit(builder: StepBuilder, observation: Exit) -> None:
 def _on_success(builder: StepBuilder, observation: Exit) -> None:
     """The exit code is one that the preset calls success. It proves nothing: see ending.py."""
     state = builder.state
-    match judge_ending(ending_input(state, builder.knowledge)):
+    ending = judge_ending(ending_input(state, builder.knowledge))
+    match ending:
         case Proven(why=why):
             finish(builder, observation, f"the training is done: {why}")
         case Unproven(place=last):
@@ -61,7 +62,7 @@ def _on_success(builder: StepBuilder, observation: Exit) -> None:
                 _crashed(builder, observation, unknown, f"{why}; {covered}, so the trainer's own status is unknown")
             else:
                 _end_early(builder, observation, why)
-        case ending:
+        case _:
             assert_never(ending)
 
 
