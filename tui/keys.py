@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from ..core.model.run import HALTED_STATES, LIVE_STATES
+from ..core.model.run import HALTED_STATES, LIVE_STATES, TERMINAL_STATES
 from ..core.model.situation import Situation
 from ..core.views.state.last_step import last_step
 
@@ -71,13 +71,13 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
 KEYS: tuple[Key, ...] = (
     Key(
         key="enter", shown="Enter", action="start", label="start", help="start this project's run",
-        when=lambda c: c.startable and not c.started, acts=True, first=lambda c: not c.started,
+        when=lambda c: c.startable and not c.started and c.now.now_wall > 0, acts=True, first=lambda c: not c.started,
     ),
     Key(
         key="S", shown="S", action="supervisor", label="start supervisor",
         help="start a supervisor (detached; it continues without this screen)",
-        when=lambda c: c.started and not c.watched and c.state != "finished", acts=True,
-        first=lambda c: not c.watched and c.state not in {"finished", "stopped", "ended_early", "given_up"},
+        when=lambda c: c.started and not c.watched and c.state not in TERMINAL_STATES, acts=True,
+        first=lambda c: not c.watched,
     ),
     Key(
         key="Y", shown="Y", action="answer", label="yes", help="do what waits for your answer (shows what it costs)",

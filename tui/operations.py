@@ -206,6 +206,8 @@ class Operations:
                 starter.start(run.run_id, then)
             except Exception as error:
                 return str(error)
+            if then is not None:
+                return f"A supervisor was started for it ({then.verb}); it continues when you leave."
             return "A supervisor is running now; it continues when you leave."
 
         self._on.show_message("Starting a supervisor …")

@@ -6,7 +6,7 @@ from ..model.checkpoints.checkpoint import Checkpoint, newest_resumable
 from ..model.health import Level
 from ..model.situation import Situation
 from . import quantity
-from .state.concerns import saved_after_nan
+from .state.concerns import AFTER_NAN, saved_after_nan
 
 LEVELS: dict[str, Level] = {
     "complete": "safe",
@@ -60,7 +60,7 @@ def _view(c: Checkpoint, now: Situation, resume: Checkpoint | None) -> Checkpoin
     spoiled = saved_after_nan(c, now.story)
     said = (
         c.reason,
-        "saved after the loss became NaN" if spoiled else None,
+        AFTER_NAN if spoiled else None,
         None if aside is None else f"not used for a restart: {aside.why}",
     )
     return CheckpointView(

@@ -1,13 +1,14 @@
 """A person at a real terminal looks at real runs with real faults: the head of the screen says what is the case."""
 
 import os
+import re
 import signal
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.fakes.e2e_world import World, world
+from tests.fakes.e2e_world import World, until, world
 from tests.fakes.tmux_terminal import NO_TMUX, Terminal, terminal
 from tests.tiers import SECOND_TIER
 
@@ -22,6 +23,34 @@ for step in range(1, int(sys.argv[1]) + 1):
     while step == 60 and not pathlib.Path("go").exists():
         time.sleep(0.05)
         print(f"step {step}/{sys.argv[1]} loss nan", flush=True)
+"""
+
+
+NAN_SAVER = """
+import json, pathlib, struct, sys, time
+shape = {"w": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}
+text = json.dumps(shape).encode()
+for step in range(1, int(sys.argv[1]) + 1):
+    time.sleep(0.05)
+    print(f"step {step}/{sys.argv[1]} loss {'nan' if step >= 40 else 2 / step}", flush=True)
+    if step % 20 == 0:
+        folder = pathlib.Path(f"out/checkpoint-{step}")
+        folder.mkdir(parents=True)
+        (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + struct.pack("<2f", 1, 2))
+        (folder / "trainer_state.json").write_text(json.dumps({"global_step": step}))
+    while step == 60:
+        time.sleep(0.05)
+        print(f"step {step}/{sys.argv[1]} loss nan", flush=True)
+"""
+FLOOD = """
+import pathlib, sys, time
+step = 0
+while True:
+    lines = 20 if pathlib.Path("enough").exists() else 4000
+    sys.stdout.write("".join(f"step {step + n}/10000000 loss 0.5 lr 1e-4 grad_norm 0.1\\n" for n in range(lines)))
+    sys.stdout.flush()
+    step += lines
+    time.sleep(0.05)
 """
 
 
@@ -82,6 +111,114 @@ def test_a_dead_supervisor_is_the_first_thing_that_is_said(world: World) -> None
         open_screen(person)
         os.kill(world.status()["supervisor"]["pid"], signal.SIGKILL)
         person.until(lambda text: "✖ No supervisor is running" in head(text), "the missing supervisor")
+
+
+def test_a_frozen_supervisor_is_the_first_thing_that_is_said_and_its_readings_are_old(world: World) -> None:
+    world.write("--steps", "4000", "--step-time", "0.1")
+    assert world.do("run", "--detach").code == 0
+    world.at_step(20)
+    with terminal((100, 30), world.project, world.env) as person:
+        open_screen(person)
+        person.see("Training")
+        pid = world.status()["supervisor"]["pid"]
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            person.until(lambda text: "✖ The supervisor (pid" in head(text), "the frozen supervisor")
+            person.see("s old")
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        person.until(lambda text: "● Training" in head(text), "it goes on")
+
+
+def test_a_given_up_run_is_not_said_to_be_watched(world: World) -> None:
+    world.write("--fail-at-once", "import")
+    assert world.headless().ends() == 1
+    with terminal((100, 30), world.project, world.env) as person:
+        person.trainwatch()
+        person.see("needs you")
+        person.press("Escape")
+        person.until(lambda text: "✖ Given up" in head(text) and "needs you" not in text, "the sentence")
+        assert "S start supervisor" not in person.text
+        person.press("S")
+        person.see("The run was given up: e shows why, r resumes it.")
+        assert "supervisor is running" not in person.text
+
+
+def test_a_restart_by_a_person_is_not_told_as_the_hang_of_an_hour_ago(world: World) -> None:
+    world.write("--steps", "4000", "--step-time", "0.05", "--hang-at", "30", "--deaf")
+    assert world.do("run", "--detach").code == 0
+    with terminal((100, 30), world.project, world.env) as person:
+        person.trainwatch()
+        person.until(lambda text: "● Training" in head(text) and "attempt 2" in head(text), "the recovery")
+        until(lambda: not world.story().open_incidents, "the end of the incident")
+        assert world.do("restart", "--yes").code == 0
+        seen: list[str] = []
+
+        def again(text: str) -> bool:
+            seen.append(head(text))
+            return "attempt 3" in seen[-1]
+
+        person.until(again, "the next attempt")
+        assert not any("Hung" in each or "Crashed" in each for each in seen)
+
+
+def test_a_hang_is_told_with_what_is_done_about_it_and_the_number_of_the_next_attempt(world: World) -> None:
+    world.write("--steps", "4000", "--step-time", "0.05", "--hang-at", "60", more={"hang": {"min_s": 6}})
+    assert world.do("run", "--detach").code == 0
+    with terminal((100, 30), world.project, world.env) as person:
+        open_screen(person)
+        seen: list[str] = []
+
+        def again(text: str) -> bool:
+            seen.append(head(text))
+            return "● Training" in seen[-1] and "attempt 2" in seen[-1]
+
+        person.until(again, "the next attempt")
+        assert any("✖ Seems to hang: no step for" in each and "is ended and restarted" in each for each in seen)
+        assert not any("Starting attempt 1" in each and "hung" in each for each in seen)
+
+
+def test_checkpoints_that_were_saved_after_the_nan_are_marked(world: World) -> None:
+    (world.project / "nan.py").write_text(NAN_SAVER)
+    words = ("run", "--detach", "--act", "notify", "--name", "nan", "--output-dir", "out", "--")
+    assert world.do(*words, "python", "nan.py", "100").code == 0
+    with terminal((120, 30), world.project, world.env) as person:
+        person.trainwatch("--run", "nan")
+        person.until(lambda text: "✖ Loss is NaN since step 4" in head(text), "the NaN")
+        person.press("4")
+        text = person.see("saved after the loss became NaN", "checkpoint-20", "checkpoint-60")
+        row = next(line for line in text.splitlines() if "checkpoint-20" in line)
+        assert "NaN" not in row
+
+
+def test_while_nothing_moves_no_checkpoint_and_no_end_are_promised(world: World) -> None:
+    world.write("--steps", "400", "--step-time", "0.2", "--hold-at", "80", more={"hang": {"min_s": 600, "max_s": 900}})
+    assert world.do("run", "--detach").code == 0
+    with terminal((100, 30), world.project, world.env) as person:
+        open_screen(person)
+        person.see("◇")
+        person.until(lambda text: "▲ Last step" in head(text), "the silence")
+        person.until(lambda text: "◇" not in text, "no promise")
+
+
+def test_a_log_that_is_faster_than_its_reader_is_said_to_be_behind(world: World) -> None:
+    (world.project / "flood.py").write_text(FLOOD)
+    assert world.do("run", "--detach", "--name", "flood", "--", "python", "flood.py").code == 0
+    with terminal((100, 30), world.project, world.env) as person:
+        person.trainwatch("--run", "flood")
+        person.until(lambda text: re.search(r"Reading [\d,]+ lines behind", head(text)), "the backlog")
+        (world.project / "enough").touch()
+        person.until(lambda text: "● " in head(text) and "lines behind" not in head(text), "it has caught up")
+
+
+def test_several_troubles_are_counted_and_the_worst_comes_first(world: World) -> None:
+    (world.project / "nan.py").write_text(NAN_TRAINER)
+    assert world.do("run", "--detach", "--act", "notify", "--name", "nan", "--", "python", "nan.py", "100").code == 0
+    with terminal((100, 30), world.project, world.env) as person:
+        person.trainwatch("--run", "nan")
+        person.until(lambda text: "✖ Loss is NaN since step 4" in head(text), "the NaN")
+        assert world.do("wait", "nan", "--yes").code == 0
+        person.until(lambda text: re.search(r"✖ Loss is NaN since step \d+ \(\+1\)", head(text)), "two troubles")
 
 
 def test_ctrl_z_leaves_to_the_shell_and_fg_comes_back(world: World) -> None:

@@ -74,6 +74,10 @@ async def test_a_key_of_the_card_does_what_it_says() -> None:
         await greeted(app, pilot)
         await pilot.press("r")
         await until(pilot, lambda: isinstance(app.screen, Choice), "the choice of a checkpoint")
+        await pilot.press("escape")
+        await pilot.pause()
+        assert app.screen is app.dashboard
+        assert app.dashboard is not None
 
 
 async def test_another_key_closes_the_card_and_does_what_it_does() -> None:

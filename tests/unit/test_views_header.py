@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from tests.fakes.feed import WALL0, StoryTeller, finished, healthy, hung, in_state, readings, situation
+from tests.fakes.feed import WALL0, StoryTeller, crashed, finished, healthy, hung, in_state, readings, situation
 from trainwatch.core.model.fact import Fact, IncidentOpened, IncidentUpdated
 from trainwatch.core.model.incident import AVERAGE_IS_NAN, ENDED_WITH_ATTEMPT, Incident
 from trainwatch.core.model.progress import Outlook
@@ -16,6 +16,7 @@ from trainwatch.core.views.checkpoint_list import checkpoint_views
 from trainwatch.core.views.panes.gpu import gpu_pane_view
 from trainwatch.core.views.panes.header import header_view
 from trainwatch.core.views.panes.memory import memory_view
+from trainwatch.core.views.screens.checkpoint_details import checkpoint_rows
 from trainwatch.core.views.state.concerns import concerns
 from trainwatch.core.views.state.verdict import Verdict, verdict
 
@@ -260,3 +261,50 @@ def test_old_readings_are_grey_and_say_their_age() -> None:
     assert gpu_pane_view(later).note == "2 min old"
     assert memory_view(now).note is None
     assert "safe" in {m.level for m in memory_view(now).meters}
+
+
+def test_before_the_first_look_nothing_is_said_about_the_run() -> None:
+    assert said(Situation()).clauses == ("Reading …",)
+    assert said(replace(Situation(), now_wall=1.0)).clauses[0].startswith("Not started yet")
+
+
+def test_an_attempt_that_is_launched_has_the_next_number_and_why() -> None:
+    now = crashed()
+    story = replace(now.story, state="starting", state_t=now.now_t)
+    found = said(replace(now, story=story))
+    assert found.clauses[0] == "Starting attempt 2"
+    assert found.clauses[1].startswith("crashed 00:57: CUDA out of memory")
+    assert found.level == "warning"
+
+
+def test_a_restart_that_a_person_ordered_is_not_told_as_an_old_crash() -> None:
+    now = healthy()
+    assert any(i.kind == "crash" for i in now.story.incidents)
+    for state in ("cleaning", "backing_off"):
+        found = said(replace(now, story=replace(now.story, state=state, state_t=now.now_t)))
+        assert "Crashed" not in found.sentence
+
+
+def test_a_hang_says_what_is_done_now() -> None:
+    now = hung()
+    late = replace(now, story=replace(now.story, until_t=None))
+    assert "is ended and restarted from step 6,148 now" in said(late).sentence
+    asks = replace(late, story=replace(late.story, act="notify"))
+    assert "is ended" not in said(asks).sentence
+
+
+def test_a_held_restart_says_how_much_is_free_now() -> None:
+    now = healthy()
+    story = replace(now.story, state="cleaning", state_reason="held: the disk is full; it continues when 5 GB are free")
+    assert said(replace(now, story=story)).clauses == (
+        "Held: the disk is full; it continues when 5 GB are free", "now 212 GB are free",
+    )  # fmt: skip
+
+
+def test_a_checkpoint_of_after_the_nan_is_no_safe_row_of_the_list() -> None:
+    now = with_incidents(healthy(), replace(NAN, step=6_000))
+    found = checkpoint_rows(now.story.checkpoints, {}, now.now_wall, now.story.set_aside, now.story)
+    late = [row for row in found if row.after_nan]
+    assert late
+    assert all(row.level == "warning" and "saved after the loss became NaN" in row.why for row in late)
+    assert all(row.judged.step is None or row.judged.step < 6_000 for row in found if not row.after_nan)

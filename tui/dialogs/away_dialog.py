@@ -24,9 +24,8 @@ class AwayDialog(CardDialog[AwayChoice]):
             lines.append(Content.styled(self.heading, "bold"))
         return Content("\n").join(lines)
 
-    def on_key(self, event: events.Key) -> None:
-        super().on_key(event)
-        if event.key in OWN_KEYS or any(c.key and c.key == event.character for c in self.choices):
+    def other_key(self, event: events.Key) -> None:
+        if event.key in OWN_KEYS:
             return
         event.stop()
         self.dismiss(None)

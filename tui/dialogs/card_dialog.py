@@ -95,6 +95,11 @@ class CardDialog(Dialog[C], Generic[C]):
         if chosen is not None:
             event.stop()
             self.dismiss(chosen)
+        else:
+            self.other_key(event)
+
+    def other_key(self, event: events.Key) -> None:
+        """A key that is no choice's. Textual calls ``on_key`` of every class, so that a subclass cannot replace it."""
 
     def action_move(self, rows: int) -> None:
         """Scroll, and tell whether there is more."""

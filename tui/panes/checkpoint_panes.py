@@ -71,7 +71,7 @@ class CheckpointRows(RowsPane):
         if v.resume:
             mark = f"  {self.glyphs.cursor} resume point"
             line.append(("accent", mark if width_of(line) + len(mark) <= width else f" {self.glyphs.cursor}"))
-        detail = v.judged.reason or verified_text(v)
+        detail = v.why or verified_text(v)
         if detail:
             line.append(("label", f" · {detail}"))
         return tuple(line)

@@ -117,12 +117,12 @@ class CheckpointsScreen(PlaceScreen):
         return tuple(reversed(self.now.story.checkpoints))
 
     def show(self) -> None:
-        story = self.now.story.checkpoints
-        if self._story_seen is not None and story != self._story_seen:
+        story = self.now.story
+        if self._story_seen is not None and story.checkpoints != self._story_seen:
             self.reload()
-        self._story_seen = story
+        self._story_seen = story.checkpoints
         wall = self.now.now_wall or time()
-        self.rows = checkpoint_rows(self.checkpoints, self.state.verifications, wall, self.now.story.set_aside)
+        self.rows = checkpoint_rows(self.checkpoints, self.state.verifications, wall, story.set_aside, story)
         at = next((i for i, r in enumerate(self.rows) if r.path == self.state.chosen), 0)
         self.table.cursor = at
         self.table.show_checkpoints(self.rows, self.state.marked, self.message())

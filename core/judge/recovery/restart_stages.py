@@ -223,8 +223,8 @@ def wait_for_room(builder: StepBuilder, plan: RestartPlan, need_bytes: float) ->
     """Start nothing until ``need_bytes`` are free on the disk: a trainer that cannot save loses all its work."""
     state = builder.state
     free = state.disk_free_bytes
-    now = "" if free is None else f", {size_in_words(free)} are"
-    reason = f"held: the disk is full; it continues when {size_in_words(need_bytes)} are free{now}"
+    need, then = sizes_apart(need_bytes, free)
+    reason = f"held: the disk is full; it continues when {need} are free{then and f' ({then} were)'}"
     how = "make room: `trainwatch checkpoints prune DIR --keep N` shows what could go"
     if not has_inodes(state.disk_free_inodes):
         reason = "held: no more files can be created on the disk (no free inodes); it continues when some are deleted"
@@ -252,9 +252,23 @@ def has_room(sample: HostSample, machine: WaitingForRoom) -> bool:
     return (sample.disk_free_bytes or 0.0) >= machine.need_bytes and has_inodes(sample.disk_free_inodes)
 
 
-def size_in_words(size_bytes: float) -> str:
+def size_in_words(size_bytes: float, digits: int = 1) -> str:
     """``2.0 GB``, ``1.3 MB``."""
-    return f"{size_bytes / GB:.1f} GB" if size_bytes >= GB / 10 else f"{size_bytes / 1e6:.1f} MB"
+    gigabytes, megabytes = size_bytes / GB, size_bytes / 1e6
+    return f"{gigabytes:.{digits}f} GB" if size_bytes >= GB / 10 else f"{megabytes:.{digits}f} MB"
+
+
+def sizes_apart(need_bytes: float, free_bytes: float | None) -> tuple[str, str]:
+    """Both in words, with as many digits as tell them apart; the second empty if it is unknown."""
+    if free_bytes is None:
+        return size_in_words(need_bytes), ""
+    digits = 1
+    while digits < MOST_DIGITS and size_in_words(need_bytes, digits) == size_in_words(free_bytes, digits):
+        digits += 1
+    return size_in_words(need_bytes, digits), size_in_words(free_bytes, digits)
+
+
+MOST_DIGITS = 4
 
 
 def on_room(builder: StepBuilder, machine: WaitingForRoom) -> None:

@@ -7,9 +7,11 @@ import msgspec
 from ...model.checkpoints.checkpoint import Checkpoint, newest_resumable
 from ...model.checkpoints.checkpoint_results import CheckpointOverview, Comparison, PrunePlan
 from ...model.health import Level
+from ...model.story import RunStory
 from .. import quantity
 from ..checkpoint_list import LEVELS
 from ..columns import Column
+from ..state.concerns import AFTER_NAN, saved_after_nan
 
 MOVED_MOST = 12
 """Number of the tensors with the largest change that are listed."""
@@ -31,6 +33,8 @@ class CheckpointRow(msgspec.Struct, frozen=True, kw_only=True):
     now_wall: float
     resume: bool = False
     verification: Verification | None = None
+    after_nan: bool = False
+    """It was saved when the loss was NaN already."""
 
     @property
     def path(self) -> str:
@@ -47,8 +51,14 @@ class CheckpointRow(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def level(self) -> Level:
-        """The level of its verdict."""
-        return LEVELS[self.judged.verdict]
+        """The level of its verdict; no complete one is safe if the loss was NaN."""
+        level = LEVELS[self.judged.verdict]
+        return "warning" if self.after_nan and level == "safe" else level
+
+    @property
+    def why(self) -> str:
+        """The reason of its verdict, and that it was saved after the NaN."""
+        return "; ".join(filter(None, (AFTER_NAN if self.after_nan else "", self.judged.reason)))
 
 
 def size_text(row: CheckpointRow) -> str:
@@ -109,16 +119,23 @@ def checkpoint_rows(
     verifications: Mapping[str, Verification],
     now_wall: float,
     skipped: Container[str] = (),
+    story: RunStory | None = None,
 ) -> tuple[CheckpointRow, ...]:
     """Newest first, as given. A verification counts while the checkpoint is unchanged since.
 
-    ``skipped``: paths that a restart does not take.
+    ``skipped``: paths that a restart does not take. ``story``: tells which were saved after a NaN.
     """
     known = [(c, _verification(c, verifications)) for c in checkpoints]
     judged = [c if v is None else v.checkpoint for c, v in known]
     resume = newest_resumable(judged, skipped)
     return tuple(
-        CheckpointRow(judged=c, now_wall=now_wall, resume=c is resume, verification=v)
+        CheckpointRow(
+            judged=c,
+            now_wall=now_wall,
+            resume=c is resume,
+            verification=v,
+            after_nan=story is not None and saved_after_nan(c, story),
+        )
         for c, (_, v) in zip(judged, known, strict=True)
     )
 
@@ -133,7 +150,7 @@ def checkpoint_facts(row: CheckpointRow) -> tuple[Fact, ...]:
     """Facts that are known without opening it."""
     c = row.judged
     facts = [
-        Fact(label="verdict", text=c.verdict + (f": {c.reason}" if c.reason else ""), level=row.level),
+        Fact(label="verdict", text=c.verdict + (f": {row.why}" if row.why else ""), level=row.level),
         Fact(label="verified", text=verified_text(row) or "structure and sizes; [V] reads every byte and value"),
         Fact(label="written", text=f"{quantity.clock(c.mtime, row.now_wall, seconds=True)}, {age_text(row)}"),
         Fact(label="kind", text=f"{c.kind.replace('_', ' ')}, {size_text(row)}"),

@@ -21,6 +21,8 @@ from .readings import reason_now
 
 NAN = frozenset({"nan", "nan_loss"})
 """Classes of incidents of a loss that is not a number."""
+AFTER_NAN = "saved after the loss became NaN"
+"""What is said of a checkpoint of that time."""
 FRESH_S = 30.0
 """A GPU sample that is older says nothing about now."""
 BEHIND_LINES = 500

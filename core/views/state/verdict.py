@@ -12,7 +12,7 @@ from .. import quantity
 from ..checkpoint_list import resume_point
 from ..length_words import by_words, time_words
 from ..withheld_words import question_clause
-from ..words import PHASE_WORDS, STATE_WORDS, title_of
+from ..words import PHASE_WORDS, STATE_WORDS, sentence, title_of
 from .concerns import concerns, saved_after_nan, worst_clause
 from .last_step import last_step
 from .level import SEVERITY
@@ -24,7 +24,9 @@ SOON_S = 600.0
 
 ABOUT: dict[str, frozenset[str]] = {
     "hung": frozenset({"hang", "quiet"}),
-    **dict.fromkeys(("stopping", "cleaning", "backing_off", "given_up", "stopped"), frozenset({"crash", "hang"})),
+    **dict.fromkeys(
+        ("starting", "stopping", "cleaning", "backing_off", "given_up", "stopped"), frozenset({"crash", "hang"})
+    ),
 }
 """Kinds of incidents that the sentence of a state is about."""
 
@@ -119,15 +121,24 @@ def _frozen(now: Situation) -> Verdict:
     return Verdict(level="danger", clauses=(now.frozen[0].upper() + now.frozen[1:], seen, *where(now)[:1]))
 
 
-def _idle(_: Situation) -> Verdict:
+def _idle(now: Situation) -> Verdict:
+    if not now.now_wall:  # nothing was read yet
+        return Verdict(level="unknown", clauses=("Reading …",))
     return Verdict(level="unknown", clauses=("Not started yet: [Enter] start it",))
 
 
 def _starting(now: Situation) -> Verdict:
-    attempt = now.story.attempt
-    number = attempt.number if attempt else 1
+    attempt, trouble = now.story.attempt, newest_trouble(now)
+    if attempt is not None and attempt.t < now.story.state_t and attempt.ended_t is not None:
+        number, attempt = attempt.number + 1, None  # it is being launched, and has no record yet
+    else:
+        number = attempt.number if attempt else 1
     since = quantity.duration(now.now_t - now.story.state_t)
     clauses = [f"Starting attempt {number}", f"{since} so far"]
+    if trouble is not None and trouble.open:
+        at = quantity.clock(trouble.wall, now.now_wall)
+        clauses.insert(1, f"{'crashed' if trouble.kind == 'crash' else 'hung'} {at}: {title_of(trouble)}")
+        return Verdict(level="warning", clauses=tuple(clauses))
     if attempt is not None and attempt.resume_step is not None:
         clauses.insert(1, f"from step {quantity.count(attempt.resume_step)}")
     else:
@@ -180,8 +191,10 @@ def _hung(now: Situation) -> Verdict:
     signs = _signs(now)
     if signs:
         clauses.append(signs)
-    if story.until_t is not None:
+    if story.until_t is not None and story.until_t > now.now_t:
         clauses.append(f"{_act_on_hang(now)} in {quantity.countdown(story.until_t - now.now_t)}")
+    elif story.act not in {"ask", "notify"}:
+        clauses.append(f"{_act_on_hang(now)} now")
     clauses.append("[w] wait")
     return Verdict(level="danger", clauses=tuple(clauses))
 
@@ -216,8 +229,13 @@ HELD = "held:"
 
 
 def _cleaning(now: Situation) -> Verdict:
-    reason = now.story.state_reason
-    return _after_trouble(now, (reason if reason.startswith(HELD) else "cleaning up before the restart",))
+    reason, host = now.story.state_reason, now.host
+    if not reason.startswith(HELD):
+        return _after_trouble(now, ("cleaning up before the restart",))
+    room: tuple[str, ...] = ()
+    if reason.startswith(f"{HELD} the disk") and host is not None and host.disk_free_bytes is not None:
+        room = (f"now {quantity.size(host.disk_free_bytes)} are free",)
+    return _after_trouble(now, (reason, *room))
 
 
 def _backing_off(now: Situation) -> Verdict:
@@ -234,9 +252,10 @@ def _backing_off(now: Situation) -> Verdict:
 
 def _after_trouble(now: Situation, clauses: tuple[str, ...]) -> Verdict:
     trouble = newest_trouble(now)
-    if trouble is None:
-        reason = (now.story.state_reason,) if now.story.state_reason else ()
-        return Verdict(level="warning", clauses=(*(c[0].upper() + c[1:] for c in clauses), *reason))
+    if trouble is None or not trouble.open:  # one that is over is not why it stops now
+        told = now.story.state_reason
+        reason = (told,) if told and told not in clauses else ()
+        return Verdict(level="warning", clauses=(sentence(clauses[0]), *clauses[1:], *reason))
     word = "Crashed" if trouble.kind == "crash" else "Hung"
     at = quantity.clock(trouble.wall, now.now_wall)
     return Verdict(level="warning", clauses=(f"{word} {at}: {title_of(trouble)}", *clauses))
