@@ -135,6 +135,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     step: int | None
     total_steps: int | None
     eta_s: float | None = None
+    total_by: str | None = None
+    """By what the end is known, if not by the log."""
     loss: LossCourse
     loss_is_nan: bool = False
     """Now, or at the end."""

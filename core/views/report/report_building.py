@@ -76,6 +76,7 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
         cadence=cadence(story, now.now_t),
         step=step,
         total_steps=progress.total_steps,
+        total_by=live_progress(now).total_by,
         eta_s=live_progress(now).eta_s if story.state in LIVE_STATES and not unwatched(now) else None,
         loss=sources.loss,
         loss_is_nan=nan_since(story) is not None,

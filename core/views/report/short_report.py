@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ...model.summary import Summary
 from .. import quantity
+from ..length_words import by_words
 from ..state.lost_time import LostTime
 from .report import IncidentRow, Report, state_words
 
@@ -45,7 +46,8 @@ def _lines(report: Report) -> Iterator[str]:
         last = "NaN" if report.loss_is_nan else quantity.three_digits(report.loss.last)
         yield f"loss {quantity.three_digits(report.loss.first)} → {last}"
     if report.eta_s is not None:
-        yield f"done about {quantity.clock(report.written_wall + report.eta_s, report.written_wall)}"
+        at = quantity.clock(report.written_wall + report.eta_s, report.written_wall)
+        yield f"done about {at}{by_words(report.total_by)}"
 
 
 def _newest(lines: Sequence[str], most: int, what: str) -> Iterator[str]:
