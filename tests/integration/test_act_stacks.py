@@ -16,7 +16,7 @@ from trainwatch.core.act.evidence.stack_frames import main_frames, telling_frame
 from trainwatch.core.act.evidence.stack_probe import log_tail
 from trainwatch.core.act.launch.launching import is_alive
 from trainwatch.core.act.stop.pause import pause_attempt
-from trainwatch.core.sense.process.process_tree import tree_pids
+from trainwatch.core.sense.process.run_tree import tree_pids
 
 STUCK = """if True:
     import subprocess, sys, time

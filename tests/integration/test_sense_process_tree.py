@@ -1,5 +1,9 @@
 import os
+import signal
 from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
 
 from tests.integration.sense_world import (
     HandClock,
@@ -13,8 +17,10 @@ from tests.integration.sense_world import (
     wait_until,
 )
 from trainwatch.core.model.observation import ProcessSample
-from trainwatch.core.sense.process.proc_stat import KTHREADD, read_all
-from trainwatch.core.sense.process.process_tree import ProcessTree, tree_pids
+from trainwatch.core.sense.process import run_tree
+from trainwatch.core.sense.process.proc_stat import KTHREADD, ProcStat, read_all
+from trainwatch.core.sense.process.process_tree import ProcessTree
+from trainwatch.core.sense.process.run_tree import tree_pids
 
 BURN = "x = 0\nfor i in range(8_000_000): x += i\n"
 TRAINER = f"""
@@ -165,3 +171,47 @@ def test_kernel_threads_are_no_processes() -> None:
 
 def read_name(pid: int) -> str:
     return Path(f"/proc/{pid}/comm").read_text().strip() if Path(f"/proc/{pid}").exists() else ""
+
+
+THREADED = """
+import subprocess, sys, threading
+print('up', flush=True)
+sys.stdin.readline()
+def begin():
+    subprocess.Popen(['sleep', '60'])
+    print('begun', flush=True)
+    sys.stdin.readline()
+threading.Thread(target=begin).start()
+"""
+
+
+def test_only_the_members_are_read_and_a_child_of_another_thread_is_found_by_the_next_scan(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now: list[float] = [1000.0]
+    scans: list[float] = []
+
+    def scan() -> dict[int, ProcStat]:
+        scans.append(now[0])
+        return read_all()
+
+    monkeypatch.setattr(run_tree, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(run_tree, "read_all", scan)
+    with python(THREADED) as trainer:
+        assert said(trainer) == "up"
+        tree, followed = run_tree.RunTree(), target(identity(trainer.pid))
+        assert [set(tree.look(followed)) for _ in range(3)] == [{trainer.pid}] * 3
+        go_on(trainer)
+        assert said(trainer) == "begun"
+        assert set(tree.look(followed)) == {trainer.pid}
+        assert scans == [1000.0]
+        now[0] += run_tree.SCAN_S
+        members = tree.look(followed)
+        assert len(members) == 2
+        (child,) = members.keys() - {trainer.pid}
+        os.kill(child, signal.SIGKILL)
+        wait_until(lambda: tree.look(followed)[child].state == "Z", "the zombie is a member until it is reaped")
+        assert len(scans) == 2
+        go_on(trainer)
+        trainer.wait()
+        assert tree.look(followed) == {}

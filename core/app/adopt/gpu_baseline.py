@@ -7,7 +7,7 @@ from ...act.attempt_launcher import BASELINE
 from ...act.launch import spool
 from ...act.launch.launching import find_attempt
 from ...sense.gpu.gpu_sensor import pids_are_comparable
-from ...sense.process.process_tree import tree_pids
+from ...sense.process.run_tree import tree_pids
 from ..gpu_survey import GpuSeen, GpuSurvey, survey
 
 UNKNOWN_SHARE = 0.5

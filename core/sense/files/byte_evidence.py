@@ -11,7 +11,7 @@ from ...model.launch.output_place import is_below
 from ...model.ports.supervision import AttemptTarget
 from ..process.proc_stat import read_all
 from ..process.process_identity import is_alive
-from ..process.process_tree import tree_of
+from ..process.run_tree import tree_of
 from .written_files import growth, written_bytes, written_in_all
 
 SAMPLES = 8
@@ -21,11 +21,10 @@ Writer = Literal["run", "either", "other", "unknown"]
 
 
 class ByteSample(NamedTuple):
-    """Bytes written by each process at one moment (monotonic seconds): of the run, and of all others."""
+    """Bytes that each process had written at one moment (monotonic seconds)."""
 
     at: float
-    own: dict[int, int]
-    others: dict[int, int]
+    written: dict[int, int]
 
 
 class Save(NamedTuple):
@@ -36,25 +35,36 @@ class Save(NamedTuple):
     done_at: float
 
 
-NO_SAMPLE = ByteSample(0.0, {}, {})
+NO_SAMPLE = ByteSample(0.0, {})
 
 
 class ByteEvidence:
-    """Samples of the bytes that processes have written, and what they say. Not thread-safe."""
+    """Samples of the bytes that processes have written, and what they say. Not thread-safe.
+
+    The run's own are sampled more often than those of all other processes of the machine. So another process may be
+    taken for one that wrote as much, if it did so some seconds before; then it cannot be told who wrote.
+    """
 
     def __init__(self) -> None:
-        self._samples: deque[ByteSample] = deque(maxlen=SAMPLES)
+        self._own: deque[ByteSample] = deque(maxlen=SAMPLES)
+        self._others: deque[ByteSample] = deque(maxlen=SAMPLES)
 
     def begin(self) -> None:
         """Begin a new attempt: no process that lives is of it. One may save and die before the first sample."""
-        last = self._samples[-1] if self._samples else None
-        self._samples.clear()
-        if last is not None:
-            self._samples.append(ByteSample(last.at, {}, {**last.others, **last.own}))
+        own, others = _last(self._own), _last(self._others)
+        self._own.clear()
+        self._others.clear()
+        if others is not NO_SAMPLE:
+            self._own.append(ByteSample(others.at, {}))
+            self._others.append(ByteSample(others.at, {**others.written, **own.written}))
 
-    def sample(self, own: Iterable[int], processes: Iterable[int]) -> None:
-        """Remember what each process has written by now. ``own``: pids of the run and of its runner."""
-        self._samples.append(_sample(own, processes))
+    def sample_own(self, own: Iterable[int]) -> None:
+        """Remember what the run's processes and its runner have written by now."""
+        self._own.append(ByteSample(time.monotonic(), written_bytes(own)))
+
+    def sample_others(self, own: Iterable[int], processes: Iterable[int]) -> None:
+        """Remember what all other processes have written by now."""
+        self._others.append(_others(own, processes))
 
     def writer_of(
         self, save: Save, target: AttemptTarget, members: Iterable[int], may_write: Callable[[int], bool]
@@ -64,20 +74,35 @@ class ByteEvidence:
         ``members``: pids of the run as they were seen last. ``may_write``: whether another process may have written to
         that place. Without a sample from before the save all bytes count that the run ever wrote.
         """
-        before = next((sample for sample in reversed(self._samples) if sample.at < save.begun_at), None)
-        if before is None:
-            first = next((sample for sample in self._samples if sample.at < save.done_at), NO_SAMPLE)
-            before = ByteSample(first.at, {}, {**first.others, **first.own})
+        own, others = _before(self._own, save), _before(self._others, save)
+        if own is None:
+            own = ByteSample(0.0, {})
+            first = next((sample for sample in self._own if sample.at < save.done_at), NO_SAMPLE)
+            others = ByteSample(0.0, {**(others or _first(self._others, save)).written, **first.written})
+        elif others is None:
+            others = _first(self._others, save)
         processes = read_all()
-        now = _sample({*members, *tree_of(target, processes), *_runner(target)}, processes)
-        done = _written_by_run(target, before, now)
-        written = growth({**before.others, **before.own}, now.others)
+        mine = {*members, *tree_of(target, processes), *_runner(target)}
+        done = _written_by_run(target, own, written_bytes(mine))
+        written = growth({**others.written, **own.written}, _others(mine, processes).written)
         rivals = [pid for pid, grown in written.items() if grown >= save.size_bytes and may_write(pid)]
         if done is None or not save.size_bytes:
             return "unknown"
         if done < save.size_bytes:
             return "other" if any(map(_is_beside_us, rivals)) else "unknown"
         return "either" if rivals else "run"
+
+
+def _last(samples: deque[ByteSample]) -> ByteSample:
+    return samples[-1] if samples else NO_SAMPLE
+
+
+def _before(samples: deque[ByteSample], save: Save) -> ByteSample | None:
+    return next((sample for sample in reversed(samples) if sample.at < save.begun_at), None)
+
+
+def _first(samples: deque[ByteSample], save: Save) -> ByteSample:
+    return next((sample for sample in samples if sample.at < save.done_at), NO_SAMPLE)
 
 
 def has_to_do_with(pid: int, folder: str, owner: int) -> bool:
@@ -114,21 +139,20 @@ def _is_beside_us(pid: int) -> bool:
         return False
 
 
-def _written_by_run(target: AttemptTarget, before: ByteSample, now: ByteSample) -> int | None:
+def _written_by_run(target: AttemptTarget, before: ByteSample, now: dict[int, int]) -> int | None:
     """Bytes of the run since a sample; None if those of processes that have ended are not known."""
     total = written_in_all(target.directory)
     if total is None:
         keeper = target.trainer if target.runner is None else target.runner
         if not is_alive(keeper):
             return None
-        total = sum(now.own.values())
-    return total - sum(before.own.values())
+        total = sum(now.values())
+    return total - sum(before.written.values())
 
 
-def _sample(own: Iterable[int], processes: Iterable[int]) -> ByteSample:
-    mine = set(own)
-    others = [pid for pid in processes if pid not in mine and pid != os.getpid()]
-    return ByteSample(time.monotonic(), written_bytes(mine), written_bytes(others))
+def _others(own: Iterable[int], processes: Iterable[int]) -> ByteSample:
+    mine = {*own, os.getpid()}
+    return ByteSample(time.monotonic(), written_bytes(pid for pid in processes if pid not in mine))
 
 
 def _runner(target: AttemptTarget) -> set[int]:

@@ -27,7 +27,7 @@ from ...model.launch.output_place import is_below
 from ...model.observation import OutputSeen
 from ...model.ports.supervision import AttemptTarget, Clock, Inbox
 from ..process.proc_stat import read_all
-from ..process.process_tree import tree_of
+from ..process.run_tree import RunTree
 from ..sampler import JOIN_S
 from ..sensor_problem import OnProblem, ProblemReport, ignore_problem
 from .byte_evidence import ByteEvidence, Save, has_to_do_with
@@ -40,7 +40,8 @@ WAKE_S = 0.2
 SEARCH_S = 0.5
 """Period of the looks at open files while no output folder is known."""
 KNOWN_S = 4.0
-"""The same once one is known: another attempt, or another part of the run, may save elsewhere."""
+"""The same once one is known: another attempt, or another part of the run, may save elsewhere. Also the period in which
+the bytes of all other processes are counted."""
 EVENT_LOOKS_S = 0.005
 """Shortest time between two looks that new files cause. One takes about 0.1 ms for each process."""
 SETTLE_S = 0.5
@@ -120,7 +121,8 @@ class OutputSearch:
         self._written: dict[str, Written] = {}
         self._reported: set[tuple[str, float]] = set()
         self._bytes = ByteEvidence()
-        self._looked = self._sampled = 0.0
+        self._looked = self._sampled = self._others_sampled = self._waited = 0.0
+        self._run_tree = RunTree()
         self._begun_wall = 0.0
         self._drained = threading.Condition()
         self._drains_asked = self._drains_done = 0
@@ -168,7 +170,7 @@ class OutputSearch:
     # --- the thread ---
 
     def _run(self) -> None:
-        self._bytes.sample((), read_all())
+        self._bytes.sample_others((), read_all())
         self._open()
         while not self._stopping:
             asked, looks, done = self._drains_asked, self._looks_asked, self._looks_done
@@ -206,7 +208,8 @@ class OutputSearch:
         if self._followed is None:
             return
         for path in paths:
-            self._note(path, now)
+            self._note(path, now, self._waited)
+        self._waited = now
         if paths and now - self._looked >= EVENT_LOOKS_S:
             self._look(now)
         period = KNOWN_S if self._watched() else SEARCH_S
@@ -237,6 +240,7 @@ class OutputSearch:
         self.writers.clear()
         self._bytes.begin()
         self._looked = self._sampled = 0.0
+        self._waited = time.monotonic()
         self._begun_wall = self._begin_of(self._followed)
         if self._tree is not None:
             self._tree.forget()
@@ -250,14 +254,14 @@ class OutputSearch:
 
     # --- what is written ---
 
-    def _note(self, path: str, now: float) -> None:
-        """Remember a file that was written, unless it is known as something else."""
+    def _note(self, path: str, now: float, since: float | None = None) -> None:
+        """Remember a file that was written, unless it is known as something else. ``since``: not before that."""
         name = os.path.basename(path)  # noqa: PTH119
         self._tell_written(path)
         if is_other_file(name) or self._is_elsewhere(path):
             return
         before = self._written.pop(path, None)
-        self._written[path] = Written(now if before is None else before.first, now)
+        self._written[path] = Written((now if since is None else since) if before is None else before.first, now)
         if len(self._written) > REMEMBERED:
             self._written.pop(next(iter(self._written)))
 
@@ -300,10 +304,12 @@ class OutputSearch:
         if target is None:
             return
         self._sampled = now
-        processes = read_all()
-        members = frozenset(tree_of(target, processes))
-        runner = set() if target.runner is None else {target.runner.pid}
-        self._bytes.sample(members | runner, processes)
+        members = frozenset(self._run_tree.look(target))
+        own = members if target.runner is None else members | {target.runner.pid}
+        self._bytes.sample_own(own)
+        if now - self._others_sampled >= KNOWN_S:
+            self._others_sampled = now
+            self._bytes.sample_others(own, read_all())
         self.members = members
         for pid in members:
             self._names.setdefault(pid, _name(pid))

@@ -15,8 +15,7 @@ import msgspec
 
 from ...model.observation import MOST_METRICS, MetricValues
 from ...model.ports.supervision import AttemptTarget, Clock, Inbox
-from ..process.proc_stat import read_all
-from ..process.process_tree import tree_of
+from ..process.run_tree import RunTree
 from ..sampler import Sampler
 from ..sensor_problem import OnProblem, ignore_problem
 from .event_records import Damaged, read_records
@@ -77,6 +76,7 @@ class ScalarFiles(Sampler):
         self._roots = roots
         self._open_files = open_files
         self._files: dict[Path, _File] = {}
+        self._tree = RunTree()
         self._owner: dict[str, Path] = {}
         self._names: dict[str, None] = {}
         self._left_out: set[str] = set()
@@ -139,7 +139,7 @@ class ScalarFiles(Sampler):
     def _opened(self) -> Iterator[Path]:
         if self.target is None:
             return
-        for _, path in self._open_files(tree_of(self.target, read_all())):
+        for _, path in self._open_files(self._tree.look(self.target)):
             if NAME in os.path.basename(path):  # noqa: PTH119  each file that is open
                 yield Path(path)
 

@@ -8,8 +8,8 @@ import msgspec
 from ...model.machine_details import GpuDetail, GpuDetails, GpuProcess
 from ...model.ports.supervision import AttemptTarget, Clock, DetailDesk
 from ..process.proc_stat import read_stat
-from ..process.process_tree import tree_pids
 from ..process.process_words import CpuShares, UserNames, age_of, command_of
+from ..process.run_tree import tree_pids
 from .gpu_readings import Device, Devices, User
 
 

@@ -15,7 +15,7 @@ import msgspec
 from ...model.observation import GpuReading, GpuSample
 from ...model.ports.supervision import AttemptTarget, Clock, DetailDesk, Inbox, NoDetails
 from ...model.settings import Watch
-from ..process.process_tree import tree_pids
+from ..process.run_tree import tree_pids
 from ..wakeup import Wakeup
 from .gpu_details import GpuDetailReadings
 from .gpu_readings import Devices, GpuList, Message, Refusal

@@ -7,7 +7,7 @@ import msgspec
 from ...model.observation import GpuReading, GpuSample
 from ...model.ports.supervision import AttemptTarget, Clock, Inbox
 from ..process.proc_stat import read_all
-from ..process.process_tree import tree_of
+from ..process.run_tree import tree_of
 from ..process.tree_activity import Member, TreeActivity
 from ..sampler import Sampler
 from ..sensor_problem import OnProblem, ignore_problem

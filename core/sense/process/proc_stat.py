@@ -65,6 +65,14 @@ def read_stat(pid: int) -> ProcStat | None:
     return found
 
 
+def read_children(pid: int) -> list[int]:
+    """Pids that the first thread of a process started; none if it has ended or the kernel has no such list."""
+    try:
+        return [int(word) for word in _text_of(f"/proc/{pid}/task/{pid}/children").split()]
+    except OSError:
+        return []
+
+
 def _living_thread_state(pid: int) -> str:
     states = set()
     try:

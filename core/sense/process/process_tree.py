@@ -1,75 +1,22 @@
 """The sensor of the trainer's process tree: CPU, memory, bytes, states."""
 
 import os
-from collections import Counter, deque
-from collections.abc import Mapping
-from pathlib import Path
+from collections import Counter
 
 from ...model.observation import ProcessSample
 from ...model.ports.supervision import AttemptTarget, Clock, DetailDesk, Inbox, NoDetails
-from ...model.run import ProcessIdentity
 from ..sampler import Sampler
 from ..sensor_problem import OnProblem, ignore_problem
 from .computing import Computing
 from .mount_probe import MountProbe
 from .paging import Paging, worked_for
-from .proc_stat import TICKS_PER_S, ProcStat, read_all, read_io
-from .process_identity import boot_id
+from .proc_stat import TICKS_PER_S, read_all, read_io
 from .ranks import Ranks
+from .run_tree import RunTree
 from .socket_bytes import SocketBytes
 from .terminal_wait import TerminalWait
 from .tree_activity import Member, TreeActivity
 from .tree_details import TreeDetailReadings
-
-STACK_PROBE = b"trainwatch.core.act.evidence.stack_probe"
-"""Module that the runner starts to see stacks, as a word of its command line."""
-
-
-def tree_of(target: AttemptTarget, processes: Mapping[int, ProcStat]) -> dict[int, ProcStat]:
-    """The members among ``processes``: the trainer, its descendants, and all other descendants of the runner.
-
-    Workers whose parent died are children of the runner (a subreaper). The runner itself is not a member, nor is the
-    stack probe that it starts: what it reads and computes is no sign of life of the trainer.
-    """
-    children: dict[int, list[int]] = {}
-    for stat in processes.values():
-        children.setdefault(stat.parent, []).append(stat.pid)
-    trainer, runner = _living(target.trainer, processes), _living(target.runner, processes)
-    waiting = deque([trainer] if trainer is not None else [])
-    if runner is not None:
-        waiting.extend(pid for pid in children.get(runner, ()) if not _is_of_runner(pid, runner))
-    members: dict[int, ProcStat] = {}
-    while waiting:
-        pid = waiting.popleft()
-        if pid not in members and pid in processes and pid != runner:
-            members[pid] = processes[pid]
-            waiting.extend(children.get(pid, ()))
-    return members
-
-
-def _is_of_runner(pid: int, runner: int) -> bool:
-    """Whether this child of the runner is its stack probe, also before the probe's program was loaded (``exec``)."""
-    words = _command_words(pid)
-    return STACK_PROBE in words or (any(words) and words == _command_words(runner))
-
-
-def _command_words(pid: int) -> list[bytes]:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return []
-
-
-def tree_pids(target: AttemptTarget) -> frozenset[int]:
-    """Pids of the tree now."""
-    return frozenset(tree_of(target, read_all()))
-
-
-def _living(identity: ProcessIdentity | None, processes: Mapping[int, ProcStat]) -> int | None:
-    stat = None if identity is None else processes.get(identity.pid)
-    if identity is None or stat is None or identity.boot_id != boot_id():
-        return None
-    return stat.pid if stat.start_ticks == identity.start_ticks else None
 
 
 class ProcessTree(Sampler):
@@ -95,6 +42,7 @@ class ProcessTree(Sampler):
         super().__init__(interval_s=interval_s, on_problem=on_problem)
         self._desk = details or NoDetails()
         self._rows = TreeDetailReadings()
+        self._tree = RunTree()
         self._inbox = inbox
         self._clock = clock
         self._followed: AttemptTarget | None = None
@@ -115,8 +63,7 @@ class ProcessTree(Sampler):
             self._activity, self._computing, self._sockets = TreeActivity(), Computing(), SocketBytes()
         if target is None:
             return
-        processes = read_all()
-        tree = tree_of(target, processes)
+        tree = self._tree.look(target)
         members = {pid: Member(stat, read_io(pid)) for pid, stat in tree.items()}
         t = self._clock.now()
         done = self._activity.update(members)
@@ -146,4 +93,4 @@ class ProcessTree(Sampler):
             )
         )
         if self._desk.wanted():
-            self._desk.put(self._rows.look(members, processes, t))
+            self._desk.put(self._rows.look(members, read_all(), t))

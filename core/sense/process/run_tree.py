@@ -1,0 +1,107 @@
+"""Which processes belong to an attempt, and reading them without a look at every process of the machine each time."""
+
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from ...model.ports.supervision import AttemptTarget
+from ...model.run import ProcessIdentity
+from .proc_stat import ProcStat, read_all, read_children, read_stat
+from .process_identity import boot_id
+
+SCAN_S = 4.0
+"""Longest time until a process is seen that a second thread of the trainer started."""
+STACK_PROBE = b"trainwatch.core.act.evidence.stack_probe"
+"""Module that the runner starts to see stacks, as a word of its command line."""
+
+
+def tree_of(target: AttemptTarget, processes: Mapping[int, ProcStat]) -> dict[int, ProcStat]:
+    """The members among ``processes``: the trainer, its descendants, and all other descendants of the runner.
+
+    Workers whose parent died are children of the runner (a subreaper). The runner itself is not a member, nor is the
+    stack probe that it starts: what it reads and computes is no sign of life of the trainer.
+    """
+    children: dict[int, list[int]] = {}
+    for stat in processes.values():
+        children.setdefault(stat.parent, []).append(stat.pid)
+    trainer, runner = _living(target.trainer, processes), _living(target.runner, processes)
+    waiting = deque([trainer] if trainer is not None else [])
+    if runner is not None:
+        waiting.extend(pid for pid in children.get(runner, ()) if not _is_of_runner(pid, runner))
+    members: dict[int, ProcStat] = {}
+    while waiting:
+        pid = waiting.popleft()
+        if pid not in members and pid in processes and pid != runner:
+            members[pid] = processes[pid]
+            waiting.extend(children.get(pid, ()))
+    return members
+
+
+def _is_of_runner(pid: int, runner: int) -> bool:
+    """Whether this child of the runner is its stack probe, also before the probe's program was loaded (``exec``)."""
+    words = _command_words(pid)
+    return STACK_PROBE in words or (any(words) and words == _command_words(runner))
+
+
+def _command_words(pid: int) -> list[bytes]:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def tree_pids(target: AttemptTarget) -> frozenset[int]:
+    """Pids of the tree now."""
+    return frozenset(tree_of(target, read_all()))
+
+
+def _living(identity: ProcessIdentity | None, processes: Mapping[int, ProcStat]) -> int | None:
+    stat = None if identity is None else processes.get(identity.pid)
+    if identity is None or stat is None or identity.boot_id != boot_id():
+        return None
+    return stat.pid if stat.start_ticks == identity.start_ticks else None
+
+
+class RunTree:
+    """Reads the members of one attempt's tree. Not thread-safe: each sensor has its own."""
+
+    def __init__(self) -> None:
+        self._target: AttemptTarget | None = None
+        self._members: dict[int, ProcStat] = {}
+        self._passed_over: set[int] = set()
+        self._scan_at = 0.0
+
+    def look(self, target: AttemptTarget) -> dict[int, ProcStat]:
+        """``stat`` of each member now, by pid.
+
+        All processes of the machine are read if a member has ended or has another child, and every ``SCAN_S`` seconds.
+        """
+        if target == self._target and time.monotonic() < self._scan_at:
+            known = {pid: stat for pid, was in self._members.items() if (stat := _same(was)) is not None}
+            if known and len(known) == len(self._members) and not self._has_other_child(target):
+                self._members = known
+                return known
+        return self.scan(target, read_all())
+
+    def scan(self, target: AttemptTarget, processes: Mapping[int, ProcStat]) -> dict[int, ProcStat]:
+        """The members among all processes, which were just read."""
+        self._target, self._scan_at = target, time.monotonic() + SCAN_S
+        self._members = tree_of(target, processes)
+        self._passed_over = set(self._children(target)) - self._members.keys()
+        return self._members
+
+    def _has_other_child(self, target: AttemptTarget) -> bool:
+        return any(pid not in self._members and pid not in self._passed_over for pid in self._children(target))
+
+    def _children(self, target: AttemptTarget) -> Iterator[int]:
+        """Children of the first thread of each member and of the runner; of other threads only a scan finds them."""
+        runner = () if target.runner is None else (target.runner.pid,)
+        for pid in (*self._members, *runner):
+            yield from read_children(pid)
+
+
+def _same(was: ProcStat) -> ProcStat | None:
+    """The process now; None if it has ended, and its pid may be another's."""
+    stat = read_stat(was.pid)
+    return stat if stat is not None and stat.start_ticks == was.start_ticks else None
