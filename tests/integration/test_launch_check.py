@@ -81,13 +81,15 @@ def test_what_a_launch_needs_is_measured_on_complete_checkpoints_of_this_run(
     out = tmp_path / "out"
     out.mkdir()
     weights = np.zeros((4096, 4096), dtype=np.float32)  # 67 MB
-    for name, mtime in (("old.safetensors", 1000.0), ("new.safetensors", 9e9)):
-        save_file({"w": weights if name == "old.safetensors" else weights[:16]}, out / name)
-        os.utime(out / name, (mtime, mtime))
+    save_file({"w": weights}, out / "old.safetensors")
+    os.utime(out / "old.safetensors", (1000.0, 1000.0))
+    created_wall = (out / "old.safetensors").stat().st_ctime + 0.001  # what the run writes has a later one
+    save_file({"w": weights[:16]}, out / "new.safetensors")
+    os.utime(out / "new.safetensors", (9e9, 9e9))
     with (out / "holes.safetensors").open("wb") as file:
         file.truncate(8 * 10**12)
     disk(monkeypatch, 1e9, 20e6)
-    assert before_launch(planned(tmp_path, output_dir=str(out), created_wall=5000.0))[0] == READY
+    assert before_launch(planned(tmp_path, output_dir=str(out), created_wall=created_wall))[0] == READY
 
 
 def test_launch_warnings_are_reported_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,8 @@ import pytest
 from tests.fakes.feed import empty, finished, given_up, healthy, unwatched
 from tests.unit.test_views_header import NAN, with_incidents
 from trainwatch.core.act.launch import spool
-from trainwatch.core.app.runs.run_settings import options, settings_of
 from trainwatch.core.app.screen.run_cards import card_of, hide
+from trainwatch.core.app.screen.run_settings import options, settings_of
 from trainwatch.core.model.attempt import LaunchOrder
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.run_card import RunCard, RunSettings

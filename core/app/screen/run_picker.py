@@ -8,12 +8,12 @@ from ...sense.log.log_browser import FileLogBrowser
 from ...store.detail_files import DetailReader
 from ..errors import CliError
 from ..runs.known_runs import open_run
-from ..runs.run_settings import settings_of
 from .run_cards import current_story, hide, run_cards
 from .run_causes import RunCauses
 from .run_checkpoints import RunCheckpoints
 from .run_looks import RunLooks
 from .run_services import AttemptStamps, IncidentFolder, RunLaunch, RunProfiles, RunSamples
+from .run_settings import settings_of
 from .run_trials import RunTrials
 from .store_feed import StoreFeed
 
