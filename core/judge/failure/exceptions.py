@@ -118,12 +118,14 @@ LOGGED = 0.85
 _ADDRESS = LazyPattern(r"(?P<host>\bhttps?://[\w.:-]+)/\S*")
 """The words of a page's path say nothing of what happened."""
 _VALUE = LazyPattern(
-    r"(?:'[^']*'|\"[^\"]*\"|`[^`]*`|\b[a-z]\w*_\w+\b)"
+    r"(?:\b[a-z]\w*=\S+|'[^']*'|\"[^\"]*\"|`[^`]*`|\b[a-z]\w*_\w+\b)"
     r"(?= (?:is|are|was|were) not | is an? (?:in|un)| must | should | cannot be )"
 )
 """A value that is refused, or the name of a setting: its words say nothing either."""
 
 
+_CHOICES = LazyPattern(r"(?P<words>\bmust be(?: one of| either)?|\bone of|\bchoose from)\s*[\[('\"].*")
+"""The values that are allowed, and what was given."""
 _COUNT = LazyPattern(r"(?<![\d.])\d{4,9}(?![\d.])|\b0x[0-9a-f]{4,}\b|\b\d+\.\d{2,}\b", re.IGNORECASE)
 """Steps, sizes and addresses: no table has such numbers, and a message that returns differs in them only."""
 
@@ -140,6 +142,7 @@ def proof_of_message(kind: str, message: str, catalogue: CompiledCatalogue) -> P
 
 @lru_cache(maxsize=1024)
 def _proof_of_shape(kind: str, message: str, catalogue: CompiledCatalogue) -> Proof | None:
+    message = _CHOICES.sub(r"\g<words> 'value'", message)
     message = _VALUE.sub("'value'", _ADDRESS.sub(r"\g<host>", message))
     low = (message if kind in catalogue.generic_exceptions else f"{_HUMP.sub(' ', kind)}: {message}").lower()
     return next((proof for pattern, proof in catalogue.messages if pattern.search(low) is not None), None)
