@@ -27,13 +27,11 @@ PLACES: dict[str, tuple[str, tuple[str, ...], Callable[[Any], bool]]] = {
     "samples": ("Sample images (key i)", ("i",), lambda s: s.fits),
     "profiles": ("Profiles (key 5)", ("5", "down"), lambda s: bool(s.changes) and bool(s.trials)),
     "runs": ("Runs (key 6)", ("6",), lambda s: bool(s.cards)),
-    "gpus": ("GPUs (key 8)", ("8",), lambda s: s.state.details.gpus is not None),
-    "host": ("The machine (key 9)", ("9",), lambda s: s.state.details.host is not None),
     "launch": ("Starting a run (key l)", ("l",), lambda s: s.inquiry.checked),
 }
 PLACE_SIZES = ((80, 24), (200, 50))
 PHONE = (45, 30)
-PHONE_PLACES = frozenset({"gpus", "host", "incidents", "checkpoints", "profiles", "samples", "launch", "runs"})
+PHONE_PLACES = frozenset({"incidents", "checkpoints", "profiles", "samples", "launch", "runs"})
 
 
 async def draw(
@@ -78,6 +76,8 @@ async def take_picture(
 
 async def draw_all() -> None:
     """All of them, and the page that shows them."""
+    from real_machine import draw_machine
+
     from tests.fakes.feed import SCENES as SITUATIONS
     from tests.fakes.screen_jobs import troubled
 
@@ -93,6 +93,7 @@ async def draw_all() -> None:
         for size in sizes:
             await draw(troubled(), size, OUT / f"{place}-{size[0]}x{size[1]}.svg", keys, drawn)
         page += section(title, place, sizes)
+    page += await draw_machine(OUT, section)
     GALLERY.write_text("\n".join(page).rstrip() + "\n")
 
 

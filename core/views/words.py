@@ -1,6 +1,7 @@
 """Names of states, phases, hangs and findings as text. Titles of failure classes are in failures.toml."""
 
 from ..model.incident import Incident
+from ..model.text.health_words import reading_name
 
 TITLES: dict[str, str] = {
     "idle": "no step, nothing working",
@@ -48,8 +49,9 @@ STATE_WORDS: dict[str, str] = {
 
 
 def title_of(incident: Incident) -> str:
-    """The title of the failure class, or of the kind of hang or finding."""
-    return incident.title or TITLES.get(incident.class_, incident.class_.replace("_", " "))
+    """The title of the failure class, or of the kind of hang or finding, or the name of a reading."""
+    named = reading_name(incident.class_) if incident.kind in {"health", "disk"} else None
+    return incident.title or named or TITLES.get(incident.class_, incident.class_.replace("_", " "))
 
 
 def how_likely(confidence: float) -> str:

@@ -4,7 +4,7 @@ import pytest
 
 from trainwatch.core.model.health import Level
 from trainwatch.core.model.settings import Health
-from trainwatch.core.model.text.health_words import health_clause
+from trainwatch.core.model.text.health_words import health_clause, reading_name
 from trainwatch.core.views.state.level import bounds_of, limit_in
 
 GIB = 2.0**30
@@ -25,6 +25,22 @@ def test_a_reading_beyond_its_limit_is_told_with_value_and_limit(
     metric: str, value: float, unit: str, level: Level, limit: float | None, words: str
 ) -> None:
     assert health_clause(metric, value, unit, level, limit) == words
+
+
+@pytest.mark.parametrize(
+    ("metric", "name"),
+    [
+        ("gpu3.temp", "GPU 3 temperature"),
+        ("disk_free", "disk free"),
+        ("gpu12.lost", "GPU 12 lost"),
+        ("gpu0.slowed", "GPU 0 slowed down"),
+        ("termination", None),
+        ("lost", None),
+        ("my.temp", None),
+    ],
+)
+def test_readings_and_faults_of_gpus_have_names_for_people(metric: str, name: str | None) -> None:
+    assert reading_name(metric) == name
 
 
 @pytest.mark.parametrize(

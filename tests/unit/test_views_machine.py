@@ -8,7 +8,7 @@ from tests.fakes.screen_jobs import machine_details
 from trainwatch.core.model.machine_details import GpuDetails, MachineDetails
 from trainwatch.core.model.observation import GpuSample
 from trainwatch.core.model.situation import Situation
-from trainwatch.core.views.machine.gauge import axis_label, command
+from trainwatch.core.views.machine.gauge import axis_label, command, round_up
 from trainwatch.core.views.machine.gpu_page import GpuCard, gpu_page_view
 from trainwatch.core.views.machine.host_page import host_page_view
 
@@ -200,6 +200,13 @@ def test_the_host_page_without_details_says_why() -> None:
 def test_labels_of_an_axis_fit_into_eight_cells(value: float, unit: str, label: str) -> None:
     assert axis_label(value, unit) == label
     assert len(label) <= 8
+
+
+@pytest.mark.parametrize(
+    ("value", "end"), [(0.0, 0.0), (-1.0, 0.0), (1.0, 1.0), (1.1, 2.0), (4.09e9, 5e9), (6.1e9, 1e10), (0.04, 0.05)]
+)
+def test_an_axis_ends_at_a_round_number(value: float, end: float) -> None:
+    assert round_up(value) == pytest.approx(end)
 
 
 def test_a_command_begins_with_the_name_of_its_program() -> None:

@@ -5,6 +5,7 @@ import msgspec
 from ...model.fact import HealthChanged
 from ...model.incident import IncidentKind
 from ...model.observation import GpuSample, HostSample, ProcessSample, TerminationNotice
+from ...model.text.health_words import reading_name
 from ..failure.lost_gpu import SeenGpu
 from ..findings import disk_forecast, eta, gpu_faults, health_levels
 from ..findings.gpu_faults import Faults
@@ -261,5 +262,5 @@ def _report_levels(knowledge: Knowledge, state: JudgeState, changes: tuple[healt
             if kind == "health" and change.level == "danger" and change.metric.endswith(SAVE_METRICS):
                 save_first.on_danger(builder, health_levels.sentence(change), number)
         elif known is not None and not change.alarming:
-            builder.close_incident(known.id, f"{change.metric} is {change.level} again")
+            builder.close_incident(known.id, f"{reading_name(change.metric)} is {change.level} again")
     return builder

@@ -14,6 +14,19 @@ ROWS: dict[str, tuple[str, str, str]] = {
 """By row: what it is at the level warning, at danger, and otherwise."""
 
 
+FAULTS = {"lost": "GPU {} lost", "slowed": "GPU {} slowed down"}
+"""By the end of an incident's class."""
+
+
+def reading_name(metric: str) -> str | None:
+    """``GPU 3 temperature``, ``RAM used``, ``GPU 3 lost``; None if it is neither a reading nor a fault of a GPU."""
+    device, _, row = metric.rpartition(".")
+    number = device.removeprefix("gpu")
+    if row in ROWS and (not device or number.isdecimal()):
+        return ROWS[row][2].format(device=f"GPU {number}")
+    return FAULTS[row].format(number) if row in FAULTS and number.isdecimal() else None
+
+
 def amount(row: str, value: float, unit: str) -> str:
     """A value with its unit: memory in GiB, room on a disk in GB."""
     if unit != "B":

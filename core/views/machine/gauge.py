@@ -54,6 +54,14 @@ def axis_label(value: float, unit: str) -> str:
     return shown.strip()
 
 
+def round_up(value: float) -> float:
+    """The next of 1, 2, 5, 10 … : the end of an axis that does not move with every value."""
+    if value <= 0 or not math.isfinite(value):
+        return 0.0
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(step * power for step in (1, 2, 5, 10) if step * power >= value)
+
+
 def _short(value: float) -> str:
     """Two digits: 0.5, 1.2, 16, 450."""
     return f"{value:.0f}" if abs(value) >= 9.95 or value == round(value) else f"{value:.1f}"

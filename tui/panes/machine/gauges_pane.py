@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from textual import events
 
-from ....core.views.machine.gauge import Gauge, axis_label
+from ....core.views.machine.gauge import Gauge, axis_label, round_up
 from ....core.views.state.level import SEVERITY, level_in
 from ...ui.cells import Line, Span, cut, fit, pad, right, width_of, wrap_words
 from ...ui.chart import curve, spark, spark_range
@@ -133,7 +133,7 @@ class GaugesPane(Pane):
         cells = max(1, width - GUTTER)
         values = self._values(gauge, cells * 2)
         known = [value for value in values if value is not None]
-        high = gauge.high if gauge.high is not None else max([*known, gauge.low]) * 1.1
+        high = gauge.high if gauge.high is not None else round_up(max([*known, gauge.low]))
         ends = (
             axis_label(high, gauge.unit) if known or gauge.high is not None else "",
             axis_label(gauge.low, gauge.unit),
