@@ -13,7 +13,7 @@ from trainwatch.core.app.gpu_survey import GpuSeen, GpuSurvey
 from trainwatch.core.app.plan.project_plan import plan_command
 from trainwatch.core.app.preflight import checklist
 from trainwatch.core.app.preflight.check import Machine
-from trainwatch.core.app.preflight.checklist import why_not_start
+from trainwatch.core.app.preflight.checklist import before_launch, why_not_start
 from trainwatch.core.config.spec import Overrides
 
 MODEL = "model:\n  channels: {}\ndata:\n  dataset_path: ./data\n"
@@ -215,3 +215,9 @@ def test_a_package_that_is_not_installed_stops_the_start_unless_it_is_forced(fol
     assert sentence(command=(sys.executable, "train.py"), forced=True) is None
     (folder / "no_such_package.py").touch()
     assert sentence(command=(sys.executable, "train.py")) is None
+
+
+def test_an_unattended_launch_is_not_refused_for_a_package(folder: Path) -> None:
+    (folder / "train.py").write_text("import no_such_package\n")
+    readiness, _ = before_launch(plan_command((sys.executable, "train.py", "--output_dir", "out"), Overrides()))
+    assert readiness.refusal is None
