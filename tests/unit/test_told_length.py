@@ -9,7 +9,7 @@ from trainwatch.core.app.plan.told_length import told_lengths
 from trainwatch.core.config.shipped import load_presets, load_profiles
 from trainwatch.core.model.launch.change import Change
 from trainwatch.core.model.launch.expected_length import ExpectedLength
-from trainwatch.core.model.launch.told_length import ToldLength
+from trainwatch.core.model.launch.told_length import EPOCH_NAMES, STEP_NAMES, ToldLength
 from trainwatch.core.model.run import RunSpec
 
 PARSER = "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--epochs', type=int, default=90)\n"
@@ -37,6 +37,13 @@ def test_epochs_of_the_command(tmp_path: Path, words: tuple[str, ...], epochs: i
     (tmp_path / "train.py").write_text("")
     found = told(tmp_path, "train.py", *words)
     assert (found.epochs, found.epochs_by) == (epochs, by)
+
+
+@pytest.mark.parametrize("name", [*EPOCH_NAMES, *STEP_NAMES])
+def test_a_usual_name_is_read(tmp_path: Path, name: str) -> None:
+    (tmp_path / "train.py").write_text("")
+    found = told(tmp_path, "train.py", f"--{name}", "36")
+    assert (found.epochs, found.steps) == ((36, None) if name in EPOCH_NAMES else (None, 36))
 
 
 def test_the_config_that_the_command_names_says_it(tmp_path: Path) -> None:

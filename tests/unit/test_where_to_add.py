@@ -37,6 +37,7 @@ HERE = f"{Path(__file__).parent.name}/{Path(__file__).name}"
 
 PROOFS = {
     "a framework": f"{HERE}::test_a_preset_and_a_profile_are_one_file_each",
+    "a usual name of a setting for the length of a training": "unit/test_told_length.py::test_a_usual_name_is_read",
     "a preset key": "unit/test_docs_settings.py::test_every_preset_key_is_read_somewhere",
     "a profile": f"{HERE}::test_a_preset_and_a_profile_are_one_file_each",
     "a remedy": f"{HERE}::test_a_remedy_is_named_nowhere_but_in_its_entry",
