@@ -60,6 +60,8 @@ class DashboardLog:
         plan = self._run.plan
         if self._trouble:
             return self._trouble
+        if not self._now.now_wall:
+            return "Reading …"
         if not self._now.story.attempts and plan is not None:
             return f"Enter would start, in {plan.cwd}: {' '.join(plan.command)}"
         if self._run.logs is None:
