@@ -27,11 +27,12 @@ PLACES: dict[str, tuple[str, tuple[str, ...], Callable[[Any], bool]]] = {
     "samples": ("Sample images (key i)", ("i",), lambda s: s.fits),
     "profiles": ("Profiles (key 5)", ("5", "down"), lambda s: bool(s.changes) and bool(s.trials)),
     "runs": ("Runs (key 6)", ("6",), lambda s: bool(s.cards)),
+    "metrics": ("Metrics (key 7)", ("7",), lambda s: s.data.is_read and bool(s.charts[0].curves)),
     "launch": ("Starting a run (key l)", ("l",), lambda s: s.inquiry.checked),
 }
 PLACE_SIZES = ((80, 24), (200, 50))
 PHONE = (45, 30)
-PHONE_PLACES = frozenset({"incidents", "checkpoints", "profiles", "samples", "launch", "runs"})
+PHONE_PLACES = frozenset({"metrics", "incidents", "checkpoints", "profiles", "samples", "launch", "runs"})
 
 
 async def draw(

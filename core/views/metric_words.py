@@ -94,6 +94,23 @@ def without_doubles(metrics: Sequence[str]) -> tuple[str, ...]:
     return tuple(m for m in metrics if m not in doubles)
 
 
+def matching(metrics: Sequence[str], sought: str) -> tuple[str, ...]:
+    """Those whose name or title contains a text, or matches it as a regular expression; upper case does not matter."""
+    if not sought:
+        return tuple(metrics)
+    try:
+        pattern = re.compile(sought, re.IGNORECASE)
+    except re.error:
+        pattern = re.compile(re.escape(sought), re.IGNORECASE)
+    names = [(m, words_of(m).title) for m in metrics]
+    plain = sought.lower()
+    return tuple(
+        m
+        for m, title in names
+        if plain in m.lower() or plain in title.lower() or pattern.search(m) or pattern.search(title)
+    )
+
+
 def unit_of(metric: str, points: Sequence[Point]) -> str:
     """The unit in which a series is shown; of the pace that of its newest value."""
     unit = words_of(metric).unit
@@ -155,7 +172,7 @@ def tick_text(value: float, step: float) -> str:
     """A tick with as many decimals as the distance of the ticks has: 0.050, 2.5, 1,200, 1e-5. ``step`` 0: not even."""
     if value == 0:
         return "0"
-    if not 1e-4 <= abs(value) < 1e6:
+    if not 1e-3 <= abs(value) < 1e6:
         return quantity.number(value)
     if step <= 0:
         return quantity.number(value)

@@ -31,6 +31,7 @@ from trainwatch.core.views.charts.zoom import Span, at_end, moved, showing, zoom
 from trainwatch.core.views.metric_words import (
     axis_unit,
     in_order,
+    matching,
     shown_points,
     tick_text,
     unit_of,
@@ -160,6 +161,15 @@ def test_series_have_titles_units_and_an_order() -> None:
     assert value_text(15.2 * 2**30, "memory") == "15.2 GiB"
     assert axis_unit("bytes", 0, 3e9) == (1e9, "GB")
     assert axis_unit("memory", 0, 3 * 2**30) == (2**30, "GiB")
+
+
+@pytest.mark.parametrize(
+    ("sought", "found"),
+    [("NORM", ["metric.grad_norm"]), ("vram|loss", ["progress.loss", "gpu1.vram"]), ("GPU 1", ["gpu1.vram"]),
+     ("a(", ["metric.a(b"]), ("", ["progress.loss", "metric.grad_norm", "metric.a(b", "gpu1.vram"])],
+)  # fmt: skip
+def test_metrics_are_found_by_text_or_pattern_in_name_or_title(sought: str, found: list[str]) -> None:
+    assert list(matching(["progress.loss", "metric.grad_norm", "metric.a(b", "gpu1.vram"], sought)) == found
 
 
 def test_bytes_written_are_shown_as_a_rate_that_survives_a_restart() -> None:

@@ -26,7 +26,10 @@ CHART_ROWS = 6
 """Lowest chart of a grid, title included."""
 LEAST_SPANS: dict[str, float] = {"%": 5.0, "°C": 4.0, MEMORY: 8 * MIB, BYTES: 1e6, RATE: 1e3}
 """Shorter ranges of values are not enlarged: they are jitter."""
+FAULTS = frozenset({"crash", "hang"})
 GAP_COLUMNS = 2
+SAMPLE = 6
+"""Columns of a legend's piece of a curve."""
 
 
 class ChartsView(msgspec.Struct, frozen=True, kw_only=True):
@@ -205,8 +208,9 @@ class ChartsPane(Pane):
         return [(*line, ("text", " " * max(0, width - width_of(line))))]
 
     def _sample(self, curve: Curve) -> str:
-        values = (0.5,) * 6
-        return "".join(t for _, t in plotted([Layer(values, "text", curve.look)], 3, 1, Scale(0, 1), self.glyphs)[0])
+        values = (0.5,) * SAMPLE * 2
+        (row,) = plotted([Layer(values, "text", curve.look)], SAMPLE, 1, Scale(0, 1), self.glyphs)
+        return "".join(char for _, char in row)
 
     def _values(self, key: str, curve: Curve, columns: int) -> tuple[float | None, ...]:
         shown = self.view.shown
@@ -270,7 +274,7 @@ class ChartsPane(Pane):
             if mark.kind in INCIDENT_KINDS and 0 <= column < columns:
                 for row in cells:
                     if row[column][1] in {" ", glyphs.hatch}:
-                        row[column] = ("mark", glyphs.mark)
+                        row[column] = ("mark" if mark.kind in FAULTS else "faint", glyphs.mark)
 
     def _column(self, x: float, columns: int) -> int:
         shown = self.view.shown

@@ -75,7 +75,7 @@ def tick_rows(scale: Scale, rows: int, factor: float = 1.0) -> list[str]:
     for value in found:
         share = scale.share(value * factor)
         if share is not None:
-            texts[round((1 - share) * (rows - 1))] = tick_text(value, step)
+            texts[round((1 - share) * (rows * 4 - 1)) // 4] = tick_text(value, step)  # the row of its braille dot
     return texts
 
 

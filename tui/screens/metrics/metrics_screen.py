@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import msgspec
 from textual.binding import BindingType
+from textual.timer import Timer
 
 from ....core.views import quantity
 from ....core.views.charts.attempts import AttemptSpan, StepOf, attempt_spans, silences, within
@@ -21,7 +22,7 @@ from ....core.views.charts.chart_view import (
 )
 from ....core.views.charts.smoothing import LEVELS
 from ....core.views.charts.zoom import Span, at_end, grown, moved, showing, zoomed
-from ....core.views.metric_words import without_doubles, words_of
+from ....core.views.metric_words import matching, without_doubles, words_of
 from ....core.views.panes.timeline import TimelineView, timeline_view
 from ....core.views.panes.timeline import ticks as clock_ticks
 from ...dialogs.dialog import Ask
@@ -39,6 +40,8 @@ from .metric_keys import ALSO, METRIC_KEYS
 ZOOM = 0.5
 """Share of the axis that one step closer shows."""
 PAN = 0.25
+REST_S = 0.12
+"""After zooming the charts are drawn from what is known; finer points are read after this rest."""
 TICK_COLUMNS, STEP_COLUMNS = 12, 8
 """Columns for each tick of a time axis, and of steps."""
 
@@ -62,7 +65,10 @@ class AskFilter(Ask):
 
     def __init__(self, before: str) -> None:
         super().__init__(
-            "Filter", "Show the metrics whose name contains:", "[Enter] show (empty: all)   [Esc] cancel", before=before
+            "Filter",
+            "Show the metrics whose name contains (or matches as a regular expression):",
+            "[Enter] show (empty: all)   [Esc] cancel",
+            before=before,
         )
 
     def objection(self, text: str) -> str:
@@ -88,6 +94,9 @@ class MetricsScreen(PlaceScreen):
         self.compared = ComparedRuns(application.picker, self.tasks, self._others_changed, self.show_message)
         self.charts: tuple[ChartView, ...] = ()
         self.last_values = LastValue()
+        self._visible: tuple[str, ...] = ()
+        self._drawn: float | None = None
+        self._resting: Timer | None = None
 
     def on_mount(self) -> None:
         """Read the runs that were compared before, too."""
@@ -111,9 +120,7 @@ class MetricsScreen(PlaceScreen):
     @property
     def metrics(self) -> tuple[str, ...]:
         """Those that pass the filter."""
-        sought = self.state.filter.lower()
-        known = without_doubles(self.data.with_values)
-        return tuple(m for m in known if sought in m.lower() or sought in words_of(m).title.lower())
+        return matching(without_doubles(self.data.with_values), self.state.filter)
 
     @property
     def runs(self) -> tuple[RunSeries, ...]:
@@ -193,10 +200,22 @@ class MetricsScreen(PlaceScreen):
         self.charts = tuple(self._chart(c, runs) if n in visible else c for n, c in enumerate(view.charts))
         self.pane.set_title(*self._titles(len(metrics)))
         self.pane.show(msgspec.structs.replace(view, charts=self.charts), self._labels)
-        read = tuple(m for n, m in enumerate(metrics) if n in visible)
-        self.data.again(Wanted(read, self._end_t, self._shown_t(self.data, runs[0].attempts)))
-        for other, series in zip(self.compared.runs, runs[1:], strict=True):
-            other.want(read, self._shown_t(other.data, series.attempts))
+        self._visible = tuple(m for n, m in enumerate(metrics) if n in visible)
+        moved_on, self._drawn = self._drawn not in {None, shown.length}, shown.length
+        if self._resting is not None:
+            self._resting.stop()
+            self._resting = None
+        if moved_on:
+            self._resting = self.set_timer(REST_S, self._read)
+        else:
+            self._read()
+
+    def _read(self) -> None:
+        """Read what the charts that are shown lack."""
+        own, *others = self.runs
+        self.data.again(Wanted(self._visible, self._end_t, self._shown_t(self.data, own.attempts)))
+        for other, series in zip(self.compared.runs, others, strict=True):
+            other.want(self._visible, self._shown_t(other.data, series.attempts))
 
     def _chart(self, blank: ChartView, runs: Sequence[RunSeries]) -> ChartView:
         """The chart of a metric, made again only if there are other points, attempts or options."""
