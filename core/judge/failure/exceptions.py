@@ -74,9 +74,10 @@ def proof_of(
         return Proof("config_error", CONTEXT_WEIGHT, told=True)
     known = catalogue.exceptions.get(kind)
     generic = kind in catalogue.generic_exceptions
-    if known is None and not generic:
+    if known is None or generic:
         inner = find_exception(raised.message, catalogue)
-        if inner is not None and inner.type != kind:  # Julia's LoadError, a handler of its own
+        # Julia's LoadError, a handler of its own, a RuntimeError of Paddle
+        if inner is not None and inner.type != kind and (not generic or _names_mechanism(inner.type, catalogue)):
             return proof_of(inner, catalogue, configured=configured, restored=restored, with_message=with_message)
     if with_message and (known is None or kind == "KeyError" or generic):
         known = proof_of_message(kind, raised.message, catalogue) or known
@@ -85,6 +86,12 @@ def proof_of(
     proofs = [catalogue.exceptions[name] for name in catalogue.exception_patterns if _fits(kind, name)]
     proofs += [proof for proof in (_of_module(raised.module, catalogue),) if proof is not None]
     return max(proofs, key=lambda proof: proof.weight, default=None)
+
+
+def _names_mechanism(kind: str, catalogue: CompiledCatalogue) -> bool:
+    """Whether the type alone tells more than that the program has an error."""
+    known = catalogue.exceptions.get(kind)
+    return known is not None and kind not in catalogue.generic_exceptions and known.failure != "code_bug"
 
 
 def _of_module(module: str, catalogue: CompiledCatalogue) -> Proof | None:
