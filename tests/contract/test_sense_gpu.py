@@ -329,6 +329,23 @@ def test_details_of_gpus_and_their_processes_are_read_while_somebody_looks(fake_
             sensor.stop()
 
 
+def test_processes_that_the_driver_cannot_list_are_unknown_and_not_none(fake_nvml: FakeNvml) -> None:
+    """Under WSL2 the list is empty while a trainer uses the GPU."""
+    desk, inbox = Desk(open_=True), ListInbox()
+    sensor = GpuSensor(inbox=inbox, clock=RunClock(), watch=WATCH, trust_pids=False, details=desk)
+    fake_nvml.show("gpus = 1\n")
+    sensor.start()
+    try:
+        wait_until(lambda: desk.seen, "details")
+        assert [seen.processes for seen in desk.seen] == [None] * len(desk.seen)
+        fake_nvml.show("gpus = 1\n[gpu 0]\nproc = 4242 5120 C\n")
+        wait_until(lambda: desk.seen[-1].processes, "a process")
+        (process,) = desk.seen[-1].processes or ()
+        assert (process.pid, process.own, process.user, process.command) == (4242, None, None, None)
+    finally:
+        sensor.stop()
+
+
 def test_own_gpus_are_those_of_the_trainers_environment(real: Real, monkeypatch: pytest.MonkeyPatch) -> None:
     nvml, sensor, inbox = real
     nvml.show("gpus = 3\n")

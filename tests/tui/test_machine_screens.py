@@ -173,6 +173,25 @@ async def test_one_gpu_offers_no_other_gpu_and_one_without_processes_no_sort() -
         assert "No process uses a GPU" in said(screen, "processes")
 
 
+async def test_in_a_container_it_is_unknown_which_processes_are_own() -> None:
+    now = healthy()
+    details = machine_details(now)
+    assert details.gpus is not None
+    foreign = tuple(msgspec.structs.replace(p, own=None, user=None, command=None) for p in details.gpus.processes or ())
+    app = app_of(
+        now,
+        details=FakeDetails(
+            msgspec.structs.replace(details, gpus=msgspec.structs.replace(details.gpus, processes=foreign))
+        ),
+    )
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await opened(app, pilot, "8")
+        assert "–" in said(screen, "processes").splitlines()[1]
+        await pilot.press("o")
+        await pilot.pause()
+        assert "Not known" in said(screen, "processes")
+
+
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 async def test_every_pane_of_the_host_page_is_reached_at_every_size(size: tuple[int, int]) -> None:
     app = app_of(healthy())

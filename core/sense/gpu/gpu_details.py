@@ -44,7 +44,8 @@ class GpuDetailReadings:
                 driver=next((d.driver for d in found if d.driver), None),
                 cuda=next((d.cuda for d in found if d.cuda), None),
                 gpus=tuple(msgspec.convert({**(d.detail or {}), "index": d.index}, GpuDetail) for d in found),
-                processes=processes if listed else None,
+                # Under WSL2 the driver lists nobody, also while a trainer uses the GPU.
+                processes=processes if listed and (comparable or processes) else None,
             )
         )
 

@@ -122,7 +122,7 @@ class GpuScreen(MachineScreen):
         self.processes.show_processes(
             rows,
             title=f"{what} · {len(rows)} · by {SORTS[self.state.sort]}" if rows else what,
-            note=view.processes_note or ("No process of this run uses a GPU" if self.state.own_only else ""),
+            note=view.processes_note or (self._no_own() if self.state.own_only else ""),
             old=view.stale,
         )
 
@@ -133,6 +133,11 @@ class GpuScreen(MachineScreen):
         if self.state.sort == len(SORTS) - 1:
             return tuple(sorted(rows, key=lambda row: (row.gpu, -row.order[0])))
         return tuple(sorted(rows, key=lambda row: (-row.order[self.state.sort], row.gpu, row.pid)))
+
+    def _no_own(self) -> str:
+        if any(row.own is None for row in self.view.processes):
+            return "Not known: the driver has other pids than this machine (a container)"
+        return "No process of this run uses a GPU"
 
     def remember(self, details: MachineDetails) -> None:
         """Fan, PCIe and use of the memory: the history does not keep them."""
