@@ -5,8 +5,10 @@ import re
 import pytest
 
 from tests.shipped import CATALOGUE
+from trainwatch.core.judge.failure.diagnosis import diagnosis_of
 from trainwatch.core.judge.failure.exceptions import proof_of_message
 from trainwatch.core.judge.failure.meanings import pattern_of_meaning
+from trainwatch.core.judge.recovery.policy import PERSON_SURE
 
 CONCEPTS = {"device": ("gpus?", "npu"), "memory": ("memory",), "lack": ("not enough", "exhausted")}
 
@@ -57,3 +59,20 @@ def test_message_that_no_signature_knows_is_understood_by_its_kinds_of_words(mes
 
 def test_other_makers_parts_are_read_as_those_of_the_same_role() -> None:
     assert CATALOGUE.in_known_words("HIP error in RCCL, not in WHIP") == "CUDA error in NCCL, not in WHIP"
+
+
+@pytest.mark.parametrize(
+    ("log", "code"),
+    [
+        ("step 4\nthe node was cordoned for maintenance, job stopped by operator\n", 1),
+        ("step 4\nrequeue after maintenance event\n", 1),
+        ("step 4\n训练被用户中断\n", 1),
+        ("RuntimeError: DataLoader worker (pid 8) is killed by signal: Terminated.\n", 1),
+        ("step 4\n", 124),
+        ("step 4\n", 138),
+    ],
+)
+def test_words_and_rare_statuses_alone_do_not_make_a_run_wait_for_a_person(log: str, code: int) -> None:
+    found = diagnosis_of([log], CATALOGUE, code)
+    assert found.failure == "killed_by_user"
+    assert found.confidence < PERSON_SURE
