@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.builders import World
@@ -11,6 +12,7 @@ from tests.shipped import CATALOGUE, SHAPES
 from trainwatch.cli import main
 from trainwatch.core.judge.knowledge import Knowledge
 from trainwatch.core.judge.recovery.end_facts import end_facts
+from trainwatch.core.judge.resume.checkpoint_index import KnownCheckpoint
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.attempt import EndFacts
 from trainwatch.core.model.fact import AttemptEnded, AttemptStarted
@@ -74,6 +76,22 @@ def test_journal_keeps_what_was_so_at_the_end() -> None:
     assert facts is not None
     assert (facts.disk_free_bytes, facts.disk_free_inodes, facts.swap_used) == (3e9, 7.0, 0.5)
     assert XID in facts.kernel[0]
+
+
+@pytest.mark.parametrize(
+    ("known", "verdict"),
+    [
+        (KnownCheckpoint(path="out/a", t=1.0, damage=("torn", "one shard is missing")), "torn"),
+        (KnownCheckpoint(path="out/a", t=1.0, complete=True), "complete"),
+        (KnownCheckpoint(path="out/a", t=1.0, complete=True, bad="it is NaN"), None),
+        (KnownCheckpoint(path="out/b", t=1.0, complete=True), None),
+    ],
+)
+def test_verdict_on_the_checkpoint_that_was_resumed_from_counts(known: KnownCheckpoint, verdict: str | None) -> None:
+    state = begun().state
+    attempt = msgspec.structs.replace(state.attempt, resume_from="out/a")
+    checkpoints = msgspec.structs.replace(state.checkpoints, known=(known,))
+    assert end_facts(msgspec.structs.replace(state, attempt=attempt, checkpoints=checkpoints)).checkpoint == verdict
 
 
 @pytest.fixture
