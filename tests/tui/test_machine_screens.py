@@ -8,6 +8,7 @@ from textual.pilot import Pilot
 
 from tests.fakes.feed import FakePicker, FakeStarter, empty, healthy
 from tests.fakes.screen_jobs import FakeDetails, machine_details, rich_run
+from tests.tiers import SECOND_TIER
 from tests.tui.conftest import look, until
 from trainwatch.core.model.observation import GpuSample
 from trainwatch.core.model.situation import Situation
@@ -20,7 +21,11 @@ from trainwatch.tui.screens.machine.host_screen import HostScreen
 from trainwatch.tui.ui.recent import Recent
 from trainwatch.tui.ui.time_window import TimeWindow
 
-SIZES = [(40, 10), (45, 30), (80, 24), (120, 40), (200, 50), (300, 100)]
+FIRST_SIZES = [(40, 10), (80, 24)]
+SIZES = [
+    *FIRST_SIZES,
+    *(pytest.param(size, marks=SECOND_TIER) for size in ((45, 30), (120, 40), (200, 50), (300, 100))),
+]
 
 
 def app_of(now: Situation, **doors: Any) -> TrainwatchApp:
@@ -51,8 +56,8 @@ def shown(screen: Any) -> list[str]:
     return [name for name in screen.order if screen.panes[name].display]
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-@pytest.mark.parametrize("gpus", [1, 8, 16])
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("gpus", [1, pytest.param(8, marks=SECOND_TIER), 16])
 async def test_every_pane_of_the_gpu_page_is_reached_at_every_size(gpus: int, size: tuple[int, int]) -> None:
     app = app_of(healthy(gpus))
     async with app.run_test(size=size) as pilot:
@@ -192,7 +197,7 @@ async def test_in_a_container_it_is_unknown_which_processes_are_own() -> None:
         assert "Not known" in said(screen, "processes")
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("size", SIZES, ids=str)
 async def test_every_pane_of_the_host_page_is_reached_at_every_size(size: tuple[int, int]) -> None:
     app = app_of(healthy())
     async with app.run_test(size=size) as pilot:
