@@ -68,3 +68,19 @@ def test_talk_about_failures_is_not_the_cause(talk: str) -> None:
     assert diagnosis_of([talk], CATALOGUE, 1).failure == "unknown"
     ended = f"{talk}Traceback (most recent call last):\n  File \"t.py\", line 1, in <module>\nNameError: name 'n' is not defined\n"
     assert diagnosis_of([ended], CATALOGUE, 1).failure == "code_bug"
+
+
+INTERRUPTED = "{'loss': 3.1, 'step': 5}\nUserWarning: Detected KeyboardInterrupt, attempting graceful shutdown...\nwandb: Synced 5 W&B file(s)\n"
+
+
+def test_announced_interruption_is_no_success_whatever_the_exit_status() -> None:
+    assert diagnosis_of([INTERRUPTED], CATALOGUE, 0).failure == "killed_by_user"
+    assert diagnosis_of([INTERRUPTED], CATALOGUE, 1).failure == "killed_by_user"
+    assert diagnosis_of([INTERRUPTED + "Training complete\n"], CATALOGUE, 0).failure == "success"
+
+
+def test_srun_cancels_the_other_tasks_of_a_step_after_one_has_failed() -> None:
+    cancelled = "slurmstepd: error: *** STEP 77.0 ON n1 CANCELLED AT 2025-10-14T02:19:08 ***\n"
+    assert diagnosis_of(["step 5 loss 3\n" + cancelled], CATALOGUE, 1).failure == "killed_by_user"
+    failed = "srun: error: n2: task 3: Exited with exit code 1\n"
+    assert diagnosis_of(["step 5 loss 3\n" + failed + cancelled], CATALOGUE, 1).failure == "unknown"

@@ -254,8 +254,11 @@ def _follow(state: DiagnosisState) -> Finding | None:
     return max(failed if failed or by_itself else found, key=lambda each: each.weight, default=None)
 
 
-_FAILED_RANK = LazyPattern(r"\bexitcode\s*:\s*(?!-(?:1|2|15)\b)-?[1-9]")
-"""torchrun's table of the processes that ended: one of them not by SIGHUP, SIGINT or SIGTERM."""
+_FAILED_RANK = LazyPattern(
+    r"\bexitcode\s*:\s*(?!-(?:1|2|15)\b)-?[1-9]"
+    r"|\btasks? [\d,-]+: (?:Exited with exit code [1-9]|Killed|Aborted|Segmentation|Bus error|Out Of Memory)"
+)
+"""torchrun's table of the processes that ended, or srun's line: one of them not by SIGHUP, SIGINT or SIGTERM."""
 
 
 def _confidence(state: DiagnosisState, cause: Finding) -> float:
@@ -270,13 +273,23 @@ def _ended_well(
     catalogue: CompiledCatalogue, state: DiagnosisState, cause: Finding | None, done: Finding | None
 ) -> Diagnosis:
     """Exit status 0: success, unless the loss was NaN at the end or a strong root comes last (``| tee``)."""
-    if cause is not None and cause.failure == "nan_loss":
+    sure = 0.95 if done is not None else 0.9
+    if cause is None:
+        return _answer(catalogue, state, "success", sure, done)
+    if cause.failure == "nan_loss":
         return _answer(catalogue, state, "nan_loss", 0.75, cause)
-    went_on = cause is not None and state.watch is not None and state.watch.heartbeats > cause.beats
-    shown = cause is not None and not went_on and state.raised and (done is None or done.last < cause.line)
-    if cause is not None and shown and (cause.weight >= SPECIFIC or _ends_with(state, cause)):
+    went_on = state.watch is not None and state.watch.heartbeats > cause.beats
+    last = done is None or done.last < cause.line
+    shown = state.raised > 0 and last
+    if cause.failure == "killed_by_user":  # a trainer that ends itself after a signal has status 0
+        shown = last or (done is not None and done.weight <= SAID_AFTER_ANY_END)
+    if not went_on and shown and (cause.weight >= SPECIFIC or _ends_with(state, cause)):
         return _answer(catalogue, state, cause.failure, min(0.6, cause.weight), cause)
-    return _answer(catalogue, state, "success", 0.95 if done is not None else 0.9, done)
+    return _answer(catalogue, state, "success", sure, done)
+
+
+SAID_AFTER_ANY_END = 0.6
+"""Weight of a line of success that a reporter prints after a failure, too."""
 
 
 def _ends_with(state: DiagnosisState, cause: Finding) -> bool:

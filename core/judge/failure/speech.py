@@ -132,7 +132,7 @@ def act_of(text: str, start: int, end: int, *, failure: str, level: str = "", ra
         return "spoken"
     if failure != "success" and _HANDLED.search(text) is not None and _GIVEN_UP.search(text) is None:
         return "handled"
-    return "warning" if level == "warning" else "event"
+    return "warning" if level == "warning" and failure not in PLANNED else "event"
 
 
 def goes_on(text: str) -> bool:

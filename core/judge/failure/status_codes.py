@@ -26,7 +26,7 @@ _NUMBERS = {
         r"\[Errno (?P<a>\d{1,3})\]|(?i:(?<!\[)\berrno)\W{1,3}(?P<b>\d{1,3})\b|\bos error (?P<c>\d{1,3})\b"
         r"|\bcode: -?(?P<d>\d{1,3}), (?:kind|name):"
     ),
-    "winerror": LazyPattern(r"\[WinError (?P<a>\d{1,5})\]"),
+    "winerror": LazyPattern(r"\[WinError (?P<a>\d{1,5})\]|\bos error (?P<b>\d{4,5})\b"),
     "nccl": LazyPattern(
         r"\bNCCL (?:error|failure)(?: code)?\W{1,2}(?P<a>[1-7])\b(?!\.\d)|\bncclResult\w*\W+(?P<b>[1-7])\b"
     ),
