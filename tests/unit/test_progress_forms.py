@@ -9,6 +9,7 @@ from trainwatch.core.judge.progress.log_progress import START, progress_of
 from trainwatch.core.judge.text.carriers import own_text
 from trainwatch.core.judge.text.fields.counters import find_epoch, find_pair, find_step
 from trainwatch.core.judge.text.fields.durations import find_seconds_per_step
+from trainwatch.core.judge.text.lines import Finished, lines_with
 from trainwatch.core.model.progress import Progress
 
 
@@ -258,7 +259,38 @@ def test_a_transport_names_the_rank_of_a_line(line: str, rank: str) -> None:
     assert own_text(line).rank == rank
 
 
+def test_transports_are_taken_off_to_a_bound() -> None:
+    assert own_text("[rank0]: " * 9 + "step 4") == ("[rank0]: step 4", "0")
+
+
 def test_a_bar_within_a_record_is_read_redraw_by_redraw() -> None:
     bar = "\rsteps: 4/9 [00:01<00:02, 2.0it/s]\rsteps: 5/9 [00:02<00:02, 2.0it/s, loss=0.5]"
     state = read_progress(START, json.dumps({"log": f"{bar}\n"}) + "\n")
     assert (state.progress.step, state.progress.loss, state.heartbeats) == (5, 0.5, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "step", "epoch"),
+    [
+        ("time:41 exs:8112 left:4 epochs:0.41", None, 0.41),
+        ("walker. step: 800, mean reward: 2.5, std: 0.5", 800, None),
+        ("best model so far at step: 400, mean reward: 2.5, std: 0.5", None, None),
+        ("epoch 3 is the one that everybody will remember for its sunny weather", None, None),
+        ("step 12/90: latents cached (0.31 s/it)", None, None),
+        ("round 3 of talks", None, None),
+        (f"12/90 loss 0.5 {'x' * 400}", None, None),
+    ],
+)
+def test_a_line_without_a_loss_is_about_its_counter_if_it_is_made_of_numbers(
+    text: str, step: int | None, epoch: float | None
+) -> None:
+    assert (after(text).step, after(text).epoch) == (step, epoch)
+
+
+@pytest.mark.parametrize("start", ["", "2026-01-02 10:11:12 INFO data.reader - ", "[a] x trai"])
+def test_a_line_with_news_is_found_behind_what_a_logger_writes_before_each_line(start: str) -> None:
+    quiet = [f"{start}the {word} went to {word * 2}" for word in ("shard", "file", "queue", "host")] * 60
+    text = "\n".join([*quiet, f"{start}ning epoch 3: loss 0.5", *quiet]) + "\n"
+    found = [line for _, _, line in lines_with(Finished(text, 1), SHAPES.gates)]
+    assert found == [f"{start}ning epoch 3: loss 0.5"]
+    assert list(lines_with(Finished("x" * 9000, 1), SHAPES.gates)) == []

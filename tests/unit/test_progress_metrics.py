@@ -27,6 +27,7 @@ from trainwatch.core.store.metrics.history import HistoryReader, HistoryWriter
         ),
         ("第 4/20 轮, 损失: 0.5, 学习率: 0.002", ("损失", "学习率")),
         ("step 4: loss is 0.5", ("step", "loss")),
+        ("412 | 0.5 loss | 1e-4 lr | 1.5 grad norm", ("loss", "lr", "grad norm")),
         ("[40]\ttraining's auc: 0.5\tvalid_1's auc: 0.25", ("training's auc", "valid_1's auc")),
         ("step 4 step_timing in s=2.5", ("step_timing in s",)),
     ],
@@ -51,6 +52,8 @@ def test_values_keep_their_sign_size_and_what_is_not_finite() -> None:
         "time: 10:11:12 version: 1.2.3 date: 2026-01-02",
         "[INFO|DP=0|PP=1] trainer.callbacks:143 >> done",
         "(trainer:464) pid: 4242",
+        "took 3, 2.5 h, 4.5 GB",
+        "12 | 0.5 of it",
     ],
 )
 def test_times_places_and_bars_are_no_metrics(line: str) -> None:
@@ -226,3 +229,20 @@ def test_progress_all_shows_the_metrics(tmp_path: Path, capsys: pytest.CaptureFi
     assert "grad_norm  NaN or infinite" in capsys.readouterr().out
     assert main(["progress", str(log), "--json"]) == 0
     assert "metrics" not in json.loads(capsys.readouterr().out)
+
+
+def test_a_number_that_prints_itself_as_an_object_is_a_number() -> None:
+    reader = MetricReader(SHAPES)
+    reader.read("step 4 loss tensor(0.5, device='cuda:0') lr np.float32(0.25)\n")
+    assert dict(reader.take()) == {"step": 4.0, "loss": 0.5, "lr": 0.25}
+
+
+def test_a_learning_rate_of_caching_evaluation_or_download_is_no_metric() -> None:
+    reader = MetricReader(SHAPES)
+    reader.read(
+        "caching latents: step 12/90, lr=0.5\n"
+        "Caching:  41%|####      | 41/100 [00:11<00:16,  3.61it/s, lr=0.5]\n"
+        "Downloading 41%|####      | 4.1G/10.0G [00:11<00:16, 361MB/s, lr=0.5]\n"
+        "Evaluating: 12/90, lr 0.5\n"
+    )
+    assert dict(reader.take()) == {}

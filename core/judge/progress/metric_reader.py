@@ -14,6 +14,7 @@ from ..text.fields.columns import values_in
 from ..text.fields.line_fields import find_loss, is_evaluation
 from ..text.fields.metric_fields import Metrics, metrics_of, row_of
 from ..text.lines import LineFold, fold, plain
+from ..text.numbers import unwrapped
 from ..text.position.reading import Reading
 from ..text.shapes.segments import read_segment
 from ..text.shapes.shape_table import ShapeTable
@@ -75,7 +76,7 @@ class MetricReader:
 
     def _read_line(self, number: int, line: str) -> None:
         before = self._reading
-        line = plain(own_text(line).text.rpartition("\n")[2])
+        line = unwrapped(plain(own_text(line).text.rpartition("\n")[2]))
         if before.columns is not None or self._shapes.gates.any.search(line) is not None:
             self._reading = read_segment(before, line, number, self._shapes)
         row = row_of(line) if number <= self._row_until or line.lstrip()[:1] == "|" else None

@@ -27,6 +27,14 @@ _RATED = LazyPattern(
     rf"(?<![\w.:\-/])(?P<value>(?>{NUMBER}))(?P<si>[kKM](?=\s))?\s?(?P<name>[A-Za-z]+/(?:s|sec|second))\b"
 )
 """A rate after its value: "249512 tok/s"."""
+_BEHIND = LazyPattern(
+    rf"(?:^|[|,;])\s*(?P<value>(?>{NUMBER}))(?P<si>[kKM](?=\s))?\s+(?P<name>[A-Za-z][\w/]*(?: [A-Za-z][\w/]*){{0,2}})"
+    r"(?=\s*(?:$|[|,;]))"
+)
+"""A name that stands behind its value and fills a field with it: "| 0.5 loss |"."""
+_UNITS = words("s ms us sec secs second seconds min h b kb mb gb tb kib mib gib it its")
+LEAST_BEHIND = 2
+"""So many fields of a line have the name behind the value; one alone may be a sentence."""
 _PREFIX = LazyPattern(r"\[[A-Z]+\|[^\]]*\]|[\w.]+\.(?:py|cc|cpp|cu|c):\d+|[(\[][\w.:]+:\d+(?:/\d+)?[)\]]|[\w.]+:\d+ >>")
 """The place in the source, the rank or the process that a logger writes before the message."""
 _BEFORE_FIELD = ",|;{}[]()<>\t:•·–—#*\"'"
@@ -62,6 +70,11 @@ def metrics_of(line: str) -> Metrics:
         name = _name(text, match)
         if name:
             _add(found, name, match["value"], match["si"])
+    behind = list(_BEHIND.finditer(text))
+    if len(behind) >= LEAST_BEHIND:
+        for match in behind:
+            if match["name"].lower() not in _UNITS:
+                _add(found, match["name"], match["value"], match["si"])
     if "/s" in text:
         for match in _RATED.finditer(text):
             if not any(start <= match.start() < end for start, end in ends):
