@@ -150,6 +150,23 @@ def test_the_page_says_why_there_are_no_processes(details: GpuDetails | None, no
     assert gpu_page_view(healthy(), details).processes_note == note
 
 
+def test_details_that_never_come_are_not_waited_for_forever() -> None:
+    """A supervisor of an older trainwatch does not read them."""
+    now = healthy()
+    assert gpu_page_view(now, None, late=True).processes_note.startswith("Not known: this run's supervisor")
+    late = host_page_view(now, MachineDetails(), late=True)
+    assert late.rows_note == late.cores_note == gpu_page_view(now, None, late=True).processes_note
+    assert gpu_page_view(now, machine_details(now).gpus, late=True).processes_note == ""
+
+
+def test_a_simulated_gpu_has_no_empty_charts() -> None:
+    now = healthy()
+    simulated = replace(now, gpu=readings(now.now_t, simulated=True))
+    assert [gauge.title for gauge in page(simulated, None).gauges] == [
+        "utilisation", "memory", "power", "temperature", "SM clock",
+    ]  # fmt: skip
+
+
 def test_the_page_says_why_there_is_no_gpu() -> None:
     now = healthy()
     refused = replace(now, gpu=GpuSample(t=now.now_t, trouble="No NVIDIA GPU seen: driver not loaded"))

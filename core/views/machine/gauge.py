@@ -14,6 +14,10 @@ STALE_S = 5.0
 """Age of details in seconds from which they are shown with their age."""
 
 
+READING = "Reading …"
+LATE = "Not known: this run's supervisor does not read it (it may be of an older trainwatch)"
+
+
 class Gauge(msgspec.Struct, frozen=True, kw_only=True):
     """``text``: the value of now; ``top``, ``bottom``: labels of the ends of its axis.
 

@@ -10,7 +10,7 @@ from .. import quantity
 from ..panes.gpu import GpuView, gpu_pane_view
 from ..panes.meter import old_words
 from ..state.level import ALL_SAFE, worst
-from .gauge import STALE_S, Fact, Gauge, command, number, rate, whether
+from .gauge import LATE, READING, STALE_S, Fact, Gauge, command, number, rate, whether
 
 NO_DETAIL = GpuDetail(index=0)
 
@@ -66,8 +66,11 @@ class GpuPageView(msgspec.Struct, frozen=True, kw_only=True):
     """The details, processes among them, are not of now."""
 
 
-def gpu_page_view(now: Situation, details: GpuDetails | None) -> GpuPageView:
-    """Project the newest sample and details. Old values are dimmed, unknown ones are ``–``."""
+def gpu_page_view(now: Situation, details: GpuDetails | None, *, late: bool = False) -> GpuPageView:
+    """Project the newest sample and details. Old values are dimmed, unknown ones are ``–``.
+
+    ``late``: details should have come by now.
+    """
     pane = gpu_pane_view(now)
     if now.gpu is None or not pane.gpus:
         return GpuPageView(message=pane.message or "", note=pane.note or "")
@@ -84,17 +87,17 @@ def gpu_page_view(now: Situation, details: GpuDetails | None) -> GpuPageView:
         note=pane.note or (f"details {quantity.duration(age_s)} old" if stale else ""),
         stale=stale,
         processes=tuple(_row(p) for p in (details.processes or ())) if details is not None else (),
-        processes_note=_processes_note(now, details, age_s),
+        processes_note=_processes_note(now, details, age_s, late=late),
     )
 
 
-def _processes_note(now: Situation, details: GpuDetails | None, age_s: float | None) -> str:
+def _processes_note(now: Situation, details: GpuDetails | None, age_s: float | None, *, late: bool) -> str:
     if now.gpu is not None and now.gpu.simulated:
         return "The GPU is simulated: it has no processes"
     if details is None or age_s is None:
         if now.supervisor_alive is False:
             return "Not known: no supervisor is running, which reads them"
-        return "Reading …"
+        return LATE if late else READING
     if age_s > STALE_S:
         return f"{quantity.duration(age_s)} old"
     if details.processes is None:
@@ -119,7 +122,8 @@ def _card(
     *,
     stale: bool,
 ) -> GpuCard:
-    gauges = [g for g in _gauges(reading, view, detail or NO_DETAIL) if detail is None or g.series or g.now is not None]
+    awaited = detail is None and now.gpu is not None and not now.gpu.simulated
+    gauges = [g for g in _gauges(reading, view, detail or NO_DETAIL) if awaited or g.series or g.now is not None]
     facts = [*_facts(reading, detail or NO_DETAIL), *versions]
     slowed, slowed_level = _slowed(reading)
     old = now.gpu is None or old_words(now.now_t - now.gpu.t) is not None

@@ -8,7 +8,7 @@ from .. import quantity
 from ..panes.memory import memory_view
 from ..panes.meter import Meter
 from ..state.level import ALL_SAFE
-from .gauge import STALE_S, Fact, Gauge, both_ways, command, number, rate
+from .gauge import LATE, READING, STALE_S, Fact, Gauge, both_ways, command, number, rate
 
 STATES = {
     "R": "runs", "S": "sleeps", "D": "blocked", "T": "stopped", "t": "traced", "Z": "ended", "X": "ended", "I": "idle",
@@ -52,8 +52,11 @@ class HostPageView(msgspec.Struct, frozen=True, kw_only=True):
     rows_note: str = ""
 
 
-def host_page_view(now: Situation, details: MachineDetails) -> HostPageView:
-    """Project the newest samples and details. Old values are dimmed, unknown ones are ``–``."""
+def host_page_view(now: Situation, details: MachineDetails, *, late: bool = False) -> HostPageView:
+    """Project the newest samples and details. Old values are dimmed, unknown ones are ``–``.
+
+    ``late``: details should have come by now.
+    """
     memory = memory_view(now)
     host = _fresh(now, details.host)
     tree = details.tree
@@ -64,12 +67,12 @@ def host_page_view(now: Situation, details: MachineDetails) -> HostPageView:
         gauges=(*gauges, *_rates(host)),
         facts=tuple(_facts(now, host)) if memory.meters else (),
         cores=host.cores_pct if host is not None else (),
-        cores_note=_note(now, details.host),
+        cores_note=_note(now, details.host, late=late),
         message=memory.message or "",
         note=memory.note or "",
         rows=tuple(_row(process, own=True) for process in tree.processes) if tree is not None else (),
         others=tuple(_row(process, own=False) for process in tree.others) if tree is not None else (),
-        rows_note=_rows_note(now, tree),
+        rows_note=_rows_note(now, tree, late=late),
     )
 
 
@@ -77,15 +80,17 @@ def _fresh(now: Situation, host: HostDetails | None) -> HostDetails | None:
     return host if host is not None and now.now_t - host.t <= STALE_S else None
 
 
-def _note(now: Situation, found: HostDetails | TreeDetails | None) -> str:
+def _note(now: Situation, found: HostDetails | TreeDetails | None, *, late: bool) -> str:
     if found is None:
-        return "Not known: no supervisor is running, which reads it" if now.supervisor_alive is False else "Reading …"
+        if now.supervisor_alive is False:
+            return "Not known: no supervisor is running, which reads it"
+        return LATE if late else READING
     age_s = now.now_t - found.t
     return f"{quantity.duration(age_s)} old" if age_s > STALE_S else ""
 
 
-def _rows_note(now: Situation, tree: TreeDetails | None) -> str:
-    note = _note(now, tree)
+def _rows_note(now: Situation, tree: TreeDetails | None, *, late: bool) -> str:
+    note = _note(now, tree, late=late)
     return note or ("" if tree is not None and tree.processes else "No process of the run is there")
 
 

@@ -95,7 +95,7 @@ class GpuScreen(MachineScreen):
 
     def draw(self, width: int | None = None, height: int | None = None) -> None:
         """Show everything that changed. The places depend on the number of GPUs and processes."""
-        self.view = gpu_page_view(self.now, self.state.details.gpus)
+        self.view = gpu_page_view(self.now, self.state.details.gpus, late=self.late)
         super().draw(width, height)
 
     def show(self) -> None:

@@ -74,7 +74,7 @@ class HostScreen(MachineScreen):
 
     def draw(self, width: int | None = None, height: int | None = None) -> None:
         """Show everything that changed."""
-        self.view = host_page_view(self.now, self.state.details)
+        self.view = host_page_view(self.now, self.state.details, late=self.late)
         super().draw(width, height)
 
     def show(self) -> None:

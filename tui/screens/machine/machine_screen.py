@@ -1,6 +1,7 @@
 """The base of the GPU page and the host page: reads details while it is shown; panes that tab, z and arrows reach."""
 
 from collections.abc import Callable, Sequence
+from time import monotonic
 from typing import ClassVar
 
 from ....core.model.machine_details import MachineDetails
@@ -17,6 +18,8 @@ from ..place_screen import PlaceScreen
 
 DETAILS_S = 1.0
 """How often details are read while the page is shown, seconds."""
+LATE_S = 10.0
+"""Without details for so long they are not expected any more: a driver may take some seconds."""
 SMALL_ROWS, SMALL_COLUMNS = 13, 30
 """On a smaller screen one pane is shown at a time."""
 
@@ -63,6 +66,12 @@ class MachineScreen(PlaceScreen):
         self.session: RunSession = session
         self.state: MachineState = self._state_of(session)
         self._reading = False
+        self._opened_s = monotonic()
+
+    @property
+    def late(self) -> bool:
+        """Whether a supervisor that reads details would have shown them by now."""
+        return monotonic() - self._opened_s > LATE_S
 
     def _state_of(self, session: RunSession) -> MachineState:
         kept = session.screen_states.setdefault(self.place, MachineState())
