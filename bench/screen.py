@@ -438,17 +438,19 @@ def bench_metrics(seconds: float, rounds: int) -> list[Row]:
         for place, enter in (("grid", ""), ("single chart", "\r")):
             shown.press(f"0{enter}")
             time.sleep(1)
+            cpu = shown.cpu_s
             found = [answered(shown, key) for key in "+++<<>,.---," * 4]
-            later.append((place, found))
+            later.append((place, found, (shown.cpu_s - cpu) / len(found)))
         shown.press("1")
         time.sleep(0.3)
         shown.end()
     rows = [Row("metrics, 20 series of a week: first picture", statistics.median(first) * 1000, "ms", 300.0,
                 f"median of {rounds}, best {min(first) * 1000:.0f}")]  # fmt: skip
-    for place, found in later:
+    for place, found, cpu in later:
         rows += [
             Row(f"metrics, {place}: zoom, pan, cursor p50", statistics.median(found) * 1000, "ms", None),
             Row(f"metrics, {place}: zoom, pan, cursor p95", p95(found) * 1000, "ms", 50.0),
+            Row(f"metrics, {place}: CPU of a key, finer points read", cpu * 1000, "ms", None),
         ]
     return [*rows, Row("metrics, page of a finished run: CPU", quiet[0], "CPU-s/min", None),
             Row("metrics: memory", quiet[2], "MB", None)]  # fmt: skip
