@@ -30,6 +30,13 @@ PLACES: dict[str, tuple[str, tuple[str, ...], Callable[[Any], bool]]] = {
     "metrics": ("Metrics (key 7)", ("7",), lambda s: s.data.is_read and bool(s.charts[0].curves)),
     "launch": ("Starting a run (key l)", ("l",), lambda s: s.inquiry.checked),
 }
+SAVED = {
+    "away": "Somebody comes back (or key m)",
+    "card": "The card of an incident (key e)",
+    "comparison": "Two runs compared (d on the list of runs)",
+}
+"""Saved from real runs of a small trainer that crashed and hung; not drawn here."""
+SAVED_SIZES = ((80, 24), (120, 40))
 PLACE_SIZES = ((80, 24), (200, 50))
 PHONE = (45, 30)
 PHONE_PLACES = frozenset({"metrics", "incidents", "checkpoints", "profiles", "samples", "launch", "runs"})
@@ -95,6 +102,8 @@ async def draw_all() -> None:
             await draw(troubled(), size, OUT / f"{place}-{size[0]}x{size[1]}.svg", keys, drawn)
         page += section(title, place, sizes)
     page += await draw_machine(OUT, section)
+    for name, title in SAVED.items():
+        page += section(title, name, SAVED_SIZES)
     GALLERY.write_text("\n".join(page).rstrip() + "\n")
 
 

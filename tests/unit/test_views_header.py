@@ -308,3 +308,23 @@ def test_a_checkpoint_of_after_the_nan_is_no_safe_row_of_the_list() -> None:
     assert late
     assert all(row.level == "warning" and "saved after the loss became NaN" in row.why for row in late)
     assert all(row.judged.step is None or row.judged.step < 6_000 for row in found if not row.after_nan)
+
+
+def test_a_kill_by_a_person_is_told_as_theirs() -> None:
+    now = healthy()
+    attempt = replace(now.story.attempts[-1], how="killed", ended_t=now.now_t)
+    why = "stopped by screen; held until resume or restart"
+    story = replace(now.story, state="stopped", state_reason=why, state_t=now.now_t)
+    killed = replace(now, story=replace(story, attempts=(*story.attempts[:-1], attempt)))
+    assert said(killed).clauses[0].startswith("You killed it at ")
+    stopped = replace(now, story=replace(story, attempts=(*story.attempts[:-1], replace(attempt, how="stopped"))))
+    assert said(stopped).clauses[0].startswith("Stopped ")
+
+
+def test_the_pid_of_the_trainer_is_in_the_head_while_it_lives() -> None:
+    now = healthy()
+    live = replace(now.story.attempts[-1], pid=4242)
+    story = replace(now.story, attempts=(*now.story.attempts[:-1], live))
+    assert "pid 4242" in header_view(replace(now, story=story)).facts
+    ended = replace(story, attempts=(*story.attempts[:-1], replace(live, ended_t=now.now_t)), state="finished")
+    assert not any(fact.startswith("pid") for fact in header_view(replace(now, story=ended)).facts)

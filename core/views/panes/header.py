@@ -54,4 +54,6 @@ def _facts(now: Situation) -> tuple[str, ...]:
         facts.append(RESUME[story.run.resume.will])
     if story.profile is not None:
         facts.append(f"{story.profile} next" if story.profile_pending else story.profile)
+    if attempt is not None and attempt.pid is not None and attempt.ended_t is None and story.state in LIVE_STATES:
+        facts.append(f"pid {attempt.pid}")
     return tuple(facts)

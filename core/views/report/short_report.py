@@ -13,6 +13,8 @@ from .report import IncidentRow, Report, state_words
 
 MOST_INCIDENTS = 8
 MOST_CHANGES = 8
+GOES_ON = "(go on from "
+"""In the change of a restart that names its checkpoint: that it was resumed is said elsewhere."""
 BECAME_A_HANG = "became a hang"
 """In the ending of a silence whose hang is an incident of its own."""
 
@@ -38,7 +40,8 @@ def _lines(report: Report) -> Iterator[str]:
     found = [i for i in found if not (i.kind == "quiet" and BECAME_A_HANG in i.ending)]
     yield from _newest([_incident(i, report) for i in found], MOST_INCIDENTS, "earlier incident")
     walls = report.change_walls or [report.written_wall] * len(report.changes)
-    changes = [f"changed: {text}" for wall, text in zip(walls, report.changes, strict=True) if wall >= since]
+    made = zip(walls, report.changes, strict=True)
+    changes = [f"changed: {text}" for wall, text in made if wall >= since and GOES_ON not in text]
     yield from _newest(changes, MOST_CHANGES, "earlier change")
     if report.away is not None and report.wall_s and not found and not report.waiting:
         yield "nothing went wrong"

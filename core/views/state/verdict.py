@@ -224,6 +224,8 @@ def _stopping(now: Situation) -> Verdict:
     return _with_reason(now, "Stopping", "warning")
 
 
+BY_A_PERSON = "stopped by "
+"""How the reason begins if a person ended it."""
 HELD = "held:"
 """How the reason begins if a restart waits for something that it cannot do by itself."""
 
@@ -276,7 +278,10 @@ def _stopped(now: Situation) -> Verdict:
     question = question_clause(now)
     if question is not None:
         return _after_trouble(now, (question, *where(now)[:1]))
-    reason = (now.story.state_reason,) if now.story.state_reason else ()
+    told, attempt = now.story.state_reason, now.story.attempt
+    if told.startswith(BY_A_PERSON) and attempt is not None and attempt.how == "killed":
+        return Verdict(level="warning", clauses=(f"You killed it at {at}: [r] resume", *where(now)[:1]))
+    reason = (told,) if told else ()
     return Verdict(level="warning", clauses=(f"Stopped {at}: [r] resume", *reason, *where(now)[:1]))
 
 
