@@ -165,6 +165,33 @@ async def test_log_filter_shows_matching_lines_and_limits_the_search(opened: Ope
     assert len(screen.view.window) > 100
 
 
+async def test_log_can_be_limited_to_a_level_and_to_a_rank(world: LogWorld, opened: Opened) -> None:
+    screen, pilot = opened
+    world.append("\n[rank1]: WARNING slow link\n[rank0]: \x1b[31mERROR\x1b[0m no link\n[rank1]: ERROR no link\n")
+    screen.look()
+    await until(pilot, lambda: "rank1" in rows(screen)[-1], "the new lines")
+    (red,) = [s for y in range(screen.view.size.height) for s in screen.view.render_line(y) if s.text == "ERROR"]
+    assert red.style is not None
+    assert str(red.style.color) != "None"
+    assert "red" in str(red.style)
+    await pilot.press("L")
+    await settled(screen, pilot)
+    assert "only warnings" in str(screen.view.border_title)
+    assert "UserWarning" in "".join(rows(screen))
+    await pilot.press("L")
+    await settled(screen, pilot)
+    assert [row[-24:].strip() for row in rows(screen) if row] == ["[rank0]: ERROR no link", "[rank1]: ERROR no link"]
+    await type_in(opened, "r", "1")
+    assert [row[-24:].strip() for row in rows(screen) if row] == ["[rank1]: ERROR no link"]
+    assert "only errors · only rank 1" in str(screen.view.border_title)
+    await type_in(opened, "r", "one")
+    assert "A rank is a number" in screen.key_bar.message
+    await pilot.press("escape")
+    await settled(screen, pilot)
+    assert screen.driver.only is None
+    assert any("bucket 1998" in row for row in rows(screen))
+
+
 async def test_jumps_show_their_choices_and_find_an_incident_in_its_own_log(opened: Opened) -> None:
     screen, pilot = opened
     await pilot.press("left_square_bracket")

@@ -5,10 +5,10 @@ from typing import Literal, Protocol
 
 from ...core.model.incident import Incident
 from ...core.model.situation import Situation
+from ...core.model.text.log_filters import ALARM
 from ...core.model.text.log_lines import LogFile
 from ...core.views.words import title_of
 from .log_search import BEYOND
-from .log_view import ALARM
 from .log_viewer import LogViewer
 
 Jump = Literal["error", "incident", "attempt"]

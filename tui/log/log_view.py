@@ -8,16 +8,10 @@ from textual.message import Message
 
 from ...core.model.text.edge import EDGE
 from ..panes.pane import Pane
-from ..ui.cells import Line, Span, cut, pad, plain, wrap
+from ..ui.cells import Line, Span, pad, plain, wrap_words
+from .log_rows import drawn, rows_of
 from .log_window import LogWindow
 
-ALARM = re.compile(
-    r"\b\w*(?:Error|Exception)\b(?::|$)|\bERROR\b|\berror: |^Traceback |out of memory|\bFATAL\b|^Killed|"
-    r"Segmentation fault|loss[=: ]+nan\b"
-)
-"""Lines that are shown in red, and that a jump to an error stops at."""
-WARN = re.compile(r"\w*Warning: |\bWARN(?:ING)?\b|\bwarning: ")
-INDENT = "  "
 WHEEL_ROWS = 3
 FULL_TIME_COLUMNS = 70
 """Narrower screens leave the seconds out of the gutter."""
@@ -121,7 +115,7 @@ class LogView(Pane):
     def lines(self, width: int, height: int) -> list[Line]:
         """Rows from the top line on."""
         if not len(self.window):
-            return [(("label", row),) for row in wrap(self.message, width)]
+            return [(("label", row),) for row in wrap_words(self.message, width)]
         rows: list[Line] = []
         at, skip = self.top, self.skip
         before = None
@@ -191,11 +185,7 @@ class LogView(Pane):
 
     def _rows_of(self, index: int) -> int:
         line = self.window.lines[index]
-        rows = 1
-        if self.wrapped:
-            room = self._room(self.size.width)
-            size = len(line.text)
-            rows = 1 if size <= room and line.text.isascii() else len(wrap(plain(EDGE.text(line.text)), room, INDENT))
+        rows = rows_of(line, self._room(self.size.width)) if self.wrapped else 1
         return rows + len(self.unfolded.get(line.offset, ()))
 
     def _room(self, width: int) -> int:
@@ -225,29 +215,18 @@ class LogView(Pane):
         sign = self.glyphs.cursor if here else BAR_SIGN[self.glyphs.name] if line.states > 1 else " "
         if gutter:
             margin.append(("accent", f"{sign} "))
-        text = plain(EDGE.text(line.text))
-        style = "cursor" if marked else "danger" if ALARM.search(text) else "warning" if WARN.search(text) else "text"
-        style = "spark-danger" if style == "danger" else style
-        room = self._room(width)
-        cut_row = cut(text[self.left :], room, self.glyphs.ellipsis)
-        rows = (wrap(text, room, INDENT) or [""]) if self.wrapped else [cut_row]
+        rows = drawn(
+            line,
+            self._room(width),
+            self.pattern,
+            self.glyphs.ellipsis,
+            wrap=self.wrapped,
+            left=self.left,
+            marked=marked,
+        )
         blank: Span = ("text", " " * gutter)
         states = self.unfolded.get(line.offset, ())
         dot: tuple[Span, Span] = (("text", " " * (gutter - 2)), ("faint", f"{self.glyphs.dot} "))
-        drawn: list[Line] = [(*dot, ("label", plain(EDGE.text(state)))) for state in states]
-        for number, row in enumerate(rows):
-            drawn.append((*(margin if number == 0 else [blank]), *matches_shown(row, style, self.pattern)))
-        return drawn, time
-
-
-def matches_shown(row: str, style: str, pattern: re.Pattern[str] | None) -> Line:
-    """A row in its style, with what the pattern finds in it marked."""
-    if pattern is None:
-        return ((style, row),)
-    spans: list[Span] = []
-    at = 0
-    for match in pattern.finditer(row):
-        if match.end() > match.start():
-            spans += [(style, row[at : match.start()]), ("match", match.group())]
-            at = match.end()
-    return (*spans, (style, row[at:]))
+        above: list[Line] = [(*dot, ("label", plain(EDGE.text(state)))) for state in states]
+        below: list[Line] = [(*(margin if n == 0 else [blank]), *row) for n, row in enumerate(rows)]
+        return above + below, time

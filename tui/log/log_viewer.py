@@ -6,12 +6,15 @@ from typing import Any, Protocol
 
 from textual.widget import Widget
 
+from ...core.model.text.log_filters import LEVELS, level_pattern, rank_of, rank_pattern
 from ..background import Owner
 from .log_driver import LogDriver
 from .log_search import BEYOND, LogSearch
 from .log_source import LogSource, combined, compiled
 from .log_view import LogView
 from .prompt import LogPrompt
+
+RANKS_SHOWN = 12
 
 
 class Host(Owner, Protocol):
@@ -35,6 +38,9 @@ class LogViewer:
         self.view = view
         self.pattern: re.Pattern[str] | None = None
         """What is searched for."""
+        self.typed: re.Pattern[str] | None = None
+        """What lines are limited to, beside ``level`` (of LEVELS) and ``rank`` (digits); "" = any."""
+        self.level = self.rank = ""
         self.driver = LogDriver(view, host, host.show_message, changed)
         self.search = LogSearch(host, host.show_message, changed)
         self._host, self._changed = host, changed
@@ -54,8 +60,14 @@ class LogViewer:
 
     def ask_filter(self) -> None:
         """Ask which lines to show."""
-        before = self.driver.only.pattern if self.driver.only is not None else ""
+        before = self.typed.pattern if self.typed is not None else ""
         self.ask("only", before, "show only lines that match (regular expression); empty: all", self.filter_by)
+
+    def ask_rank(self) -> None:
+        """Ask for the rank whose lines are shown."""
+        named = sorted({rank for line in self.view.window.lines if (rank := rank_of(line.text))}, key=int)
+        known = f" Named here: {', '.join(named[:RANKS_SHOWN])}." if named else " No line here names one."
+        self.ask("rank", self.rank, f"show only the lines of a rank; empty: all.{known}", self.limit_to_rank)
 
     def ask(self, sign: str, before: str, hint: str, answer: Callable[[str], None]) -> None:
         """Open the input line above the footer; Escape closes it without an answer."""
@@ -85,8 +97,27 @@ class LogViewer:
         pattern = self._compiled(text)
         if text and pattern is None:
             return
-        self.driver.filter(pattern)
-        self.restart_search()
+        self.typed = pattern
+        self._filter()
+
+    def next_level(self) -> None:
+        """All lines, then warnings and errors, then errors."""
+        self.level = LEVELS[(LEVELS.index(self.level) + 1) % len(LEVELS)]
+        self._filter()
+
+    def limit_to_rank(self, number: str) -> None:
+        """Show only the lines that name a rank; empty: all."""
+        number = number.strip()
+        if number and not (number.isascii() and number.isdigit()):
+            self._host.show_message(f"A rank is a number: {number}")
+            return
+        self.rank = str(int(number)) if number else ""
+        self._filter()
+
+    def show_all(self) -> None:
+        """End every filter."""
+        self.typed, self.level, self.rank = None, "", ""
+        self._filter()
 
     def next_match(self, *, older: bool) -> None:
         """Go to the next match above or below."""
@@ -117,6 +148,14 @@ class LogViewer:
         if place is None:
             return BEYOND if older else 0
         return place if older else place + 1
+
+    def _filter(self) -> None:
+        found = (self.typed, level_pattern(self.level), rank_pattern(self.rank) if self.rank else None)
+        only = None
+        for pattern in found:
+            only = pattern if only is None else only if pattern is None else combined(pattern, only)
+        self.driver.filter(only)
+        self.restart_search()
 
     def _compiled(self, text: str) -> re.Pattern[str] | None:
         if not text:

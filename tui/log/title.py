@@ -13,8 +13,10 @@ def title_of(log: LogViewer, width: int) -> str:
     source = log.driver.source
     if source is not None and width >= NAME_COLUMNS:
         parts.insert(0, source.file.path)
-    if log.driver.only is not None:
-        parts.append(f"only /{log.driver.only.pattern}/")
+    parts += [f"only {log.level}"] if log.level else []
+    parts += [f"only rank {log.rank}"] if log.rank else []
+    if log.typed is not None:
+        parts.append(f"only /{log.typed.pattern}/")
     if log.pattern is not None:
         parts.append(f"/{log.pattern.pattern} {log.search.words}".rstrip())
     return " · ".join(parts)

@@ -21,6 +21,8 @@ STYLES = (
     "band-load", "band-train", "band-check", "band-save", "band-none",
 )  # fmt: skip
 """Style names of spans; ``cell--NAME`` in pane.tcss defines each."""
+OWN_COLOUR = "own:"
+"""Before a style of a log's own colours: words such as ``bold red on #112233``."""
 CELL_CLASSES = frozenset(f"cell--{name}" for name in STYLES)
 """Component classes for screens: on each pane they would be computed ten times before the first paint."""
 
@@ -122,8 +124,13 @@ class Pane(Widget, can_focus=False):
     def _look(self, style: str) -> Style:
         look = self._looks.get(style)
         if look is None:
-            look = self._looks[style] = self.screen.get_component_rich_style(f"cell--{style}")
+            look = self._looks[style] = self._new_look(style)
         return look
+
+    def _new_look(self, style: str) -> Style:
+        if style.startswith(OWN_COLOUR):
+            return self._look("text") + Style.parse(style.removeprefix(OWN_COLOUR))
+        return self.screen.get_component_rich_style(f"cell--{style}")
 
 
 def _edge(text: str) -> Content | None:

@@ -187,6 +187,14 @@ class LogScreen(PlaceScreen):
         """Ask which lines to show."""
         self.viewer.ask_filter()
 
+    def action_level(self) -> None:
+        """All lines, warnings and errors, or errors."""
+        self.viewer.next_level()
+
+    def action_rank(self) -> None:
+        """Ask for the rank whose lines are shown."""
+        self.viewer.ask_rank()
+
     def action_chord(self, direction: int) -> None:
         """The first key of a jump; pressed twice: the last jump again."""
         if self.chord == direction:
@@ -234,7 +242,7 @@ class LogScreen(PlaceScreen):
             self.view.marked_from = None
             self.view.redraw()
         elif self.driver.only is not None:
-            self.viewer.filter_by("")
+            self.viewer.show_all()
         elif self.viewer.pattern is not None:
             self.viewer.search_for("")
         else:

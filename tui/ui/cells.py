@@ -79,8 +79,42 @@ def clauses(parts: Iterable[str], width: int, separator: str = " · ") -> str:
     return text
 
 
+def wrapped(text: str, width: int, indent: int = 0) -> list[tuple[int, int]]:
+    """(first character, end) of each row of a line of a log; all rows but the first are ``indent`` cells shorter.
+
+    Rows end at spaces, which are left out; a word that is longer than a row is split. One row for an empty text.
+    """
+    rows: list[tuple[int, int]] = []
+    at, size = 0, len(text)
+    narrow = text.isascii()
+    while True:
+        room = max(1, width - (indent if rows else 0))
+        end = min(size, at + room) if narrow else at + _chars_in(text[at : at + room], room)
+        if end >= size:
+            return [*rows, (at, size)]
+        last = end if text[end] == " " else text.rfind(" ", at, end)
+        if last <= at or not text[at:last].strip():
+            rows.append((at, end))
+            at = end
+            continue
+        rows.append((at, last))
+        at = last + 1
+        while at < size - 1 and text[at] == " ":
+            at += 1
+
+
+def _chars_in(text: str, room: int) -> int:
+    """How many characters fit into ``room`` cells, at least one."""
+    used = 0
+    for number, char in enumerate(text):
+        used += cell_len(char)
+        if used > room:
+            return max(1, number)
+    return len(text)
+
+
 def wrap(text: str, width: int, indent: str = "") -> list[str]:
-    """Hard wrap at ``width`` cells, continuation lines indented; for logs."""
+    """Hard wrap at ``width`` cells, continuation lines indented."""
     if width <= 0:
         return []
     if text.isascii():

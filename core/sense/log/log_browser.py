@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from ...model.text.log_lines import LogLine, LogStretch, LogTally, Stopped
 from .line_matcher import LineMatcher
-from .visible_text import visible
+from .visible_text import painted, visible
 
 BLOCK_BYTES = 65536
 SCAN_BYTES = 65536
@@ -159,11 +159,16 @@ def _lines(block: bytes, start: int, *, open_end: bool) -> list[LogLine]:
     last = rows.pop()
     for row in rows:
         size = len(row) + 1
-        found.append(LogLine(start, size, visible(row), _states(row)))
+        found.append(_line(row, start, size))
         start += size
     if last:
-        found.append(LogLine(start, len(last), visible(last), _states(last), open_end))
+        found.append(_line(last, start, len(last), is_open=open_end))
     return found
+
+
+def _line(row: bytes, start: int, size: int, *, is_open: bool = False) -> LogLine:
+    text, colours, bar, cut = painted(row)
+    return LogLine(start, size, text, _states(row), is_open, colours, bar, cut)
 
 
 def _states(row: bytes) -> int:
