@@ -40,7 +40,7 @@ def test_a_gpu_has_a_gauge_for_each_reading_with_its_unit() -> None:
         "fan": ("59 %", "safe"),
         "PCIe in": ("8.60 MB/s", "safe"),
         "PCIe out": ("2.20 MB/s", "safe"),
-        "memory in use": ("47 %", "safe"),
+        "memory busy": ("47 %", "safe"),
     }
     found = facts(card)
     assert found["limit"] == ("slows 101 °C, off 104 °C", "safe")

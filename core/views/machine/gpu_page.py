@@ -194,7 +194,7 @@ def _gauges(reading: GpuReading, view: GpuView, detail: GpuDetail) -> list[Gauge
             recent=f"{name}.pcie_out", now=sent, high=None, unit="B/s",
         ),
         Gauge(
-            title="memory in use", text=quantity.percent(detail.mem_util_pct),
+            title="memory busy", text=quantity.percent(detail.mem_util_pct),
             level="unknown" if detail.mem_util_pct is None else "safe", recent=f"{name}.mem_util",
             now=detail.mem_util_pct,
         ),
