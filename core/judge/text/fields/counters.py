@@ -160,6 +160,8 @@ def _step_before_its_name(low: str) -> Step | None:
 def find_pair(low: str) -> Step | None:
     """The position that the line shows as "12/90", without a name: the first pair that counts no epochs or ranks."""
     for found in PAIR.finditer(low):
+        if _SHARE_BEFORE.search(low, max(0, found.start() - 80), found.start()) is not None:
+            continue  # "acc 81% (52/64)"
         step, total = parse_count(found["step"]), parse_count(found["total"])
         if step is None or total is None or not 0 <= step <= total or total < LEAST_TOTAL:
             continue
@@ -169,6 +171,11 @@ def find_pair(low: str) -> Step | None:
 
 
 LEAST_TOTAL = 2
+_SHARE_BEFORE = LazyPattern(
+    r"(?:acc\w*|top-?\d|correct|precision|recall|f1|score|rate|mem\w*|gpu|cpu|v?ram|disk|usage|used|util\w*|free)"
+    r"[^\d%|,;]{0,24}[\d.]+ ?%\s?[\[(]?$"
+)
+"""The percentage of which the pair is the fraction, and what it is the share of."""
 
 
 def epoch_beside(low: str, pair: Step) -> Epoch | None:

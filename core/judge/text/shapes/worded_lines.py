@@ -59,7 +59,7 @@ def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
     step = find_step(low)
     if loss is None and (objective := find_objective(low)) is not None and (step or epoch or lr or has_count(low)):
         loss = objective
-    if step is None and epoch is None and (loss is not None or lr is not None):
+    if step is None and epoch is None and loss is not None:
         step, epoch = find_short(low)
     fields = Fields(line, low, loss, step, epoch, lr)
     if (fields.step is not None or epoch is not None) and _RESTORED.search(low) is not None:
