@@ -9,7 +9,7 @@ from ...core.views.quantity import STEPS_PER_S, percent, size, three_digits
 from ..ui.cells import Line, Span, pad, right
 from ..ui.chart import curve, scale
 from ..ui.plot import Scale, tick_rows
-from ..ui.series import REST_S, Columns, SeriesQuery, placed
+from ..ui.series import Columns, SeriesQuery, placed
 from ..ui.time_window import COLUMN_LEAST_S, TimeWindow
 from .pane import Pane
 
@@ -19,6 +19,8 @@ EXPECTED_APART = 3
 LABEL = 7
 """Columns of the gutter for the word; the rest is for a number as long as 0.00312."""
 NARROW_GUTTER = 8
+CURVE_REST_S = 4.0
+"""A curve is drawn again no more often: in a young run each new column repaints rows over the whole width."""
 BANDS: dict[str, str] = {
     "load": "band-load",
     "preprocess": "band-load",
@@ -159,7 +161,7 @@ class TimelinePane(Pane):
         since_t, until_t = self.axis
         column_s = (until_t - since_t) / columns
         # In steps, so that the query stays the same until there is a new column to draw.
-        grain = max(column_s, REST_S)
+        grain = max(column_s, CURVE_REST_S)
         long_s = min(max(grain, math.ceil((self.view.now_t - since_t) / grain) * grain), until_t - since_t)
         points = max(2, min(round(long_s / column_s) * 2, int(long_s / COLUMN_LEAST_S)))
         return SeriesQuery(metric, points, None, since_t, since_t + long_s)
