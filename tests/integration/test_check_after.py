@@ -20,7 +20,7 @@ __all__ = ["world"]
 def test_check_after_a_run_finds_a_damaged_checkpoint(world: World) -> None:
     world.write("--steps", "100", "--save-every", "20", "--crash-at", "50")
     assert world.headless().ends() == 0
-    done = world.do("check", "--after", "--json")
+    done = world.asks("check", "--after", "--json")
     assert done.code == 0, done
     found = {c["name"]: c for c in done.json["checks"]}
     assert [n for n, c in found.items() if c["result"] == "pass"] == [
@@ -34,7 +34,7 @@ def test_check_after_a_run_finds_a_damaged_checkpoint(world: World) -> None:
 
     newest = max(world.out.glob("*.safetensors"), key=lambda path: path.stat().st_mtime)
     newest.write_bytes(newest.read_bytes()[:-1])
-    done = world.do("check", "--after", "--json", "--run", "job")
+    done = world.asks("check", "--after", "--json", "--run", "job")
     assert done.code == 1
     found = {c["name"]: c for c in done.json["checks"]}
     assert found["checkpoints"]["result"] == "fail"

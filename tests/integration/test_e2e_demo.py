@@ -28,7 +28,7 @@ def test_demo_finishes_after_a_crash_and_a_hang(world: World) -> None:
     assert result["detect_s"]["crash"] < 2.0
     assert result["detect_s"]["hang"] <= 8.0
 
-    events = world.do("events")
+    events = world.asks("events")
     assert events.code == 0
     for word in (
         "INCIDENT 1: crash cuda_unknown_error",
@@ -41,7 +41,7 @@ def test_demo_finishes_after_a_crash_and_a_hang(world: World) -> None:
         "finished: the training is done",
     ):
         assert word in events.out
-    assert all(strict_json(line)["seq"] for line in world.do("events", "--json").out.splitlines())
+    assert all(strict_json(line)["seq"] for line in world.asks("events", "--json").out.splitlines())
 
     status = world.status()
     assert set(status) >= STATUS_FIELDS
@@ -54,7 +54,7 @@ def test_demo_finishes_after_a_crash_and_a_hang(world: World) -> None:
     assert status["checkpoints"]["newest"]["step"] == 400
     assert 0 < status["ettr"] <= 1
 
-    (row,) = world.do("runs", "--json").json["runs"]
+    (row,) = world.asks("runs", "--json").json["runs"]
     assert (row["run"], row["state"], row["attempt"], row["step"]) == ("demo", "finished", 3, 400)
 
 

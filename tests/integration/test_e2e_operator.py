@@ -273,7 +273,7 @@ def test_operator_commands_that_do_not_apply_are_refused_with_an_alternative(wor
     assert "nothing is running: it is stopped already" in said(world, "stop", "--yes")
     assert "it is stopped; `trainwatch resume` starts it" in said(world, "pause", code=1)
     assert len(world.lives()) == 1
-    assert "pause: nothing is running that could be paused" in world.do("events").out, "the journal has it, too"
+    assert "pause: nothing is running that could be paused" in world.asks("events").out, "the journal has it, too"
 
 
 def test_a_profile_that_does_not_start_falls_back_to_the_settings_that_ran(world: World) -> None:

@@ -38,7 +38,7 @@ def test_incident_restart_recovery_and_finish_are_notified(world: World) -> None
     assert by_event["restart"]["title"] == "job: attempt 2 started"
     assert "step 40" in by_event["restart"]["body"]
     assert "10 steps lost" in by_event["recovery"]["body"]
-    short = world.do("report", "--short").out.splitlines()
+    short = world.asks("report", "--short").out.splitlines()
     assert len(short) >= 4
     assert set(by_event["finish"]["body"].splitlines()) >= {line for line in short if not line.startswith("  loss ")}
 
@@ -147,7 +147,7 @@ def test_with_notify_a_crash_is_held_and_with_ask_a_hang_waits_for_the_answer(wo
     until(lambda: world.story().question, "the crash is told")
     assert world.story().state == "stopped"
     assert len(world.lives()) == 1
-    assert world.do("act", "ask").code == 0
+    assert world.asks("act", "ask").code == 0
     assert world.do("resume", "--incident", "1").code == 0
     until(lambda: world.story().state == "hung" and world.story().question, "the hang is asked about")
     held = world.status()["question"]
@@ -164,6 +164,6 @@ def test_with_notify_a_crash_is_held_and_with_ask_a_hang_waits_for_the_answer(wo
     heard = [n["event"] for n in notices(world)]
     assert heard[:3] == ["incident", "withheld", "question"]  # the second choice asks about the crash
     assert heard.count("question") == 2
-    report = world.do("report").out
+    report = world.asks("report").out
     assert "would have restarted at" in report
     assert "from net-step00000020.safetensors (step 20)" in report

@@ -28,9 +28,9 @@ def test_ramp_climbs_falls_back_and_does_not_retry_the_failed_profile(world: Wor
     status = world.status()
     assert [rung["profile"] for rung in status["ramp"]["dead"]] == ["hot"]
     assert status["profile"] == "brisk"
-    assert "the ramp fell from hot: cuda_unknown_error after 0.0 h there" in world.do("status").out
-    said = world.do("events").out
+    assert "the ramp fell from hot: cuda_unknown_error after 0.0 h there" in world.asks("status").out
+    said = world.asks("events").out
     assert "RAMP up: calm -> brisk: 1 checkpoint on calm without trouble" in said
     assert "RAMP back: hot -> brisk: hot died after" in said
-    assert "ramp back: hot → brisk" in world.do("report").out
+    assert "ramp back: hot → brisk" in world.asks("report").out
     assert len(world.lives()) == 4

@@ -103,7 +103,7 @@ def test_a_weights_only_resume_trains_the_remaining_epochs(world: World) -> None
     assert "named in the derived config and the log; the printed step starts again" in watcher.said
     assert story.overall_step == 5 * 16
     assert world.status()["overall"] == {"step": 5 * 16, "total_steps": 5 * 16}
-    assert "step 80 of 80" in world.do("status").out
+    assert "step 80 of 80" in world.asks("status").out
     assert [i.open for i in story.incidents] == [False]
 
 

@@ -58,7 +58,7 @@ def test_run_that_is_watched_is_refused(world: World) -> None:
     world.headless()
     world.at_step(5)
     (run,) = world.runs()
-    done = world.do("forget", run.id, "--yes")
+    done = world.asks("forget", run.id, "--yes")
     assert done.code == 4, done
     assert "end it first" in done.err
     assert run.journal.exists()

@@ -137,7 +137,7 @@ def test_a_run_whose_output_folder_was_deleted_is_not_launched_again(world: Worl
     world.write("--steps", "2000", "--diary", str(world.project), more={"restart": {"backoff_s": [0.1]}})
     world.headless()
     world.at_step(25)
-    world.do("stop", "--yes")
+    world.asks("stop", "--yes")
     world.in_state("stopped")
     shutil.rmtree(world.out)
     world.out.touch()

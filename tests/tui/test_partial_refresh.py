@@ -9,6 +9,7 @@ from textual.drivers.headless_driver import HeadlessDriver
 from textual.strip import Strip
 
 from tests.fakes.feed import FakeFeed, empty, healthy, hung
+from tests.tiers import SECOND_TIER
 from tests.tui.conftest import look, showing
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.situation import Situation
@@ -119,7 +120,7 @@ async def test_changed_cells_are_repainted_and_no_whole_pane(
             assert 0 < sum(p.paints for p in board(app).panes.values()) - before < lines
 
 
-@pytest.mark.parametrize("pauses", [0, 1, 2, 3])
+@pytest.mark.parametrize("pauses", [0, pytest.param(1, marks=SECOND_TIER), 2, pytest.param(3, marks=SECOND_TIER)])
 async def test_log_text_is_never_painted_over_the_footer(terminal: Terminal, pauses: int) -> None:
     """The panes move, because the terminal or what they show changes, while new log lines arrive."""
     scenes = [healthy(), hung(), healthy(8), empty(), hung()]
