@@ -59,9 +59,9 @@ async def test_a_confirmed_trial_shows_a_progress_bar_and_its_result() -> None:
         await pilot.press("5")
         await until(pilot, lambda: "of 5 m" in text(app, "job"))
         trials.gate.set()
-        await until(pilot, lambda: "conservative, measured here: a step 3.94 s" in footer(app))
+        await until(pilot, lambda: "conservative, measured here: speed 3.94 s/step" in footer(app))
         await until(pilot, lambda: "conservative" in front(app).trials)
-        assert "here: a step 3.94 s · VRAM 10.6 GiB · stable yes" in text(app, "ladder")
+        assert "here: speed 3.94 s/step · VRAM 10.6 GiB · stable yes" in text(app, "ladder")
         assert trials.tried == [("conservative", 5.0, False)]
 
 
@@ -112,7 +112,7 @@ async def test_trial_results_are_shown_beside_the_guide_values() -> None:
         await pilot.pause()
         said = text(app, "difference")
         assert "guide VRAM 11.2 GB · speed 3.9 s/step" in said
-        assert "here a step 3.94 s · VRAM 10.6 GiB · RAM 7.36 GiB · GPU 91 % · stable yes" in said
+        assert "here speed 3.94 s/step · VRAM 10.6 GiB · RAM 7.36 GiB · GPU 91 % · stable yes" in said
 
 
 async def test_trial_key_shows_the_command_if_trials_are_not_available() -> None:

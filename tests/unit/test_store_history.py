@@ -103,6 +103,7 @@ def test_old_history_is_thinned_but_keeps_minimum_and_maximum(tmp_path: Path, re
     assert mean == pytest.approx(50 + 50 / (2 * HOUR))
 
 
+@pytest.mark.timeout(600)  # a busy machine
 @SECOND_TIER
 def test_history_of_eight_gpus_for_a_week_stays_under_fifty_megabytes(tmp_path: Path, read: Open) -> None:
     """Two samples a bucket of the tier that each time ends in give the rows (with all extremes) that 1 Hz gives.

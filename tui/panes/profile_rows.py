@@ -8,7 +8,7 @@ from .pane import Pane
 from .rows_pane import RowsPane
 
 EXPECT_FROM = 90
-IN_ROW = frozenset({"a step", "VRAM", "stable"})
+IN_ROW = frozenset({"speed", "VRAM", "stable"})
 """The measurements of a trial that the ladder shows; the difference pane shows all."""
 
 
