@@ -36,7 +36,7 @@ from trainwatch.core.store.lock import holder_pid
 from trainwatch.core.store.run_directory import RunDirectory
 
 T = TypeVar("T")
-PATIENCE_S = 25.0
+PATIENCE_S = 75.0
 TRAINER = Path(__file__).with_name("e2e_trainer.py")
 SWIFT = {
     "watch": {"interval_s": 0.2, "summary_s": 1, "rescan_s": 0.5, "settle_s": 0.1, "gpu_timeout_s": 0.5},
