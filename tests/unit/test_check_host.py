@@ -1,5 +1,6 @@
 """Checks of the host (logout, sleep, WSL2, tmux, state folder) on prepared file systems."""
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -7,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from trainwatch.cli import main
 from trainwatch.core.act.launch import scope
+from trainwatch.core.app.preflight import checklist
 from trainwatch.core.app.preflight.check import Machine
-from trainwatch.core.app.preflight.checklist import MACHINE_CHECKS, RUN_CHECKS, preflight
+from trainwatch.core.app.preflight.checklist import MACHINE_CHECKS, RUN_CHECKS, machine_checks, preflight
 from trainwatch.core.app.preflight.machine.disk_checks import check_state_folder
 from trainwatch.core.app.preflight.machine.host_checks import (
     check_gpu_channel,
@@ -171,3 +174,26 @@ def test_an_unreadable_config_fails_and_the_machine_is_still_checked(tmp_path: P
     checks = {c.name: c for c in preflight(None, "trainwatch.toml:3: unknown key", machine(tmp_path))}
     assert checks["config"].result == "fail"
     assert "gpu" in checks
+
+
+def test_the_checks_of_the_machine_are_those_of_check_without_a_project(tmp_path: Path) -> None:
+    here = machine(tmp_path, kernel=WSL)
+    assert [c.name for c in machine_checks(here)] == [c.name for c in preflight(None, machine=here)][1:]
+
+
+@pytest.mark.parametrize(("kernel", "code"), [("6.1.0-18-amd64", 0), (WSL, 1)])
+def test_doctor_checks_the_machine_whatever_the_folder_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], kernel: str, code: int
+) -> None:
+    (tmp_path / "trainwatch.toml").write_text("[run]\nunknown_key = 1\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(checklist, "look_at_machine", lambda: machine(tmp_path, kernel=kernel))
+
+    assert main(["doctor", "--json"]) == code
+    found = json.loads(capsys.readouterr().out)
+    assert found["passed"] is (code == 0)
+    assert {"gpu", "tmux", "state folder", "logout", "sleep"} <= {c["name"] for c in found["checks"]}
+    assert "config" not in {c["name"] for c in found["checks"]}
+
+    assert main(["doctor"]) == code
+    assert ("FAIL  gpu channel" in capsys.readouterr().out) is (code == 1)

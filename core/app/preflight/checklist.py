@@ -156,9 +156,15 @@ def preflight(spec: RunSpec | None, problem: str | None = None, machine: Machine
         checks[0] = config_check(spec, problem, plan.preset)
         checks += [c for _, check in checks_of(plan, machine) if (c := check()) is not None]
     else:
-        checks.append(check_gpus(machine))
-        checks += [c for row in MACHINE_CHECKS if (c := _result(row.function, machine)) is not None]
+        checks += machine_checks(machine)
     return checks
+
+
+def machine_checks(machine: Machine | None = None) -> list[Check]:
+    """The checks of the machine alone, whatever is to run on it. Changes nothing; asks the GPU driver."""
+    machine = machine if machine is not None else look_at_machine()
+    found = [_result(function, machine) for function in (check_gpus, *(row.function for row in MACHINE_CHECKS))]
+    return [check for check in found if check is not None]
 
 
 def checks_of(plan: LaunchPlan, machine: Machine) -> Sequence[tuple[str, Callable[[], Check | None]]]:
