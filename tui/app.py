@@ -29,7 +29,7 @@ from .screens.open_place import place_screen
 from .screens.place_screen import PlaceScreen
 from .ui.ascii_filter import AsciiFilter
 from .ui.glyphs import ASCII, draws_letters, glyphs_for
-from .ui.terminal import exit_with_terminal, mouse_supported, use_terminal_size
+from .ui.terminal import exit_with_terminal, in_browser, mouse_supported, use_terminal_size
 from .ui.themes import DARK, LIGHT, ROLES
 
 HERE = Path(__file__).parent
@@ -94,12 +94,14 @@ class TrainwatchApp(App[None]):
 
     def run(self, *, headless: bool = False, **rest: Any) -> None:
         """Run on this terminal until exit, then print what continues."""
+        browser = in_browser(os.environ)
         if not headless:
-            use_terminal_size()
+            if not browser:
+                use_terminal_size()
             exit_with_terminal()
             rest = {"mouse": mouse_supported(os.environ), **rest}
         result = super().run(headless=headless, **rest)
-        if self.exit_message and not headless:
+        if self.exit_message and not headless and not browser:
             print(self.exit_message)  # noqa: T201  after the application
         return result
 

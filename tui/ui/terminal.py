@@ -13,13 +13,20 @@ GONE = 129
 """Exit code of a process ended by a hang-up (128 + SIGHUP)."""
 
 
+def in_browser(env: Mapping[str, str]) -> bool:
+    """True if `trainwatch serve` runs this screen: it is drawn into pipes, for a page."""
+    return env.get("TEXTUAL_DRIVER", "").endswith(":WebDriver")
+
+
 def mouse_supported(env: Mapping[str, str]) -> bool:
     """False inside GNU screen: with mouse reporting on, it holds back a lone Escape until the next key."""
     return not env.get("STY")
 
 
 def can_show_screen() -> bool:
-    """True on a real terminal on both ends that can address its cells (the screen is drawn on stderr)."""
+    """True in a browser, and on a terminal on both ends that can address its cells (it is drawn on stderr)."""
+    if in_browser(os.environ):
+        return True
     if os.environ.get("TERM", "") in {"", "dumb"}:
         return False
     with contextlib.suppress(ValueError, AttributeError):  # closed or absent streams

@@ -1,10 +1,13 @@
 """The screen's application with the services of core.app."""
 
+import os
+
 from trainwatch.core.app.runs.known_runs import RunDirectory, home
 from trainwatch.core.app.screen.folder_launcher import FolderLauncher
 from trainwatch.core.app.screen.run_picker import MachineRuns
 from trainwatch.core.app.screen.supervisors import DetachedStarter, RunAttacher
 from trainwatch.tui.app import TrainwatchApp
+from trainwatch.tui.ui.terminal import in_browser
 
 
 def app_for(run: RunDirectory | None, *, read_only: bool, launch_first: bool = False) -> TrainwatchApp:
@@ -13,7 +16,7 @@ def app_for(run: RunDirectory | None, *, read_only: bool, launch_first: bool = F
     return TrainwatchApp(
         None if run is None else runs.open(run.id),
         starter=DetachedStarter(),
-        attacher=RunAttacher(),
+        attacher=None if in_browser(os.environ) else RunAttacher(),
         picker=runs,
         launcher=FolderLauncher(),
         launch_first=launch_first,

@@ -1,0 +1,164 @@
+"""The screen in a browser: nothing without the token, and the same screens with it."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import psutil
+import pytest
+
+from tests.fakes.e2e_world import World, until, world
+from tests.tiers import SECOND_TIER
+from trainwatch.cli.web_token import new_token, token_in
+from trainwatch.core.app.errors import CliError
+
+__all__ = ["world"]
+
+aiohttp = pytest.importorskip("aiohttp")
+pytest.importorskip("textual_serve")
+
+TOKEN = "a-token-of-this-test"
+
+
+def asked(requests: Callable[[Any, str], Awaitable[None]], command: tuple[str, ...] = ("false",)) -> None:
+    """Let ``requests`` ask a gate that listens on a free port of loopback."""
+    from trainwatch.cli.web_server import Serving, application
+
+    async def ask() -> None:
+        from aiohttp import web
+
+        serving = Serving(command=command, host="127.0.0.1", port=0, token=TOKEN, title="luca <1>")
+        runner = web.AppRunner(application(serving), shutdown_timeout=1)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        try:
+            jar = aiohttp.CookieJar(unsafe=True)
+            async with aiohttp.ClientSession(cookie_jar=jar) as client:
+                await requests(client, f"http://127.0.0.1:{runner.addresses[0][1]}")
+        finally:
+            await runner.cleanup()
+
+    asyncio.run(asyncio.wait_for(ask(), 30))
+
+
+def test_without_the_token_nothing_is_served() -> None:
+    async def requests(client: Any, base: str) -> None:
+        for path in (
+            "/",
+            "/ws",
+            "/static/js/textual.js",
+            "/static/",
+            "/nothing",
+            "/open/",
+            "/open/x",
+            f"/open/{TOKEN}x",
+        ):
+            async with client.get(base + path, allow_redirects=False) as answer:
+                assert answer.status == 401, path
+                assert TOKEN not in await answer.text()
+        for header in (f"Bearer {TOKEN}x", "Bearer ", f"Basic {TOKEN}", TOKEN):
+            async with client.get(base, headers={"Authorization": header}) as answer:
+                assert answer.status == 401, header
+        async with client.get(base, cookies={"trainwatch_token": "é"}) as answer:
+            assert answer.status == 401
+
+    asked(requests)
+
+
+def test_with_the_token_the_page_opens_and_the_token_leaves_the_address() -> None:
+    async def requests(client: Any, base: str) -> None:
+        async with client.get(f"{base}/open/{TOKEN}") as answer:
+            assert answer.status == 200
+            assert answer.url.path == "/"
+            text = await answer.text()
+        assert "luca &lt;1&gt;" in text
+        assert base.replace("http", "ws") + "/ws" in text
+        assert "https://" not in text, "nothing is asked of the internet"
+        assert TOKEN not in text
+        cookie = next(iter(client.cookie_jar))
+        assert cookie["httponly"]
+        assert cookie["samesite"] == "Strict"
+        for path in ("/static/js/textual.js", "/focus.js"):
+            async with client.get(base + path) as answer:
+                assert answer.status == 200
+                assert "default-src 'self'" in answer.headers["Content-Security-Policy"]
+        async with client.get(f"{base}/ws", headers={"Origin": "http://127.0.0.1:1"}) as answer:
+            assert answer.status == 403, "a page of another site"
+        async with client.get(base, headers={"Host": "a<b"}) as answer:
+            assert answer.status == 400
+
+    asked(requests)
+
+
+def test_a_token_file_is_made_for_its_owner_only_and_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    token = token_in(path)
+    assert token_in(path) == token
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert len({new_token(), new_token(), token}) == 3
+    path.chmod(0o640)
+    with pytest.raises(CliError, match="chmod 600"):
+        token_in(path)
+    path.chmod(0o600)
+    path.write_text("short")
+    with pytest.raises(CliError, match="16 printable"):
+        token_in(path)
+
+
+async def screen_says(socket: Any, *words: str) -> str:
+    """All that was drawn until the words were there."""
+    seen = ""
+    while not all(word in seen for word in words):
+        message = await socket.receive(timeout=20)
+        assert message.type in {aiohttp.WSMsgType.BINARY, aiohttp.WSMsgType.TEXT}, (message, seen[-500:])
+        seen += message.data.decode("utf-8", "replace") if isinstance(message.data, bytes) else ""
+    return seen
+
+
+@pytest.fixture
+def served(world: World) -> Iterator[tuple[World, str, psutil.Process]]:
+    """A real run, and `trainwatch serve --read-only` on it."""
+    world.write("--steps", "5000", "--step-time", "0.05")
+    world.headless()
+    world.at_step(1)
+    command = [sys.executable, "-m", "trainwatch", "serve", "--read-only", "--port", "0"]
+    env = {**os.environ, **world.env}
+    with subprocess.Popen(command, cwd=world.project, env=env, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            yield world, server.stdout.readline().strip(), psutil.Process(server.pid)
+        finally:
+            server.send_signal(signal.SIGTERM)
+            assert server.wait(20) == 0
+
+
+@SECOND_TIER
+def test_a_read_only_screen_of_a_real_run_refuses_keys_that_act(served: tuple[World, str, psutil.Process]) -> None:
+    world, address, server = served
+    parts = urlsplit(address)
+    assert parts.hostname == "127.0.0.1"
+
+    async def look() -> None:
+        async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as client:
+            async with client.get(address) as answer:
+                assert answer.status == 200
+            async with client.ws_connect(f"ws://{parts.netloc}/ws?width=100&height=30") as socket:
+                drawn = await screen_says(socket, "Training", "leave")
+                assert "kill" not in drawn
+                await socket.send_json(["stdin", "k"])
+                await socket.send_json(["stdin", "x"])
+                await socket.send_json(["stdin", "3"])
+                after = await screen_says(socket, "incidents")
+                assert "would be lost" not in after
+                assert "Cancel" not in after
+                assert server.children(recursive=True)
+
+    asyncio.run(look())
+    assert world.status()["state"] == "running"
+    until(lambda: not server.children(recursive=True) or None, "the screen to end with its page")
