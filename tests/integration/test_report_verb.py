@@ -4,13 +4,14 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.fakes.feed import CRASH, WALL0, created, started, training
 from trainwatch.cli import main
 from trainwatch.core.app.runs.report_sources import last_words, wsl
 from trainwatch.core.model.fact import AttemptEnded, AttemptStarted, Fact, IncidentOpened, StateChanged
-from trainwatch.core.model.observation import MetricValues
+from trainwatch.core.model.observation import GpuReading, GpuSample, MetricValues
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.journal import JournalWriter
@@ -100,6 +101,25 @@ def test_report_format_follows_the_file_suffix_and_never_overwrites(
     assert (code, out) == (2, "")
     assert "already exists" in err
     assert path.read_text() == "mine"
+
+
+def test_html_report_has_charts_of_the_values_that_are_known(say: Say, run: RunDirectory) -> None:
+    shown = say("--format", "html")[1]
+    assert shown.count("<svg") == 1
+    assert "loss" in shown[shown.index("<svg") : shown.index("</svg>")]
+    assert "GPU" not in shown[shown.index("<svg") : shown.index("</svg>")], "no reading, no chart"
+    assert "#b8302a" in shown, "the crash is marked"
+    history = HistoryWriter(run.history)
+    for i in range(50):
+        gpu = GpuReading(index=0, util_pct=97.0, mem_used_bytes=9 << 30, mem_total_bytes=16 << 30, own=True)
+        history.add(GpuSample(t=100.0 + 80 * i, gpus=(gpu, msgspec.structs.replace(gpu, index=1, own=False))))
+    history.commit()
+    history.close()
+    chart = say("--format", "html")[1]
+    chart = chart[chart.index("<svg") : chart.index("</svg>")]
+    assert "GPU 0" in chart
+    assert "GPU 1" not in chart, "a GPU of others"
+    assert "<svg" not in say()[1]
 
 
 def test_report_does_not_write_through_a_dangling_link(say: Say, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A report as one HTML page without external parts: no script, no font, no picture."""
+"""A report as one HTML page without external parts: no script, no font, charts as SVG in the page."""
 
 from collections.abc import Iterator, Sequence
 from html import escape
@@ -23,14 +23,15 @@ body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto
 table { border-collapse: collapse; } td, th { text-align: left; padding: .2rem .8rem .2rem 0; vertical-align: top; }
 th { font-weight: 600; } tr + tr { border-top: 1px solid #8884; } pre, code { font: 13px/1.4 ui-monospace, monospace; }
 pre { overflow-x: auto; background: #8881; padding: .6rem; } .summary { font-size: 1.15rem; }
+svg { max-width: 100%; height: auto; }
 @media (prefers-color-scheme: dark) { body { background: #181818; color: #ddd; } }
 """
 
 
-def html(report: Report) -> str:
-    """The whole page; ends with a newline. Every text is escaped."""
+def html(report: Report, charts: str = "") -> str:
+    """The whole page; ends with a newline. Every text is escaped. ``charts``: SVG; "" = none."""
     title = f"{report.run}: {state_words(report)}"
-    body = "\n".join(_body(report, title))
+    body = "\n".join(_body(report, title, charts))
     head = (
         f'<meta charset="utf-8">\n<meta name="viewport" content="width=device-width">\n<title>{escape(title)}</title>'
     )
@@ -40,7 +41,7 @@ def html(report: Report) -> str:
     )
 
 
-def _body(report: Report, title: str) -> Iterator[str]:
+def _body(report: Report, title: str, charts: str) -> Iterator[str]:
     yield f"<h1>{escape(title)}</h1>"
     yield f'<p class="summary">{escape(report.summary)}</p>'
     yield from _table((), overview(report))
@@ -49,6 +50,10 @@ def _body(report: Report, title: str) -> Iterator[str]:
     if report.withheld:
         yield "<h2>Not done by itself</h2>"
         yield from _items(report.withheld, "Nothing.")
+    if charts:
+        yield "<h2>Charts</h2>"
+        yield "<p>Over the time since the start; a dashed line is an incident.</p>"
+        yield charts
     yield "<h2>Attempts</h2>"
     yield from _table(ATTEMPT_HEAD, [attempt_cells(a) for a in report.attempts])
     yield "<h2>Incidents</h2>"

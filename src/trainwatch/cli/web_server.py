@@ -171,7 +171,8 @@ async def _add_headers(_: web.Request, response: web.StreamResponse) -> None:
 
 def _scheme(request: web.Request) -> str:
     """What the browser uses; a proxy with TLS in front says so."""
-    return request.headers.get("X-Forwarded-Proto", request.scheme)
+    scheme: str = request.headers.get("X-Forwarded-Proto", request.scheme)
+    return scheme
 
 
 def _bracketed(host: str) -> str:

@@ -36,22 +36,28 @@ def act(args: argparse.Namespace) -> int:
     target = Path(args.output) if args.output else None
     if target is not None and (target.exists() or target.is_symlink()):
         raise CliError(ExitCode.USAGE, f"{target}: already exists; choose another name")
-    report = EDGE.value(report_of(run_to_read(args)))
+    run = run_to_read(args)
+    report = EDGE.value(report_of(run))
     by_name = FORMATS.get(target.suffix.lower() if target else "", "md")
     form = "json" if args.json else "short" if args.short else args.format or by_name
+    charts = ""
+    if form == "html":
+        from trainwatch.core.app.runs.report_charts import charts_of
+
+        charts = charts_of(run)
     if target is None:
         if form == "json":
             print_json(report)
         else:
-            sys.stdout.write(_text(report, form))
+            sys.stdout.write(_text(report, form, charts))
             sys.stdout.flush()
         return ExitCode.DONE
-    _write(target, _text(report, form))
+    _write(target, _text(report, form, charts))
     print(f"{target}: written")
     return ExitCode.DONE
 
 
-def _text(report: Any, form: str) -> str:
+def _text(report: Any, form: str, charts: str) -> str:
     import msgspec
 
     from trainwatch.core.views.report.html_report import html
@@ -62,7 +68,7 @@ def _text(report: Any, form: str) -> str:
         return short_report(report)
     if form == "json":
         return msgspec.json.format(msgspec.json.encode(jsonable(report)), indent=2).decode() + "\n"
-    return html(report) if form == "html" else markdown(report)
+    return html(report, charts) if form == "html" else markdown(report)
 
 
 def _write(target: Path, text: str) -> None:
