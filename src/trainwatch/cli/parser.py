@@ -7,7 +7,7 @@ code.
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -117,7 +117,10 @@ def build_parser(words: Sequence[str]) -> OneLineParser:
     for verb in known if everything else wanted:
         module = module_of(verb)
         inner = subparsers.add_parser(
-            verb, description=module.DESCRIPTION, epilog=f"example: trainwatch {verb} {module.EXAMPLE}".rstrip()
+            verb,
+            description=module.DESCRIPTION,
+            epilog=f"example: trainwatch {verb} {module.EXAMPLE}".rstrip(),
+            **({} if module.HELP is None else {"help": module.HELP}),
         )
         module.add_arguments(inner)
         inner.set_defaults(act=module.act)
@@ -166,6 +169,14 @@ def _family(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
 
 def _options(parser: argparse.ArgumentParser) -> Sequence[str]:
     return list(parser._option_string_actions)  # noqa: SLF001
+
+
+def every_action(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    """All options and arguments of a parser, those of its verbs and their parts included."""
+    yield from parser._actions  # noqa: SLF001
+    for choice in _subparsers(parser):
+        for inner in choice.choices.values():
+            yield from every_action(inner)
 
 
 def _subparsers(parser: argparse.ArgumentParser) -> list["argparse._SubParsersAction[argparse.ArgumentParser]"]:
