@@ -9,10 +9,13 @@ import msgspec
 import pytest
 
 from trainwatch.cli import main
+from trainwatch.core.model.fact import AttemptStarted, RunCreated
 from trainwatch.core.model.launch.change import Change
-from trainwatch.core.model.observation import LogChunk, Meta, MetricValues, Start, Tick
+from trainwatch.core.model.observation import GpuReading, GpuSample, LogChunk, Meta, MetricValues, Start, Tick
+from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.store.metrics.history import HistoryWriter
+from trainwatch.core.store.journal import JournalWriter
+from trainwatch.core.store.metrics.history import HistoryWriter, ProgressPoint
 from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.store.trace import TraceWriter
 
@@ -77,3 +80,83 @@ def test_export_writes_the_metrics_as_a_table(
             ["5", "a, b", "2.0", "2.0", "2.0"],
         ]
     assert main(["export", "luca", "--metrics", str(table)]) == 2
+
+
+@pytest.fixture
+def measured(run: RunDirectory) -> RunDirectory:
+    """Steps 10 and 20 at 5 s and 15 s of attempt 1, with a loss, a GPU and a number that the trainer logs by name."""
+    created = RunCreated(run="luca-1", name="luca", command=("python", "train.py"), cwd="/w", preset="generic")
+    with JournalWriter(run.journal) as journal:
+        journal.append_all(0.0, 1000.0, (created,))
+        journal.append_all(1.0, 1001.0, (AttemptStarted(attempt=1, pid=7),))
+    writer = HistoryWriter(run.history)
+    for t, step in ((5.0, 10), (15.0, 20)):
+        writer.add(ProgressPoint(t=t, progress=Progress(phase="train", step=step, run_step=step, loss=1 / step)))
+    writer.add(GpuSample(t=15, gpus=(GpuReading(index=1, mem_used_bytes=5e9),)))
+    writer.add(MetricValues(t=10, values={"a, b": 2.0}))
+    writer.close()
+    return run
+
+
+def test_export_writes_every_series_with_time_and_step(
+    measured: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "all.csv"
+    assert main(["export", "--csv", "luca", "-o", str(table)]) == 0
+    with table.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    found = {(r["metric"], float(r["seconds"])): (r["attempt"], r["step"], float(r["mean"])) for r in rows}
+    assert found == {
+        ("progress.step", 5.0): ("1", "10", 10.0),
+        ("progress.step", 15.0): ("1", "20", 20.0),
+        ("progress.loss", 5.0): ("1", "10", 0.1),
+        ("progress.loss", 15.0): ("1", "20", 0.05),
+        ("gpu1.vram", 15.0): ("1", "20", 5e9),
+        ("metric.a, b", 10.0): ("1", "15", 2.0),
+    }
+    assert next(r for r in rows if r["seconds"] == "5")["time_utc"] == "1970-01-01T00:16:45Z"
+    capsys.readouterr()
+
+    assert main(["export", "luca", "--jsonl"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [{k: str(v) for k, v in line.items()} for line in lines] == rows
+    assert isinstance(lines[0]["step"], int)
+
+
+def test_export_says_why_there_is_nothing_and_leaves_files_alone(
+    measured: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = tmp_path / "mine.csv"
+    mine.write_text("precious")
+    assert main(["export", "luca", "--csv", "-o", str(mine)]) == 2
+    assert mine.read_text() == "precious"
+    assert main(["export", "luca", "--csv", "-o", str(tmp_path / "no" / "such.csv")]) == 3
+    assert main(["export", "luca", "--trace", str(tmp_path / "t"), "-o", str(tmp_path / "u")]) == 2
+    for file in measured.path.glob("history.sqlite*"):
+        file.write_bytes(b"not a database" * 1000)
+    capsys.readouterr()
+    assert main(["export", "luca", "--csv", "-o", str(tmp_path / "new.csv")]) == 3
+    assert "damaged" in capsys.readouterr().err
+    for file in measured.path.glob("history.sqlite*"):
+        file.unlink()
+    assert main(["export", "luca", "--jsonl"]) == 3
+    assert "no readings yet" in capsys.readouterr().err
+    assert not (tmp_path / "new.csv").exists()
+
+
+def test_export_as_parquet_reads_back_equal(
+    measured: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "all.parquet"
+    try:
+        from pyarrow import parquet
+    except ImportError:
+        assert main(["export", "luca", "--parquet", "-o", str(table)]) == 2
+        assert "--csv" in capsys.readouterr().err
+        return
+    assert main(["export", "luca", "--parquet", "-o", str(table)]) == 0
+    capsys.readouterr()
+    rows = parquet.read_table(table).to_pylist()
+    assert main(["export", "luca", "--jsonl"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row | {"time_utc": f"{row['time_utc']:%Y-%m-%dT%H:%M:%SZ}"} for row in rows] == lines

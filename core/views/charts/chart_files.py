@@ -3,8 +3,9 @@
 import csv
 import io
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
 import msgspec
@@ -17,7 +18,6 @@ from .chart_view import STEPS, ChartView
 from .curve import dotted, value_range
 from .zoom import Span
 
-CSV_HEAD = ("run", "metric", "seconds", "time_utc", "attempt", "step", "mean", "min", "max")
 WIDTH, HEIGHT = 720, 300
 """Pixels of a chart in a drawing."""
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 34, 30
@@ -37,22 +37,46 @@ class RunRows(msgspec.Struct, frozen=True, kw_only=True):
     wall0: float = 0.0
 
 
+class ExportRow(NamedTuple):
+    """A point of a series, in the units of the history (bytes, seconds per step).
+
+    ``seconds``: of the run; ``attempt`` and ``step``: None between two attempts, and where no step is known.
+    """
+
+    run: str
+    metric: str
+    seconds: float
+    time_utc: str
+    attempt: int | None
+    step: int | None
+    mean: float
+    min: float
+    max: float
+
+
+def series_rows(run: RunRows, metric: str, points: Sequence[Point]) -> Iterator[ExportRow]:
+    """A row a point. The points of the steps are those of ``run``."""
+    steps = {a.number: StepOf(within(run.points.get(STEPS, ()), a)) for a in run.attempts}
+    for attempt, t, low, mean, high in _of_attempts(points, run.attempts):
+        step = None if attempt is None else steps[attempt](t)
+        when = datetime.fromtimestamp(run.wall0 + t, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        whole = None if step is None else round(step)
+        yield ExportRow(run.name, metric, round(t, 1), when, attempt, whole, mean, low, high)
+
+
 def csv_text(runs: Sequence[RunRows]) -> Iterator[str]:
-    """A row a point, in the units of the history (bytes, seconds per step). Times in seconds of the run and UTC."""
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(CSV_HEAD)
+    """A row a point. Times in seconds of the run and UTC."""
+    yield csv_lines((ExportRow._fields,))
     for run in runs:
-        steps = {a.number: StepOf(within(run.points.get(STEPS, ()), a)) for a in run.attempts}
         for metric, points in run.points.items():
-            for attempt, t, low, mean, high in _of_attempts(points, run.attempts):
-                step = None if attempt is None else steps[attempt](t)
-                when = datetime.fromtimestamp(run.wall0 + t, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-                shown = ("" if attempt is None else attempt, "" if step is None else round(step))
-                table.writerow((run.name, metric, round(t, 1), when, *shown, mean, low, high))
-            yield text.getvalue()
-            text.seek(0)
-            text.truncate()
+            yield csv_lines(series_rows(run, metric, points))
+
+
+def csv_lines(rows: Iterable[Iterable[str | float | None]]) -> str:
+    """Rows as text; None is an empty field."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
 
 
 def _of_attempts(
