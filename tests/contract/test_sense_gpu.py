@@ -259,6 +259,25 @@ def children_of(pid: int) -> list[int]:
     return [child.pid for child in psutil.Process(pid).children()]
 
 
+def test_two_gpus_that_hang_at_once_hide_no_other_and_one_comes_back(real: Real) -> None:
+    nvml, sensor, inbox = real
+    nvml.show("gpus = 8\n")
+    sensor.start()
+    wait_until(lambda: [s for s in inbox.of(GpuSample) if healthy(s) and len(s.gpus) == 8], "eight GPUs")
+    nvml.show("gpus = 8\n[gpu 2]\nfault = hang:1500\n[gpu 5]\nfault = hang:60000\n")
+    hung = len(inbox.of(GpuSample))
+
+    def silent(sample: GpuSample) -> list[int]:
+        return [g.index for g in sample.gpus if g.trouble is not None]
+
+    wait_until(lambda: silent(inbox.of(GpuSample)[-1]) == [2, 5], "GPU 2 and 5 silent")
+    nvml.show("gpus = 8\n[gpu 5]\nfault = hang:60000\n")
+    wait_until(lambda: silent(inbox.of(GpuSample)[-1]) == [5], "GPU 2 back")
+    after = inbox.of(GpuSample)[hung:]
+    assert all(s.trouble is None and len(s.gpus) == 8 for s in after)
+    assert all(gpu(s, index).util_pct == 12.0 for s in after for index in (0, 1, 3, 4, 6, 7)), "read all the time"
+
+
 def test_gpu_throttling_is_reported_as_text(real: Real) -> None:
     nvml, sensor, inbox = real
     nvml.show("[gpu 0]\nthrottle = 0x45\n")

@@ -7,8 +7,8 @@
   details of each (``nvml_details``) for DETAILS_S after a byte on standard input,
 - ``{"kind": "error", "code": NVML code, "text": …}`` as last line.
 
-Each GPU has a thread of its own, so one that hangs leaves the others readable. The program imports nothing else of
-trainwatch and ends with its parent. A value that the driver refuses is null, never 0.
+One thread reads all GPUs; one that hangs keeps it, and another thread reads the others (``reading_threads``). The
+program imports little else of trainwatch and ends with its parent. A value that the driver refuses is null, never 0.
 """
 
 import contextlib
@@ -23,6 +23,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pynvml
+
+from trainwatch.core.sense.gpu.reading_threads import ReadingThreads
 
 REPORT_WAIT_S = 0.5
 """Wait for slow GPUs before a line is written with their last values."""
@@ -104,30 +106,30 @@ GETTERS: tuple[Callable[[Any], dict[str, Any]], ...] = (
 
 
 class Reader:
-    """Reads one GPU in a thread of its own, each time ``request`` is called."""
+    """Reads one GPU. ``detailed``: with its details, from the next reading on."""
 
     def __init__(self, index: int) -> None:
         self.index = index
         self.reading: dict[str, Any] = {}
         self.code: int | None = None
+        self.detailed = False
+        self.fresh = False
         self._handle: Any = None
         self._answered_s = time.monotonic()
         self._read_once = False
-        self._asked = threading.Event()
-        self._detailed = False
         self._details: Any = None
-        self.fresh = threading.Event()
-        threading.Thread(target=self._run, name=f"gpu-{index}", daemon=True).start()
 
-    def request(self, *, detailed: bool = False) -> None:
-        """Start a reading, unless the last one is not finished."""
-        self.fresh.clear()
-        self._detailed = detailed
-        self._asked.set()
+    def read(self) -> None:
+        """Read it. After an error that is none of the driver's, the last reading stays and becomes older."""
+        with contextlib.suppress(Exception):
+            self.reading, self.code = self._read()
+            self._answered_s = time.monotonic()
+            self._read_once = True
+            self.fresh = True
 
     def report(self) -> dict[str, Any]:
         """The last reading and its age."""
-        age_s = 0.0 if self.fresh.is_set() else time.monotonic() - self._answered_s
+        age_s = 0.0 if self.fresh else time.monotonic() - self._answered_s
         return {
             "index": self.index,
             "code": self.code,
@@ -135,15 +137,6 @@ class Reader:
             "read": self._read_once,
             **self.reading,
         }
-
-    def _run(self) -> None:
-        while True:
-            self._asked.wait()
-            self._asked.clear()
-            self.reading, self.code = self._read()
-            self._answered_s = time.monotonic()
-            self._read_once = True
-            self.fresh.set()
 
     def _read(self) -> tuple[dict[str, Any], int | None]:
         reading: dict[str, Any] = {}
@@ -164,13 +157,13 @@ class Reader:
             except Exception:  # noqa: S112  (a name that is no text, a field the binding does not know: unknown)
                 continue
         silent = len(codes) == len(GETTERS) and NOT_SUPPORTED not in codes
-        if self._detailed and not silent:
+        if self.detailed and not silent:
             try:
                 reading.update(self._read_details())
             except pynvml.NVMLError as fault:
                 self._handle = None
                 return reading, int(fault.value)
-        elif not self._detailed:
+        elif not self.detailed:
             self._details = None
         return reading, codes[0] if silent else None
 
@@ -252,15 +245,14 @@ def main(parent: int, interval_s: float) -> int:
         write({"kind": "error", "code": opening.fault[0], "text": opening.fault[1]})
         return 1
     readers = [Reader(index) for index in range(opening.count)]
+    threads = ReadingThreads(readers)
     driver_wide = 0
     while True:
         due = time.monotonic() + interval_s
         detailed = wish.stands
         for reader in readers:
-            reader.request(detailed=detailed)
-        patience_until = time.monotonic() + min(REPORT_WAIT_S, interval_s)
-        for reader in readers:
-            reader.fresh.wait(max(0.0, patience_until - time.monotonic()))
+            reader.detailed = detailed
+        threads.read(min(REPORT_WAIT_S, interval_s))
         write({"kind": "gpus", "gpus": [reader.report() for reader in readers]})
         codes = {reader.code for reader in readers}
         driver_wide = driver_wide + 1 if readers and codes <= DRIVER_WIDE else 0
