@@ -154,6 +154,16 @@ class HistoryReader:
         )
         return self._query(f"{kept} ORDER BY 1", {"gpu": gpu})
 
+    def highest(self, metric: str) -> float | None:
+        """Return the highest value of a metric that is kept; None without any. Raises ValueError for an unknown one."""
+        source, gpu, column = self._column_of(metric)
+        kept = " UNION ALL ".join(
+            f"SELECT MAX(COALESCE({column}_max, {column})) AS v FROM {table(source, tier)} WHERE gpu = :gpu"  # noqa: S608
+            for tier in TIERS
+        )
+        found = [] if gpu is None else self._query(f"SELECT MAX(v) FROM ({kept})", {"gpu": gpu})  # noqa: S608
+        return float(found[0][0]) if found and found[0][0] is not None else None
+
     def metrics(self) -> tuple[str, ...]:
         """Return the names of the metrics that the trainer logs, in the order in which they appeared."""
         return tuple(str(name) for (name,) in self._query("SELECT name FROM metric_names ORDER BY number"))

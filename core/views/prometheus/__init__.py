@@ -1,0 +1,1 @@
+"""The newest values of runs in the Prometheus text format."""
