@@ -5,11 +5,12 @@ among equals the first one counts, because launchers and other ranks report late
 a library's message as plain data looks like that failure; a SIGKILL by hand looks like one by the OOM killer.
 """
 
+import re
 from collections.abc import Iterable
 
 import msgspec
 
-from ...model.shipped.failure import Diagnosis, EvidenceLine
+from ...model.shipped.failure import CauseVariant, Diagnosis, EvidenceLine, FailureClass
 from ..text.lines import plain
 from ..text.patterns import LazyPattern
 from .blocks import DETAIL_LINES
@@ -318,17 +319,24 @@ def _answer(
     later = [EvidenceLine(each.line, each.text) for each in others]
     cascade = sorted({each.line: each for each in (*state.cascade, *later) if each.line != at}.values(), key=_line_of)
     lasting = cause is not None and is_lasting(known, cause.text)
+    said = _variant(known, evidence) or known
     return Diagnosis(
         failure=failure,
         retryable=known.retryable and not lasting,
         confidence=round(confidence, 3),
         cause=evidence,
         cascade=tuple(cascade[:CASCADE_KEPT]),
-        explanation=known.explanation,
-        remedies=known.remedies,
-        title=known.title,
+        explanation=said.explanation,
+        remedies=said.remedies,
+        title=said.title,
         retry_reason=retry_reason(known, lasting=lasting),
     )
+
+
+def _variant(known: FailureClass, evidence: EvidenceLine | None) -> CauseVariant | None:
+    """The words for this cause line, if the class has other ones for it."""
+    text = "" if evidence is None else evidence.text
+    return next((each for each in known.variants if re.search(each.pattern, text)), None)
 
 
 def _line_of(evidence: EvidenceLine) -> int:

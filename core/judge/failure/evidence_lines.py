@@ -153,6 +153,8 @@ def _weigh(
         return state if block is None or named is None else with_block(state, blocks.ended(block, number, text))
     weighed = list(_evidence(carried, matches, raised=raised, catalogue=catalogue))
     best = max((each for each in weighed if each.role == "root"), key=lambda each: each.weight, default=None)
+    if best is None and block is not None and named is not None and named.type in catalogue.consequences:
+        best = _by_place(named, block, carried, catalogue)
     if named is None:
         said = _WHAT.match(text)
         if said is not None and best is None:
@@ -184,6 +186,14 @@ def _weigh(
     if named.type in catalogue.consequences:
         state = with_cascade_line(state, number, shown)
     return _with_line(state, line)
+
+
+def _by_place(named: Named, block: Block, carried: Carried, catalogue: CompiledCatalogue) -> Weighed | None:
+    """What a type that proves nothing alone does by its place: ``EOFError in …/getpass.py:_raw_input``."""
+    placed = Carried(f"{named.type} in {block.last}", carried.source, carried.level)
+    matches = catalogue.matches(placed.text)
+    known = [] if matches is None else _evidence(placed, matches, raised=True, catalogue=catalogue)
+    return max((each for each in known if each.role == "root"), key=lambda each: each.weight, default=None)
 
 
 def _explains_untold(state: DiagnosisState, number: int, source: str) -> bool:

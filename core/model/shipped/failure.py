@@ -110,6 +110,15 @@ class KernelPattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     example: str
 
 
+class CauseVariant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Words of their own for the failures of a class whose cause line has ``pattern``."""
+
+    pattern: str
+    title: str
+    explanation: str
+    remedies: tuple[str, ...]
+
+
 class FailureClass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One entry of ``failures.toml``, which describes each key. Weights are 0 to 1: what one match alone proves."""
 
@@ -120,6 +129,7 @@ class FailureClass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     explanation: str
     waits_for: WaitsFor | None = None
     remedies: tuple[str, ...] = ()
+    variants: tuple[CauseVariant, ...] = ()
     settings: SettingsFault = "possible"
     step_matters: bool = True
     older_checkpoint_helps: bool = False
