@@ -160,6 +160,7 @@ class LogScreen(PlaceScreen):
         self.view.wrapped, self.view.left = not self.view.wrapped, 0
         self.view.to_end() if self.view.following else self.view.reveal()
         self.view.redraw()
+        self.show_message("Long lines are wrapped." if self.view.wrapped else "Long lines are cut: ← → move sideways.")
 
     def action_sideways(self, steps: int) -> None:
         """Move along lines that are cut."""
@@ -175,6 +176,8 @@ class LogScreen(PlaceScreen):
         """The next or previous file."""
         if self.file in self.files and len(self.files) > 1:
             self.choose(self.files[(self.files.index(self.file) + steps) % len(self.files)])
+        else:
+            self.show_message("There is no other log of this run.")
 
     def action_search(self) -> None:
         """Ask for a pattern and search upwards for it."""

@@ -34,6 +34,11 @@ NO_PROFILES = (
     "write [profiles] ladder = [...] in trainwatch.toml. Those that are shipped: trainwatch profiles list"
 )
 
+NO_LADDER = (
+    "None is set, so a restart after out of memory has no smaller profile. [t] measures a profile here; "
+    "then write [profiles] ladder = [...] in trainwatch.toml, the one that needs least memory first."
+)
+
 
 def _can_switch(context: KeyContext) -> bool:
     return context.started and context.state != "finished"
@@ -201,6 +206,8 @@ class ProfilesScreen(PlaceScreen):
             found.append(Paragraph(text=" · ".join(f"{k} {v}" for k, v in rung.measured), label="here", style="strong"))
         if rung.died:
             found.append(Paragraph(text=f"this run left it {rung.died}", label="died", style="warning"))
+        if not self.session.run.ladder:
+            found.append(Paragraph(text=NO_LADDER, label="ladder", style="label"))
         found.append(Paragraph())
         return found + self._changes(profile, is_now=rung.now)
 
@@ -233,6 +240,8 @@ class ProfilesScreen(PlaceScreen):
         self.draw()
 
     def action_move(self, rows: int) -> None:
+        if not self.profiles:
+            self.show_message("No profile is known for this run.")
         self.ladder.move(rows)
 
     def action_scroll(self, rows: int) -> None:
@@ -242,6 +251,10 @@ class ProfilesScreen(PlaceScreen):
 
     def action_turn(self) -> None:
         """Show the table or the difference if only one fits."""
+        if not self.profiles:
+            self.show_message("No profile is known for this run.")
+        elif self.size.width >= SIDE_FROM:
+            self.show_message("Table and difference are both shown.")
         self.table_shown = not self.table_shown
         self.draw()
 
