@@ -157,6 +157,8 @@ class IncidentsScreen(PlaceScreen):
 
     def action_move(self, rows: int) -> None:
         """Choose another incident."""
+        if len(self.table.rows) < 2:
+            self.show_message("There is no other incident.")
         self.table.move(rows)
 
     def action_walk(self, links: int) -> None:
