@@ -170,30 +170,41 @@ def _explain(where: str, number: int, argv: list[str], cwd: str, env: dict[str, 
         )
     if where == "start":
         return CannotStart(f"cannot prepare the process for {command!r}: {os.strerror(number)}", NOT_EXECUTABLE)
+    import shlex
     import shutil  # only here: it loads the compression modules, which the runner has no use for
+
+    from .typed_command import ends_as_on_windows, typed_instead
 
     in_cwd = os.path.join(cwd, command) if "/" in command else command
     found = shutil.which(in_cwd, mode=os.F_OK, path=env.get("PATH", os.defpath))
+    instead = typed_instead(argv, cwd, env)
     if number in {errno.ENOENT, errno.ENOTDIR}:
         if found is None:
-            return CannotStart(
-                f"command not found: {command!r} (run.command); check the spelling or give the full path", NOT_FOUND
-            )
+            remedy = f"type it as: {instead}" if instead else "check the spelling or give the full path"
+            return CannotStart(f"command not found: {command!r} (run.command); {remedy}", NOT_FOUND)
         return CannotStart(
             f"cannot start {found}: the interpreter that its first line names does not exist (run.command); "
-            f"correct that line or start it through an interpreter",
+            + ends_as_on_windows(found)
+            + "correct that line or start it through an interpreter"
+            + (f", type it as: {instead}" if instead else ""),
             NOT_FOUND,
         )
+    if number == errno.EACCES and os.path.isdir(in_cwd):
+        return CannotStart(f"not a program: {command} is a folder (run.command); name a file in it", NOT_EXECUTABLE)
     if number == errno.EACCES:
         return CannotStart(
-            f"not executable: {found or command} (run.command); chmod +x it, or start it through an interpreter "
-            f"(python {command} …)",
+            f"not executable: {found or command} (run.command); "
+            + (
+                f"chmod +x it, or type it as: {instead}"
+                if instead
+                else "chmod +x it, or start it through an interpreter"
+            ),
             NOT_EXECUTABLE,
         )
     if number == errno.ENOEXEC:
         return CannotStart(
-            f"not a program: {found or command} has no #! line (run.command); start it through an interpreter "
-            f"(sh {command} …)",
+            f"not a program: {found or command} has no #! line (run.command); start it through an interpreter, "
+            f"type it as: {instead or shlex.join(('sh', *argv))}",
             NOT_EXECUTABLE,
         )
     if number == errno.E2BIG:
