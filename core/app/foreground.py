@@ -21,11 +21,13 @@ from ..store.lock import SupervisorLock, SupervisorRunning
 from ..store.run_directory import RunDirectory
 from ..supervisor.loop import Supervisor
 from .errors import CliError, ExitCode
+from .metrics_out.prometheus_page import prometheus_page
 from .plan.launch_plan import LaunchPlan
 from .runs.known_runs import know_secrets
 from .runs.output_claim import OutputClaim
 from .runs.output_owner import require_own_output_to_start, trainer_pid
 from .supervise.keep_alive_order import REPLACES
+from .supervise.metrics_endpoint import MetricsEndpoint
 from .supervise.vitality import Vitality
 from .wiring.supervisor import build_supervisor
 from .wiring.terminal_view import close_view
@@ -142,15 +144,36 @@ def _watch(
     interrupted = _leave_on_signals(supervisor, stop_trainer=stop_trainer)
     server = ControlServer(run, lambda request: _answer(supervisor, vitality, request), os.environ)
     server.start()
+    endpoint = _metrics_endpoint(run, supervisor, vitality)
     try:
         if first is not None:
             supervisor.ask(first)
         code = supervisor.run()
     finally:
         server.stop()
+        if endpoint is not None:
+            endpoint.stop()
     if load_story(run.journal).state in TERMINAL_STATES:
         close_view(run)
     return ExitCode.INTERRUPTED if interrupted.is_set() else code
+
+
+def _metrics_endpoint(run: RunDirectory, supervisor: Supervisor, vitality: Vitality) -> MetricsEndpoint | None:
+    """Serve the metrics of all runs, if the settings say so. What prevents it is a note and a trouble of the run."""
+    address = run.load_spec().settings.metrics.prometheus
+    if not address:
+        return None
+
+    def tell(trouble: str | None) -> None:
+        if trouble is None:
+            vitality.troubles.clear("metrics_endpoint")
+            supervisor.note("the metrics for Prometheus are served now")
+        elif vitality.troubles.set("metrics_endpoint", trouble, "warning"):
+            supervisor.note(trouble)
+
+    endpoint = MetricsEndpoint(address, lambda: prometheus_page(lambda _problem: None), tell)
+    endpoint.start()
+    return endpoint
 
 
 def _answer(supervisor: Supervisor, vitality: Vitality, request: Request) -> Reply:

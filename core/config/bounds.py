@@ -7,6 +7,7 @@ from typing import Any
 from ..model.launch.ramp_rule import ramp_goal
 from ..model.settings import Settings
 from ..model.shipped.log_shapes import SHAPE_GROUPS, expand
+from ..model.text.listen_address import listen_address
 from .document import Document, Rule, endless
 from .problem import did_you_mean
 
@@ -52,6 +53,16 @@ def goals(value: tuple[str, ...]) -> str | None:
             ramp_goal(text)
         except ValueError as error:
             return str(error)
+    return None
+
+
+def endpoint(value: str) -> str | None:
+    """Empty, or an address and a port."""
+    try:
+        if value:
+            listen_address(value)
+    except ValueError as error:
+        return str(error)
     return None
 
 
@@ -187,6 +198,7 @@ BOUNDS: dict[str, dict[str, Rule]] = {
     "supervisor": {"frozen_s": above(0)},
     "tmux": {"socket": filled, "session": tmux_name},
     "screen": {},  # true or false: both are valid
+    "metrics": {"prometheus": endpoint},
 }
 
 ORDERED: tuple[tuple[str, str, str], ...] = (

@@ -168,6 +168,9 @@ keep_last = {keep_last}                           # 0 = nothing is ever deleted
 command = []                            # gets each event as JSON on stdin
 urls = []                               # apprise URLs: Telegram, Discord ... (pip install 'trainwatch-tui[notify]')
 
+[metrics]
+prometheus = ""                         # "127.0.0.1:9877": values of all runs for Prometheus at this address
+
 [supervisor]
 keep_alive = false                      # true: the trainer's runner replaces a supervisor that died or froze
 

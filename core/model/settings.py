@@ -226,6 +226,15 @@ class Screen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Show the run's state in the terminal's title, and so in lists of windows."""
 
 
+class Metrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``[metrics]``: values for other programs."""
+
+    prometheus: str = ""
+    """Address and port of an HTTP endpoint with the newest values of all runs, ``"127.0.0.1:9877"``; empty = none. The
+    first supervisor with this setting serves it, and another takes over. It has no password: an address that others can
+    reach shows them names and numbers of the runs."""
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All sections. ``trainwatch.toml`` also has ``[run]``/``[runs.NAME]``, which become a RunSpec."""
 
@@ -243,3 +252,4 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     supervisor: Supervision = Supervision()
     tmux: Tmux = Tmux()
     screen: Screen = Screen()
+    metrics: Metrics = Metrics()

@@ -11,7 +11,8 @@ HELP = "the newest values of all runs, for Prometheus"
 DESCRIPTION = (
     "Prints the newest values of all runs of this user in the Prometheus text format: steps, loss, checkpoints, "
     "incidents, troubles, GPUs, host; runs that are over for a day are left out. --textfile writes them for the "
-    "textfile collector of node_exporter, in one rename; call it from a timer."
+    "textfile collector of node_exporter, in one rename; call it from a timer. For an endpoint that Prometheus reads "
+    "itself, set [metrics] prometheus in trainwatch.toml."
 )
 EXAMPLE = "--textfile /var/lib/node_exporter/trainwatch.prom"
 
