@@ -1,8 +1,10 @@
 """The page for Prometheus: its text format, its names and units, and that the unknown has no line."""
 
+import json
 import re
 import shutil
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -88,6 +90,23 @@ def test_each_metric_stands_once_with_its_text_and_its_type() -> None:
     assert all((kind == "counter") == name.endswith("_total") for name, kind in named)
     lines = [line.rpartition(" ")[0] for line in text.splitlines() if not line.startswith("#")]
     assert len(lines) == len(set(lines))
+
+
+def test_the_dashboard_and_the_examples_ask_for_metrics_and_labels_that_there_are() -> None:
+    labels: dict[str, set[str]] = {}
+    for name, words in re.findall(r"^(\w+)\{(.*?)\} ", page(*FULL), re.MULTILINE):
+        labels.setdefault(name, set()).update(re.findall(r"(\w+)=", words))
+    docs = Path(__file__).parents[2] / "docs"
+    panels = json.loads((docs / "grafana-dashboard.json").read_text())["panels"]
+    shown = [(t["expr"], t["legendFormat"]) for panel in panels for t in panel["targets"]]
+    assert len(shown) >= 17
+    named = {metric.name for metric in METRICS}
+    for expression, legend in shown:
+        (name,) = re.findall(r"trainwatch_\w+", expression)
+        assert name in named
+        assert name not in labels or {*re.findall(r"\{\{(\w+)\}\}", legend)} <= labels[name]
+    text = (docs / "how-to" / "prometheus.md").read_text()
+    assert {*re.findall(r"trainwatch_[a-z_]+", text)} <= named
 
 
 @pytest.mark.skipif(
