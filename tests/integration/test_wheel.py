@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.tiers import SECOND_TIER
+
 REPOSITORY = Path(__file__).parents[2]
 NOT_SOURCE = (
     ".git", ".venv*", "__pycache__", ".mypy_cache", ".ruff_cache", ".hypothesis", ".import_linter_cache", "outputs"
@@ -73,6 +75,35 @@ def test_the_wheel_runs_from_where_it_is_installed(installed: Path, tmp_path: Pa
     assert ask("--version").startswith("trainwatch ")
     assert "balanced" in ask("profiles", "list")
     assert "kohya" in ask("presets", "list")
+
+
+def test_the_wheel_holds_the_pages_of_the_documentation(installed: Path) -> None:
+    held = {str(p.relative_to(installed / "trainwatch/docs")) for p in (installed / "trainwatch/docs").rglob("*.*")}
+    pages = {str(p.relative_to(REPOSITORY / "docs")) for p in (REPOSITORY / "docs").rglob("*.md")}
+    assert held == {page for page in pages if not page.startswith("decisions/")}
+
+
+@SECOND_TIER
+@pytest.mark.timeout(400)
+def test_the_wheel_works_in_a_clean_environment(built: Path, tmp_path: Path) -> None:
+    """With what it asks for and nothing else, from pip's index."""
+    (wheel,) = built.glob("*.whl")
+    home, python = tmp_path / "home", tmp_path / "clean/bin/python"
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "clean")], check=True)
+    subprocess.run([str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", str(wheel)], check=True)
+
+    def ask(*words: str) -> str:
+        command = [str(python.with_name("trainwatch")), *words]
+        env = {"TRAINWATCH_HOME": str(home), "PATH": f"{python.parent}:/usr/bin:/bin"}
+        return subprocess.run(command, check=True, cwd=tmp_path, env=env, capture_output=True, text=True).stdout
+
+    assert ask("--version").startswith("trainwatch ")
+    assert '"passed":true' in ask("doctor", "--json")
+    assert "_shtab_trainwatch" in ask("completion", "bash")
+    assert "usage: trainwatch" in ask("--help")
+    trainer = "import time\nfor n in range(5): print(f'step {n + 1}/5 loss 0.5', flush=True); time.sleep(0.1)"
+    (tmp_path / "train.py").write_text(trainer)
+    assert "finished" in ask("run", "--headless", "--output-dir", "out", "--", "python", "train.py")
 
 
 def test_the_sdist_holds_tests_docs_and_build_files(built: Path) -> None:
