@@ -24,13 +24,16 @@ def mouse_supported(env: Mapping[str, str]) -> bool:
 
 
 def can_show_screen() -> bool:
-    """True in a browser, and on a terminal on both ends that can address its cells (it is drawn on stderr)."""
+    """True in a browser, and on a terminal that can address its cells. It is drawn on stderr.
+
+    Also stdout must be a terminal: who pipes it (``trainwatch | cat``) wants text.
+    """
     if in_browser(os.environ):
         return True
     if os.environ.get("TERM", "") in {"", "dumb"}:
         return False
     with contextlib.suppress(ValueError, AttributeError):  # closed or absent streams
-        return bool(sys.stdin.isatty() and sys.__stderr__ is not None and sys.__stderr__.isatty())
+        return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.__stdout__, sys.__stderr__))
     return False
 
 
