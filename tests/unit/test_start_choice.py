@@ -1,5 +1,6 @@
 """What ``trainwatch run`` does where something stands already: begins, goes on, or refuses and names the ways."""
 
+import io
 import json
 import os
 from pathlib import Path
@@ -284,6 +285,24 @@ def test_a_refused_start_makes_nothing_and_the_dry_run_says_so(
     assert main(["run", "--dry-run", "--fresh", "--", *COMMAND]) == 0
     assert "may write over model-step00000020" in capsys.readouterr().out
     assert sorted(p.name for p in (folder / "out").iterdir()) == before
+    assert not (folder / "home").exists()
+
+
+@pytest.mark.parametrize("toml", ["", '[run]\nname = "n"\ncommand = ["true"]\noutput_dir = "out"\n'])
+def test_begin_anew_over_checkpoints_is_refused_if_nobody_can_be_asked(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, toml: str
+) -> None:
+    """Without a terminal, as from cron or a script; of a command and of a project."""
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    if toml:
+        (folder / "trainwatch.toml").write_text(toml)
+    path = saved()
+    before = path.read_bytes()
+    assert main(["run", "--detach", "--fresh", *(() if toml else ("--", *COMMAND))]) == ExitCode.OWNED
+    said = capsys.readouterr().err
+    assert "may write over model-step00000020" in said
+    assert "add --yes" in said
+    assert path.read_bytes() == before
     assert not (folder / "home").exists()
 
 

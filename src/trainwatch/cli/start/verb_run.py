@@ -73,7 +73,11 @@ def act(args: argparse.Namespace) -> int:
     choice = choose_start(plan, wish)
     if args.fresh and choice.said:
         warn(choice.said)
-        if not args.yes and sys.stdin.isatty():
+        if not args.yes:
+            if not sys.stdin.isatty():
+                raise CliError(
+                    ExitCode.OWNED, "nothing was started: there is no terminal to ask on; add --yes if that is meant"
+                )
             confirm("begin anew all the same?")
         choice = msgspec.structs.replace(choice, said="")
     if choice.known is None and not args.yes and sys.stdin.isatty():
