@@ -13,7 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..model.checkpoints.checkpoint import Checkpoint
-from ..model.checkpoints.checkpoint_names import is_checkpoint_directory_name, is_temporary, read_name
+from ..model.checkpoints.checkpoint_names import (
+    is_checkpoint_directory_name,
+    is_temporary,
+    read_name,
+    tensor_format,
+)
 from ..model.checkpoints.checkpoint_suffixes import has_checkpoint_suffix
 from ..model.checkpoints.other_files import (
     TEXT_SUFFIXES,
@@ -27,6 +32,7 @@ from .formats.byte_range import open_bytes
 from .formats.damage import Damage
 from .formats.foreign_checks import foreign_damage
 from .formats.foreign_formats import HEAD_BYTES, foreign_format
+from .formats.tensor_file import looks_like_torch
 
 UNKNOWN = "unknown format"
 """How the reason begins."""
@@ -162,11 +168,19 @@ def holds_state(folder: Path) -> str | None:
         return "orbax"
     for inner, _ in _walk(folder, strict=False):
         try:
-            if not has_checkpoint_suffix(inner.name) and _state_inside(inner):
+            if _is_of_unknown_format(inner) and _state_inside(inner):
                 return f"a folder with {inner.relative_to(folder)}"
         except OSError:
             continue
     return None
+
+
+def _is_of_unknown_format(path: Path) -> bool:
+    """Whether no reader of tensors opens it: by its suffix, or by its first bytes if others use the suffix, too."""
+    promised = tensor_format(path.name)
+    if promised == "maybe_torch":
+        return not looks_like_torch(_head(path) or b"")
+    return promised is None and not has_checkpoint_suffix(path.name)
 
 
 def has_state_files(path: Path) -> bool:

@@ -330,3 +330,28 @@ def test_of_many_that_differ_in_their_numbers_the_newest_are_looked_at(tmp_path:
     assert [c.name for c in not_understood(tmp_path)[:2]] == ["part_99.q7", "part_98.q7"]
     assert len(not_understood(tmp_path)) == 64
     assert len(list_checkpoints(tmp_path).checkpoints) == 70
+
+
+@pytest.mark.parametrize(
+    ("name", "raw", "verdict"),
+    [
+        ("state.pkl", pickle.dumps({"step": 50, "w": [1, 2]}), "opaque"),
+        ("model.bin", gzip.compress(b"weights" * 100), "opaque"),
+        ("state.json", b'{"step": 50, "w": [1, 2]}', "torn"),
+        ("weights.txt", b"0.5 0.25 0.125\n", "torn"),
+    ],
+)
+def test_what_a_folder_with_the_name_of_a_checkpoint_holds_may_be_its_state(
+    name: str, raw: bytes, verdict: str, tmp_path: Path
+) -> None:
+    folder_of(name, raw)(tmp_path / "checkpoint-50")
+    found = inspect(tmp_path / "checkpoint-50")
+    assert found is not None
+    assert (found.verdict, found.understood) == (verdict, False)
+
+
+def test_an_empty_folder_with_the_name_of_a_checkpoint_is_known_to_hold_nothing(tmp_path: Path) -> None:
+    folder_of("state.json", b"")(tmp_path / "checkpoint-50")
+    found = inspect(tmp_path / "checkpoint-50")
+    assert found is not None
+    assert (found.verdict, found.understood) == ("torn", True)

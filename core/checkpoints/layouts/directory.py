@@ -43,7 +43,8 @@ def read_weights(members: Members, findings: Findings) -> LayoutReading | None:
         return LayoutReading(layout="weights", notes=() if whole else ("weights only, no optimizer state",))
     if is_checkpoint_directory_name(members.root.name) or any(KNOWN_WEIGHTS.match(name) for name in members.top()):
         other = no_weights(members, "", "")
-        empty = Torn("no file with weights is in it")
+        # Whatever it holds may be the state, in text, too: only an empty one is known to hold none.
+        empty = Torn("no file with weights is in it", understood=not members.size_bytes)
         return LayoutReading(layout="weights", damages=(other if other.verdict == "opaque" else empty,))
     return None
 
