@@ -136,6 +136,21 @@ def test_failing_gpu_readings_are_noted_once() -> None:
     assert [n.text for n in world.of(Note)] == ["GPU readings: no driver", "GPU readings are back"]
 
 
+def test_gpu_readings_that_are_missing_for_longer_are_the_same_trouble() -> None:
+    world = World()
+    for n in range(3, 200):
+        world.see(GpuSample(t=float(n), trouble=f"GPU telemetry has not answered for {n} s"))
+    world.see(GpuSample(t=200.0, trouble="The NVIDIA driver cannot be used: busy (NVML 21)"))
+    world.see(GpuSample(t=201.0, trouble="The NVIDIA driver cannot be used: busy (NVML 22)"))
+    world.see(GpuSample(t=202.0, trouble="GPU telemetry has not answered for 3 s"))
+    assert [n.text for n in world.of(Note)] == [
+        "GPU readings: GPU telemetry has not answered for 3 s",
+        "GPU readings: The NVIDIA driver cannot be used: busy (NVML 21)",
+        "GPU readings: The NVIDIA driver cannot be used: busy (NVML 22)",
+        "GPU readings: GPU telemetry has not answered for 3 s",
+    ]
+
+
 def test_stable_profile_of_the_run_selects_its_levels() -> None:
     world = World(judge(Settings(profiles=Profiles(use="stable")))).begin()
     world.watch(Story(meta=False).load(5).train(5))

@@ -1,5 +1,7 @@
 """Samples of GPUs, host and process tree: signs of life, health levels, disk space and a stopped trainer."""
 
+import re
+
 import msgspec
 
 from ...model.fact import HealthChanged
@@ -21,6 +23,7 @@ from . import foreign_pause, hang_check, hints, terminal_question
 from .hang_check import check_hang
 
 replace = msgspec.structs.replace
+SECONDS = re.compile(r"\d+(?:\.\d+)? s\b")
 
 
 def on_gpu(knowledge: Knowledge, state: JudgeState, sample: GpuSample) -> Result:
@@ -55,7 +58,7 @@ def on_gpu(knowledge: Knowledge, state: JudgeState, sample: GpuSample) -> Result
         restart_stages.on_gpus(entries, state.machine)
     if not watched and any(i.class_.endswith(".vram") for i in state.incidents) and not is_live(state.machine):
         entries = _close_vram(entries if entries is not None else StepBuilder(knowledge, state))
-    if sample.trouble != state.gpu_trouble:
+    if sample.trouble != state.gpu_trouble and _without_seconds(sample.trouble) != _without_seconds(state.gpu_trouble):
         builder = entries if entries is not None else StepBuilder(knowledge, state)
         builder.set(gpu_trouble=sample.trouble)
         builder.note(f"GPU readings: {sample.trouble}" if sample.trouble else "GPU readings are back")
@@ -63,6 +66,11 @@ def on_gpu(knowledge: Knowledge, state: JudgeState, sample: GpuSample) -> Result
     if entries is not None:
         return check_hang(knowledge, entries.state, tuple(entries.entries))
     return check_hang(knowledge, state, NOTHING)
+
+
+def _without_seconds(trouble: str | None) -> str | None:
+    """What is wrong, without for how long: a time that grows makes no new trouble."""
+    return None if trouble is None else SECONDS.sub("", trouble)
 
 
 def _report_faults(builder: StepBuilder, faults: Faults, begun: tuple[str, ...], over: tuple[str, ...]) -> None:

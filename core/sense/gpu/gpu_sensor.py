@@ -90,6 +90,7 @@ class GpuSensor:
         self._target: AttemptTarget | None = None
         self._answered_s = 0.0
         self._said_s = 0.0
+        self._refused = False
         self._abandoned: list[subprocess.Popen[bytes]] = []
         self._wakeup = Wakeup()
         self._stopping = False
@@ -119,8 +120,6 @@ class GpuSensor:
         ending: Ending = "silent"
         while not self._stopping:
             self._abandoned = [child for child in self._abandoned if child.poll() is None]
-            if ending == "refused":
-                self._answered_s = time.monotonic()  # a refusal counts as an answer
             ending = "silent"
             if self._shared is not None and not self._shared.lead():
                 self._take_shared(self._shared)
@@ -131,7 +130,12 @@ class GpuSensor:
                     ending = self._use_child()
                 except Exception as fault:
                     ending = "refused"
+                    self._answered_s = time.monotonic()
                     self._put(self._picture.silent("cannot be read"), f"GPU telemetry failed ({fault})")
+                    self._publish(b"")
+            if ending == "silent":
+                self._refused = False
+                self._publish(b"")
             failures = 1 if ending == "answered" else failures + 1
             self._rest(self._backoff_s[min(failures, len(self._backoff_s) - 1)], silent=ending != "refused")
         if self._shared is not None:
@@ -140,7 +144,9 @@ class GpuSensor:
     def _take_shared(self, shared: SharedReadings) -> None:
         """Take the messages of the supervisor that reads the driver, until it ends.
 
-        One that shows no sign of life (stopped by SIGSTOP, say) is no longer waited for: this one reads, too.
+        One that shows no sign of life (stopped by SIGSTOP, say) is no longer waited for: this one reads, too. What the
+        driver refused stands however old it is: the reader asks again after growing waits. After an empty message
+        nothing stands; number 0 is of a reader that has no message yet.
         """
         number, since_s = -1, time.monotonic()
         while not self._stopping and not shared.lead():
@@ -149,9 +155,9 @@ class GpuSensor:
             found = shared.newest()
             if found is not None and found.sign_s <= FROZEN_S:
                 since_s = time.monotonic()
-                if found.number != number and found.line and found.age_s <= self._watch.gpu_timeout_s:
+                if found.number not in (0, number):
                     with contextlib.suppress(msgspec.MsgspecError):  # no message of this version: no answer
-                        self._understand(found.line)
+                        self._understand(found.line, fresh=found.age_s <= self._watch.gpu_timeout_s)
                 number = found.number
             elif time.monotonic() - since_s > FROZEN_S:
                 self._shared = None
@@ -159,14 +165,22 @@ class GpuSensor:
             self._put_no_answer()
             self._wait(None, self._watch.interval_s)
 
-    def _understand(self, line: bytes) -> Ending | None:
-        """Put what a message says. Returns how the child ends by it, or that a GPU answered; None: neither."""
+    def _understand(self, line: bytes, *, fresh: bool = True) -> Ending | None:
+        """Put what a message says. Returns how the child ends by it, or that a GPU answered; None: neither.
+
+        A refusal counts as an answer, and stands until the driver is being asked again or nothing is heard of it.
+        """
+        if self._refused:
+            self._refused = False
+            self._answered_s = time.monotonic()
         message = self._decoder.decode(line)
         if isinstance(message, Refusal):
+            self._refused = True
+            self._answered_s = time.monotonic()
             trouble = driver_message(message.code, message.text)
             self._put(self._picture.silent(trouble), trouble)
             return "refused"
-        return "answered" if isinstance(message, Devices) and self._take(message) else None
+        return "answered" if fresh and isinstance(message, Devices) and self._take(message) else None
 
     def _publish(self, line: bytes | None) -> None:
         if self._shared is not None:
@@ -246,7 +260,12 @@ class GpuSensor:
         return False
 
     def _put_no_answer(self) -> None:
-        """Put a sample without values once per interval, if there was no answer for longer than the time limit."""
+        """Put a sample without values once per interval, if there was no answer for longer than the time limit.
+
+        Not while a refusal stands: on a busy machine a new child takes seconds until it asks the driver.
+        """
+        if self._refused:
+            return
         now = time.monotonic()
         silent_s = now - self._answered_s
         if silent_s > self._watch.gpu_timeout_s and now - self._said_s >= self._watch.interval_s:
