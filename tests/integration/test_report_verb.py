@@ -9,7 +9,7 @@ import pytest
 
 from tests.fakes.feed import CRASH, WALL0, created, started, training
 from trainwatch.cli import main
-from trainwatch.core.app.runs.report_sources import last_words, wsl
+from trainwatch.core.app.runs.report.sources import last_words, wsl
 from trainwatch.core.model.fact import AttemptEnded, AttemptStarted, Fact, IncidentOpened, StateChanged
 from trainwatch.core.model.observation import GpuReading, GpuSample, MetricValues
 from trainwatch.core.model.progress import Progress

@@ -20,7 +20,7 @@ class RunLooks:
 
     def summary(self, since_wall: float | None) -> Summary:
         """Reads the journal. Raises RuntimeError with a sentence."""
-        from ..runs.report_sources import summary_of
+        from ..runs.report.sources import summary_of
 
         try:
             return summary_of(self._run, since_wall)

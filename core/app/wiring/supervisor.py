@@ -279,6 +279,6 @@ def _mounts() -> str:
 
 
 def _end_in_words(run: RunDirectory) -> str:
-    from ..runs.report_sources import end_in_words  # the report is loaded only at the end
+    from ..runs.report.sources import end_in_words  # the report is loaded only at the end
 
     return end_in_words(run)

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def act(args: argparse.Namespace) -> int:
     """2 if the file exists."""
-    from trainwatch.core.app.runs.report_sources import report_of
+    from trainwatch.core.app.runs.report.sources import report_of
 
     target = Path(args.output) if args.output else None
     if target is not None and (target.exists() or target.is_symlink()):
@@ -42,7 +42,7 @@ def act(args: argparse.Namespace) -> int:
     form = "json" if args.json else "short" if args.short else args.format or by_name
     charts = ""
     if form == "html":
-        from trainwatch.core.app.runs.report_charts import charts_of
+        from trainwatch.core.app.runs.report.charts import charts_of
 
         charts = charts_of(run)
     if target is None:

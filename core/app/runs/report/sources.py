@@ -11,29 +11,29 @@ import msgspec
 
 from trainwatch import __version__
 
-from ...config.shipped import load_log_shapes
-from ...judge.progress.log_progress import START, read_progress
-from ...judge.text.shapes.shape_table import ShapeTable
-from ...model.fact import CheckpointKnown, HealthChanged, JudgeSnapshot, PhaseChanged, ProgressMade
-from ...model.record import Record
-from ...model.run import RunSpec
-from ...model.situation import Situation
-from ...model.story import RunStory
-from ...model.summary import Summary
-from ...model.text.edge import EDGE
-from ...model.text.log_lines import LogLine
-from ...sense.log.log_browser import FileLogBrowser
-from ...store.journal import JournalTooNew, load_story, read_journal
-from ...store.lock import is_held
-from ...store.metrics.history import HistoryReader
-from ...store.run_directory import RunDirectory, RunUnreadable
-from ...views.report.report import LossCourse, MetricCourse, Report, ReportSources
-from ...views.report.report_building import build_report
-from ...views.report.short_report import short_report, summary
-from ..errors import CliError, ExitCode
-from ..gpu_survey import survey
-from .unwatched import as_found
-from .usage import usage_of
+from ....config.shipped import load_log_shapes
+from ....judge.progress.log_progress import START, read_progress
+from ....judge.text.shapes.shape_table import ShapeTable
+from ....model.fact import CheckpointKnown, HealthChanged, JudgeSnapshot, PhaseChanged, ProgressMade
+from ....model.record import Record
+from ....model.run import RunSpec
+from ....model.situation import Situation
+from ....model.story import RunStory
+from ....model.summary import Summary
+from ....model.text.edge import EDGE
+from ....model.text.log_lines import LogLine
+from ....sense.log.log_browser import FileLogBrowser
+from ....store.journal import JournalTooNew, load_story, read_journal
+from ....store.lock import is_held
+from ....store.metrics.history import HistoryReader
+from ....store.run_directory import RunDirectory, RunUnreadable
+from ....views.report.report import LossCourse, MetricCourse, Report, ReportSources
+from ....views.report.report_building import build_report
+from ....views.report.short_report import short_report, summary
+from ...errors import CliError, ExitCode
+from ...gpu_survey import survey
+from ..unwatched import as_found
+from ..usage import usage_of
 
 LOSS_POINTS = 400
 """The first and last loss are each the mean of a stretch, so that one outlier does not decide them."""

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 
-from ...model.story import RunStory
-from ...store.journal import load_story
-from ...store.metrics.history import HistoryReader
-from ...store.run_directory import RunDirectory
-from ...views.charts.attempts import attempt_spans
-from ...views.charts.axis import span_ticks
-from ...views.charts.chart_files import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Drawing, LinePart, drawing, svg_text
-from ...views.charts.chart_view import STEPS, ChartOptions, RunSeries, chart_view
-from ...views.charts.zoom import Span
-from .unwatched import as_found
+from ....model.story import RunStory
+from ....store.journal import load_story
+from ....store.metrics.history import HistoryReader
+from ....store.run_directory import RunDirectory
+from ....views.charts.attempts import attempt_spans
+from ....views.charts.axis import span_ticks
+from ....views.charts.chart_files import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Drawing, LinePart, drawing, svg_text
+from ....views.charts.chart_view import STEPS, ChartOptions, RunSeries, chart_view
+from ....views.charts.zoom import Span
+from ..unwatched import as_found
 
 POINTS = 600
 MOST_GPUS = 8

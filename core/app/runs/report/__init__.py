@@ -1,0 +1,1 @@
+"""What a report is made from: the stored history, the story and the last words of the log."""
