@@ -1,16 +1,24 @@
 """What status adds to the journal from the processes of a run."""
 
+import time
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
 
+from trainwatch.cli.watch.verb_runs import act as show_runs
+from trainwatch.cli.watch.verb_status import status_lines
 from trainwatch.core.act import processes
 from trainwatch.core.act.launch import spool
-from trainwatch.core.app.runs.run_status import read_status
+from trainwatch.core.app.runs.run_status import read_run, read_status
 from trainwatch.core.model.fact import AttemptStarted, RunCreated, StateChanged
+from trainwatch.core.model.progress import Outlook, Progress
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.journal import JournalWriter
+from trainwatch.core.store.life_sign import LifeSignWriter
 from trainwatch.core.store.lock import SupervisorLock
+from trainwatch.core.store.metrics.history_schema import ProgressPoint
+from trainwatch.core.store.metrics.history_writer import HistoryWriter
 from trainwatch.core.store.run_directory import RunDirectory
 
 ENDED = 2**22 + 1
@@ -57,3 +65,49 @@ def test_no_pid_is_shown_of_a_training_that_has_ended_without_a_supervisor(run: 
     followed(run, ENDED, 1)
     status = read_status(run)
     assert (status["state"], status["pid"]) == ("interrupted", None)
+
+
+@pytest.mark.parametrize(
+    ("age_s", "watched", "said"),
+    [
+        (1.0, True, "n: running (r)"),
+        (80.0, True, "n: running (last step 80 s ago, usually every 0.213 s)"),
+        (1200.0, True, "n: running (last step 20 min ago, usually every 0.213 s)"),
+        (80.0, False, "n: running (last seen running 90 s ago)"),
+    ],
+)
+def test_status_and_runs_do_not_say_that_training_advances_while_no_step_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    age_s: float, *, watched: bool, said: str,
+) -> None:  # fmt: skip
+    """A trainer that stands in a deadlock, before and after the time at which it counts as hung."""
+    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path))
+    run = RunDirectory.create(
+        tmp_path, RunSpec(id="n-1", name="n", command=("sh",), cwd=str(tmp_path), created_wall=0.0)
+    )
+    created = RunCreated(run=run.id, name="n", command=("sh",), cwd=str(tmp_path), preset="generic")
+    own = processes.own_process()
+    facts = (created, AttemptStarted(attempt=1, pid=own.pid), StateChanged(state="running", reason="r"))
+    wall = time.time()
+    monkeypatch.setattr(time, "time", lambda: wall)
+    with JournalWriter(run.journal) as journal:
+        journal.append_all(0.0, wall - age_s - 10.0, facts)
+    run.attempt(1).mkdir(parents=True)
+    followed(run, own.pid, own.start_ticks)
+    progress = Progress(phase="train", step=18, run_step=18, run_total_steps=90000, sec_per_step=0.213, eta_s=20000.0)
+    history = HistoryWriter(run.history)
+    history.add(ProgressPoint(t=10.0, progress=progress, step_t=10.0, outlook=Outlook(usual_s=0.213)))
+    history.close()
+    lock = SupervisorLock(run.lock)
+    if watched:
+        lock.acquire()
+        LifeSignWriter(run.life_sign, start_ticks=own.start_ticks).beat()
+    try:
+        first, position, *_ = status_lines(*read_run(run))
+        show_runs(Namespace(json=False, all=True))
+    finally:
+        lock.release()
+    assert first == said
+    advances = said.endswith("(r)")
+    assert ("done about" in position) == ("steps/s" in position) == advances
+    assert advances or capsys.readouterr().out.strip().endswith(said.partition("(")[2][:-1])

@@ -11,15 +11,15 @@ from ..errors import CliError, ExitCode
 from .known_runs import all_runs, example_verb, find_run_to_read, here, home
 
 
-def status_of(name: str | None, warn: Callable[[str], None]) -> dict[str, Any]:
-    """The object of ``status --json`` of the run that is meant, or of one that the project's file names."""
+def status_of(name: str | None, warn: Callable[[str], None]) -> tuple[dict[str, Any], str]:
+    """``read_run`` of the run that is meant, or of one that the project's file names."""
     try:
-        return read_status(find_run_to_read(name, warn), ask=True)
+        return read_run(find_run_to_read(name, warn), ask=True)
     except CliError as error:
         idle = idle_status(name) if name is not None and error.code is ExitCode.NOT_FOUND else None
         if idle is None:
             raise
-        return idle
+        return idle, ""
 
 
 def look_at(run_id: str) -> None:
@@ -41,9 +41,10 @@ def look_at(run_id: str) -> None:
         write_look(run.last_look, Look(wall=seen.now_wall, needs=urgent_keys(seen)))
 
 
-def run_rows(warn: Callable[[str], None]) -> list[dict[str, Any]]:
-    """The rows of ``runs --json``, newest first. ``stand_in``: the verb whose example run it is (demo or drill).
+def run_rows(warn: Callable[[str], None]) -> list[tuple[dict[str, Any], str]]:
+    """The rows of ``runs --json``, newest first, each with what is said while no step is seen (``standstill``).
 
+    ``stand_in``: the verb whose example run it is (demo or drill).
     ``warn`` is called for each run that cannot be read; the others are listed.
     """
     from ...store.journal import JournalTooNew
@@ -54,25 +55,28 @@ def run_rows(warn: Callable[[str], None]) -> list[dict[str, Any]]:
     rows = []
     for run in all_runs():
         try:
-            status, spec = read_status(run), run.load_spec()
+            (status, still), spec = read_run(run), run.load_spec()
         except (JournalTooNew, RunUnreadable, OSError) as error:
             warn(str(error))
             continue
         last = status["incidents"][-1] if status["incidents"] else None
         rows.append(
-            {
-                "run": spec.name,
-                "id": run.path.name,
-                "state": status["state"],
-                "attempt": status["attempt"],
-                "step": status["overall"]["step"],
-                "total_steps": status["overall"]["total_steps"],
-                "last_incident": last,
-                "supervisor": status["supervisor"],
-                "cwd": spec.cwd,
-                "created": spec.created_wall,
-                "stand_in": example_verb(spec),
-            }
+            (
+                {
+                    "run": spec.name,
+                    "id": run.path.name,
+                    "state": status["state"],
+                    "attempt": status["attempt"],
+                    "step": status["overall"]["step"],
+                    "total_steps": status["overall"]["total_steps"],
+                    "last_incident": last,
+                    "supervisor": status["supervisor"],
+                    "cwd": spec.cwd,
+                    "created": spec.created_wall,
+                    "stand_in": example_verb(spec),
+                },
+                still,
+            )
         )
     return rows
 
@@ -103,13 +107,22 @@ def idle_status(name: str) -> dict[str, Any] | None:
 
 
 def read_status(run: RunDirectory, *, ask: bool = False) -> dict[str, Any]:
-    """The status object of one run, from its journal, its metric history, its lock and its sign of life.
+    """The object of ``status --json`` of one run; ``ask`` as for ``read_run``."""
+    return read_run(run, ask=ask)[0]
 
-    ``ask``: ask the supervisor for its own troubles, too.
+
+def read_run(run: RunDirectory, *, ask: bool = False) -> tuple[dict[str, Any], str]:
+    """The status object of one run, and what is said while no step is seen (``standstill``).
+
+    From its journal, its metric history, its lock and its sign of life. ``ask``: ask the supervisor for its own
+    troubles, too.
     """
+    from ...model.progress import Outlook
+    from ...model.situation import Situation
     from ...store.journal import load_story
     from ...store.metrics.history import HistoryReader
     from ...views.state.status import status_object
+    from ...views.state.verdict import standstill
     from .own_troubles import place_troubles
     from .run_ranks import ranks_now
     from .supervisor_life import supervisor_life
@@ -119,18 +132,33 @@ def read_status(run: RunDirectory, *, ask: bool = False) -> dict[str, Any]:
         latest = history.latest()
     spec, story = run.load_spec(), as_found(run, load_story(run.journal))
     life = supervisor_life(run, ask=ask)
+    wall, made = time.time(), latest.progress
+    progress = life.progress or (made.progress if made else None)
+    step_t = life.step_t if life.progress is not None else made.step_t if made else None
+    now_t = max(story.t, wall - story.wall0) if story.run is not None else 0.0
+    now = Situation(
+        story=story,
+        progress=progress,
+        progress_t=now_t if life.progress is not None else made.t if made else 0.0,
+        step_t=step_t,
+        outlook=made.outlook if made and life.alive else Outlook(),
+        now_t=now_t,
+        now_wall=wall,
+        supervisor_alive=life.alive,
+        frozen="frozen" if life.frozen else "",
+    )
     status = status_object(
         story,
         run=spec.name,
         run_id=run.id,
-        wall=time.time(),
+        wall=wall,
         act=spec.settings.restart.act,
         health=spec.settings.health,
         resume=spec.resume_way,
         gpu=latest.gpu,
         host=latest.host,
-        progress=life.progress or (latest.progress.progress if latest.progress else None),
-        step_t=life.step_t if life.progress is not None else latest.progress.step_t if latest.progress else None,
+        progress=progress,
+        step_t=step_t,
         supervisor=life,
         own=tuple(place_troubles(run, spec, story, watched=life.alive)),
     )
@@ -138,7 +166,7 @@ def read_status(run: RunDirectory, *, ask: bool = False) -> dict[str, Any]:
     newest = status["checkpoints"]["newest"]
     if newest is not None and newest["kind"] == "unknown":
         newest["kind"] = _kind_of(Path(newest["path"]))
-    return status
+    return status, standstill(now)
 
 
 def _kind_of(path: Path) -> str:

@@ -13,7 +13,7 @@ from ..checkpoint_list import resume_point
 from ..length_words import by_words, time_words
 from ..withheld_words import question_clause
 from ..words import PHASE_WORDS, STATE_WORDS, sentence, title_of
-from .concerns import concerns, saved_after_nan, worst_clause
+from .concerns import SILENT, concerns, saved_after_nan, worst_clause
 from .last_step import last_step
 from .level import SEVERITY
 from .run_progress import live_progress, run_progress
@@ -77,6 +77,20 @@ def unwatched(now: Situation) -> bool:
     return now.supervisor_alive is False and bool(story.attempts) and story.state not in TERMINAL_STATES
 
 
+def standstill(now: Situation) -> str:
+    """What is said of a run in state "running" in place of pace and end while no step is seen; empty while steps come.
+
+    Without a supervisor that works nobody sees steps: then the time since the last record is all that is known.
+    """
+    if now.story.state != "running":
+        return ""
+    if unwatched(now) or now.frozen:
+        return _last_seen(now)
+    late = last_step(now)
+    silent = any(incident.kind in SILENT for incident in now.story.open_incidents)
+    return late.words if late is not None and (silent or late.level != "safe") else ""
+
+
 def where(now: Situation) -> tuple[str, ...]:
     """step 6,120 of 10,260 · 2.50 s/step · done about 04:12, without unknown parts."""
     progress, late = run_progress(now), last_step(now)
@@ -111,14 +125,16 @@ def expected(now: Situation) -> tuple[str, ...]:
 
 
 def _unwatched(now: Situation) -> Verdict:
-    story = now.story
-    seen = f"last seen {STATE_WORDS[story.state]} {quantity.age(now.now_t - story.t)}"
-    return Verdict(level="danger", clauses=("No supervisor is running: [S] start one", seen, *where(now)[:1]))
+    clauses = ("No supervisor is running: [S] start one", _last_seen(now), *where(now)[:1])
+    return Verdict(level="danger", clauses=clauses)
 
 
 def _frozen(now: Situation) -> Verdict:
-    seen = f"last seen {STATE_WORDS[now.story.state]} {quantity.age(now.now_t - now.story.t)}"
-    return Verdict(level="danger", clauses=(now.frozen[0].upper() + now.frozen[1:], seen, *where(now)[:1]))
+    return Verdict(level="danger", clauses=(now.frozen[0].upper() + now.frozen[1:], _last_seen(now), *where(now)[:1]))
+
+
+def _last_seen(now: Situation) -> str:
+    return f"last seen {STATE_WORDS[now.story.state]} {quantity.age(now.now_t - now.story.t)}"
 
 
 def _idle(now: Situation) -> Verdict:

@@ -66,7 +66,7 @@ def act(args: argparse.Namespace) -> int:
 
 def _plain(args: argparse.Namespace) -> int:
     """Without a terminal: print what ``status`` would print."""
-    from trainwatch.core.app.runs.run_status import read_status
+    from trainwatch.core.app.runs.run_status import read_run
     from trainwatch.core.app.start.project_run import run_to_show
 
     from .watch.verb_runs import act as show_runs
@@ -76,7 +76,7 @@ def _plain(args: argparse.Namespace) -> int:
     if run is None:
         args.json = args.all = False
         return show_runs(args)
-    for line in status_lines(read_status(run)):
+    for line in status_lines(*read_run(run)):
         print(line)
     sys.stdout.flush()
     return ExitCode.DONE

@@ -70,14 +70,14 @@ class EventPrinter:
                     sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  for life
 
     def _summarise(self) -> None:
-        from trainwatch.core.app.runs.run_status import read_status
+        from trainwatch.core.app.runs.run_status import read_run
 
         from .watch.verb_status import machine_lines, status_lines
 
         while not self._stopped.wait(self._summary_s):
             with self._lock:
-                status = read_status(self._run)
-                said = [*status_lines(status)[:4], *machine_lines(status)]
+                status, still = read_run(self._run)
+                said = [*status_lines(status, still)[:4], *machine_lines(status)]
                 said += [f"ALERT {i['kind']} since {_clock(i['t'], status)}: {i['reason']}" for i in _alerts(status)]
                 now = time.strftime("%Y-%m-%d %H:%M:%S")
                 print(f"{now}  health: {' | '.join(' '.join(x.split()) for x in said)}", flush=True)

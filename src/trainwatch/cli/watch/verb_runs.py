@@ -27,15 +27,15 @@ def act(args: argparse.Namespace) -> int:
     """0 also if there are none."""
     rows = run_rows(warn)
     if args.json:
-        print_json({"runs": rows})
+        print_json({"runs": [row for row, _ in rows]})
         return ExitCode.DONE
-    shown = [row for row in rows if args.all or not _is_ended_example(row)]
+    shown = [told for told in rows if args.all or not _is_ended_example(told[0])]
     if not shown:
         print("no runs yet: start one with `trainwatch run -- COMMAND`")
-    for row in shown:
+    for row, still in shown:
         step = _step(row["step"], row["total_steps"])
         watched = _watched(row["supervisor"])
-        where = printable(row["cwd"])
+        where = printable(row["cwd"] + (f" · {still}" if still else ""))
         print(f"{row['id']:32} {row['state']:12} attempt {row['attempt']:<3} {step:24} {watched:12} {where}")
     if len(shown) < len(rows):
         print(f"{quantity.plural(len(rows) - len(shown), 'ended run')} of demo and drill: trainwatch runs --all")

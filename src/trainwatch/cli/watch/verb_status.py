@@ -33,21 +33,26 @@ def act(args: argparse.Namespace) -> int:
     """0 whenever the run is known."""
     from trainwatch.core.app.runs.run_status import look_at, status_of
 
-    status = status_of(args.run, warn)
+    status, still = status_of(args.run, warn)
     if args.json:
         print_json(status)
         return ExitCode.DONE
-    for line in status_lines(status):
+    for line in status_lines(status, still):
         print(line)
     look_at(status["id"])
     return ExitCode.DONE
 
 
-def status_lines(status: dict[str, Any]) -> list[str]:
-    """The status as text, the most important line first; unknown values are left out, never shown as 0."""
+def status_lines(status: dict[str, Any], still: str) -> list[str]:
+    """The status as text, the most important line first; unknown values are left out, never shown as 0.
+
+    ``still``: what is said while no step is seen, in place of the reason, the pace and the time of the end.
+    """
     progress = status["progress"]
     alive = status["supervisor"]["alive"]
-    lines = [f"{status['run']}: {status['state']}" + (f" ({status['reason']})" if status["reason"] else "")]
+    lines = [
+        f"{status['run']}: {status['state']}" + (f" ({still or status['reason']})" if still or status["reason"] else "")
+    ]
     position = []
     overall = status["overall"]
     if overall["step"] is not None:
@@ -58,9 +63,9 @@ def status_lines(status: dict[str, Any]) -> list[str]:
         position.append(f"epoch {progress['epoch']:g}{of}")
     if progress["loss"] is not None:
         position.append(f"loss {progress['loss']:.4g}")
-    if progress["sec_per_step"] is not None:
+    if progress["sec_per_step"] is not None and not still:
         position.append(quantity.pace(progress["sec_per_step"]))
-    if progress["eta_s"] is not None and status["state"] == "running":
+    if progress["eta_s"] is not None and status["state"] == "running" and not still:
         at = time.strftime("%a %H:%M", time.localtime(time.time() + progress["eta_s"]))
         position.append(f"done about {at}{by_words(progress['total_by'])}")
     if position:
