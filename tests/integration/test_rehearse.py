@@ -146,6 +146,55 @@ def test_a_rehearsal_tells_what_a_crash_does_tonight(
     assert crash["survives"] is (code == 0), done
 
 
+OPAQUE = """
+import argparse, json, os, time, zipfile
+p = argparse.ArgumentParser()
+p.add_argument("--output-dir", default="outputs")
+p.add_argument("--resume")
+a = p.parse_args()
+os.makedirs(a.output_dir, exist_ok=True)
+start = 0
+if a.resume:
+    text = ZIP_READ
+    start = json.loads(text)["step"]
+for s in range(start + 1, 2001):
+    time.sleep(0.05)
+    print(f"step {s}/2000 loss {2.0 / (1 + s * 0.01):.4f}", flush=True)
+    if s % 50 == 0:
+        text = json.dumps({"step": s, "w": [0.5] * 500})
+        path = os.path.join(a.output_dir, f"ckpt_{s}SUFFIX")
+        ZIP_WRITE
+"""
+ZIP = {
+    "SUFFIX": ".npz",
+    "ZIP_READ": 'zipfile.ZipFile(a.resume).read("state.npy")',
+    "ZIP_WRITE": 'z = zipfile.ZipFile(path, "w"); z.writestr("state.npy", text); z.close()',
+}
+OWN = {"SUFFIX": ".q7", "ZIP_READ": "open(a.resume).read()[2:]", "ZIP_WRITE": 'open(path, "w").write("Q7" + text)'}
+
+
+@SECOND_TIER
+@pytest.mark.parametrize("form", [ZIP, OWN], ids=["npz", "own"])
+@pytest.mark.parametrize("resumes", [True, False], ids=["resumes", "ignores it"])
+def test_a_checkpoint_of_an_unknown_format_is_given_to_the_second_attempt(
+    place: World, form: dict[str, str], resumes: bool
+) -> None:
+    text = OPAQUE
+    for word, code in form.items():
+        text = text.replace(word, code)
+    if not resumes:
+        text = text.replace('start = json.loads(text)["step"]', "start = 0")
+    (place.project / "opaque.py").write_text(text)
+
+    done = rehearse(place, "--output-dir", "out", script="opaque.py")
+
+    result = done.json
+    assert result["verdict"] == ("safe" if resumes else "unsafe"), done
+    assert result["steps"]["holds"] is resumes
+    crash = next(fault for fault in result["faults"] if fault["fault"] == "crash")
+    assert crash["survives"] is resumes, crash
+
+
 @SECOND_TIER
 def test_a_trainer_that_never_saves_is_unknown_and_named(place: World) -> None:
     done = rehearse(place, *TOLD, "--save-every", "0", "--steps", "4000", timeout="6")

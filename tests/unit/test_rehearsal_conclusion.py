@@ -39,6 +39,8 @@ def result(seen: Seen, **changes: object) -> Rehearsal:
         ({"loss": LossProof(holds=False, why="began again")}, "unsafe", "no"),
         ({"steps": StepProof(holds=False, why="began at 1")}, "unsafe", "no"),
         ({"ignored": "resume did not take"}, "unsafe", "no"),
+        ({"withheld": "ckpt_50.npz", "steps": StepProof(), "loss": LossProof()}, "unknown", "unknown"),
+        ({"withheld": "ckpt_50.npz", "steps": StepProof(), "failure": "exit code 1: boom"}, "unknown", "unknown"),
         ({"steps": StepProof(why="too early")}, "unknown", "unknown"),
         ({"faults": (msgspec.structs.replace(HANG, after_s=None),)}, "unknown", "yes"),
         ({"faults": ()}, "unknown", "yes"),

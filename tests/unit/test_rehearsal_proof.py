@@ -5,8 +5,11 @@ from pathlib import Path
 import pytest
 
 from trainwatch.core.app.rehearse.printed_steps import Printed, StepsReader
-from trainwatch.core.app.rehearse.proof import prove_loss, prove_steps, with_loss, with_verified
-from trainwatch.core.model.launch.rehearsal import StepProof
+from trainwatch.core.app.rehearse.proof import of_no_resume, prove_loss, prove_steps, with_loss, with_verified
+from trainwatch.core.app.rehearse.spec_apart import SETTLE_S, spec_apart
+from trainwatch.core.judge.resume.unclear_state import STILL_S
+from trainwatch.core.model.launch.rehearsal import LossProof, StepProof
+from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Settings
 
 
@@ -106,3 +109,23 @@ def test_the_log_after_the_kill_counts_its_epochs_as_the_one_before(tmp_path: Pa
     first = StepsReader(tmp_path / "1", Settings())
     first.read()
     assert [each.step for each in StepsReader(tmp_path / "2", Settings(), first).read()] == [13]
+
+
+def test_an_attempt_without_its_checkpoint_says_nothing_against_the_script() -> None:
+    steps, loss = StepProof(holds=False, why="began at 1"), LossProof(holds=False, why="began again")
+
+    found_steps, found_loss = of_no_resume(steps, loss, "ckpt_50.npz")
+
+    assert found_steps.holds is None
+    assert found_loss.holds is None
+    assert "ckpt_50.npz" in found_steps.why
+    going_on = StepProof(holds=True, why="it goes on by itself")
+    assert of_no_resume(going_on, LossProof(holds=True), "ckpt_50.npz") == (going_on, LossProof(holds=True))
+
+
+def test_a_rehearsal_lets_a_file_of_an_unknown_format_settle_as_the_real_run_does() -> None:
+    spec = RunSpec(id="job", name="job", command=("python", "train.py"), cwd="/", created_wall=0.0)
+    real = spec.settings.watch.settle_s
+
+    assert spec_apart(spec, Path("/tmp/scratch"), {}).settings.watch.settle_s >= min(real, STILL_S) > 0
+    assert STILL_S <= SETTLE_S

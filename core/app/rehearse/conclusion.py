@@ -57,6 +57,12 @@ def _resume_failed(seen: Seen) -> bool:
 
 
 def _verdict(plan: LaunchPlan, seen: Seen, limit_s: float) -> tuple[Verdict, str, list[str]]:
+    if seen.withheld and not seen.steps.holds:
+        return (
+            "unknown",
+            f"the second attempt was begun without {seen.withheld}: whether the script resumes from it was not seen",
+            ["rehearse again with --keep: the journal in the scratch folder says why it was not given"],
+        )
     if seen.ignored or seen.steps.holds is False:
         return "unsafe", f"the resume does not take: {seen.ignored or seen.steps.why}", _how_to_resume(plan, seen)
     if seen.loss.holds is False:

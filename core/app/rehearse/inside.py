@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Sequence
 from functools import partial
@@ -20,6 +21,7 @@ from ...judge.resume.proof_words import VERIFIED
 from ...model.attempt import AttemptStory
 from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.fact import Note
+from ...model.launch.resume_support import resume_support
 from ...model.preset import Preset
 from ...model.run import RunSpec
 from ...store.journal import load_story
@@ -33,7 +35,8 @@ from ..runs.checkpoint_origin import origins
 from ..runs.output_folder import list_run_checkpoints
 from .order import SEEN, RehearsalOrder, Seen, read_order, write
 from .outlook import outlook, recorded
-from .proof import prove_loss, prove_steps, steps_of, with_loss, with_verified
+from .proof import of_no_resume, prove_loss, prove_steps, steps_of, with_loss, with_verified
+from .spec_apart import PERIOD_S, SETTLE_S
 from .stages import USABLE, Stages
 
 SHOWN_FILES = 6
@@ -93,7 +96,8 @@ def _rehearse(order: RehearsalOrder, scratch: Path) -> Seen:
         over.set()
         thread.join()
     interrupted = code == ExitCode.INTERRUPTED
-    seen = _seen(stages, run, spec, scratch, interrupted=interrupted)
+    takes = bool(resume_support(definitions.preset_of(spec), spec.command).forms)
+    seen = _seen(stages, run, spec, scratch, interrupted=interrupted, takes_checkpoint=takes)
     tonight = order.tonight
     if seen.steps.holds:
         tonight = resuming_by_itself(tonight)  # as `run` starts it once this is proven
@@ -105,9 +109,17 @@ def _rehearse(order: RehearsalOrder, scratch: Path) -> Seen:
 
 
 def _first_sight(spec: RunSpec, preset: Preset) -> Checkpoint | None:
-    """The newest whole checkpoint in the output folder, before the sensor has looked at it twice."""
+    """The newest whole checkpoint in the output folder, before the sensor has looked at it twice.
+
+    One of an unknown format only once it has settled: no attempt is given it before.
+    """
+    settled = time.time() - SETTLE_S - PERIOD_S
     found, origin = list_run_checkpoints(spec, preset).checkpoints, origins(spec.created_wall)
-    return next((c for c in found if c.verdict in USABLE and origin(c) == "run"), None)
+    return next((c for c in found if _is_usable(c, settled) and origin(c) == "run"), None)
+
+
+def _is_usable(checkpoint: Checkpoint, settled: float) -> bool:
+    return checkpoint.verdict in USABLE and (not checkpoint.unknown_make or checkpoint.mtime <= settled)
 
 
 def _resumes(seen: Seen) -> bool | None:
@@ -117,8 +129,10 @@ def _resumes(seen: Seen) -> bool | None:
     return seen.steps.holds
 
 
-def _seen(stages: Stages, run: RunDirectory, spec: RunSpec, scratch: Path, *, interrupted: bool) -> Seen:
-    """What the story of the run and the logs of its attempts show."""
+def _seen(
+    stages: Stages, run: RunDirectory, spec: RunSpec, scratch: Path, *, interrupted: bool, takes_checkpoint: bool
+) -> Seen:
+    """What the story and the logs of the attempts show. ``takes_checkpoint``: the command can be given one."""
     story = load_story(run.journal)
     first, second = stages.lines(1), stages.lines(2)
     attempt = story.attempts[1] if len(story.attempts) > 1 else None
@@ -132,6 +146,11 @@ def _seen(stages: Stages, run: RunDirectory, spec: RunSpec, scratch: Path, *, in
     last = max((line.step for line in first if line.step), default=None)
     log = story.attempts[-1].log if story.attempts else None
     loss = prove_loss(first, second, step)
+    steps = with_verified(with_loss(prove_steps(first, second, step), loss), _verified(run))
+    withheld = ""
+    if attempt is not None and attempt.resume_from is None and takes_checkpoint and (newest := stages.newest()):
+        withheld = newest.name
+        steps, loss = of_no_resume(steps, loss, withheld)
     return Seen(
         stage=stages.stage,
         over=story.state_reason,
@@ -143,11 +162,12 @@ def _seen(stages: Stages, run: RunDirectory, spec: RunSpec, scratch: Path, *, in
         resumed_from=None if attempt is None else attempt.resume_from,
         told=bool(attempt is not None and attempt.resume_from and _told(run)),
         ignored=ignored,
+        withheld=withheld,
         finished=_was_done(story.attempts, resumed_steps=len(steps_of(second))),
         failure=next((i.reason for i in own if i.kind in {"crash", "hang"}), ""),
         last_step=last,
         total_steps=stages.total(1),
-        steps=with_verified(with_loss(prove_steps(first, second, step), loss), _verified(run)),
+        steps=steps,
         loss=loss,
         written=tuple(_new_files(scratch, spec)),
         log_tail=_tail(log),

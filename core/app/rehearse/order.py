@@ -36,6 +36,8 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     ``problem``, ``code``: it could not be started (sentence, exit code). ``no_overlay``: why none can be made.
     ``told``: the launch named the checkpoint; ``resumed_from``: the checkpoint of the second attempt. ``ignored``: the
     judge saw that the resume did not take. ``finished``: the first attempt was done before it could be killed.
+    ``withheld``: the checkpoint that the
+    second attempt was begun without, although the command takes one ("" = none).
     ``written``: what was written and is no checkpoint that is understood.
     """
 
@@ -52,6 +54,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     resumed_from: str | None = None
     told: bool = False
     ignored: str = ""
+    withheld: str = ""
     finished: bool = False
     failure: str = ""
     last_step: int | None = None

@@ -136,4 +136,13 @@ def with_verified(steps: StepProof, said: str) -> StepProof:
     return _replace(steps, holds=True, why=said)
 
 
+def of_no_resume(steps: StepProof, loss: LossProof, checkpoint: str) -> tuple[StepProof, LossProof]:
+    """An attempt that was begun without ``checkpoint``, although the command takes one, begins anew: no proof."""
+    why = f"the second attempt was begun without {checkpoint}, so it shows no resume"
+    return (
+        _replace(steps, holds=None, why=why) if steps.holds is False else steps,
+        _replace(loss, holds=None, why=why) if loss.holds is False else loss,
+    )
+
+
 _replace = msgspec.structs.replace

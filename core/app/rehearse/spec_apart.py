@@ -11,7 +11,10 @@ from ...model.settings import Notify, Remedies, Settings, Tmux
 from ...store.run_directory import new_run_id
 
 PERIOD_S = 0.25
-"""Sampling period and settling time of a rehearsal, at most: its checkpoints are small or soon replaced."""
+"""Sampling period of a rehearsal, at most."""
+SETTLE_S = 1.0
+"""Settling time of a rehearsal, at most. Not below ``unclear_state.STILL_S``: a file of an unknown format that changed
+more recently when it was inspected is given to no attempt, and the rehearsal would begin anew over it."""
 
 
 def spec_apart(spec: RunSpec, scratch: Path, env: Mapping[str, str]) -> RunSpec:
@@ -34,7 +37,7 @@ def _settings(settings: Settings) -> Settings:
     return replace(
         settings,
         watch=replace(
-            watch, interval_s=min(watch.interval_s, PERIOD_S), settle_s=min(watch.settle_s, PERIOD_S), rescan_s=2.0
+            watch, interval_s=min(watch.interval_s, PERIOD_S), settle_s=min(watch.settle_s, SETTLE_S), rescan_s=2.0
         ),
         profiles=replace(settings.profiles, ramp=()),
         restart=replace(
