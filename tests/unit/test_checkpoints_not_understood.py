@@ -340,6 +340,7 @@ def test_of_many_that_differ_in_their_numbers_the_newest_are_looked_at(tmp_path:
         ("state.json", b'{"step": 50, "w": [1, 2]}', "torn"),
         ("weights.txt", b"0.5 0.25 0.125\n", "torn"),
     ],
+    ids=["state.pkl", "model.bin", "state.json", "weights.txt"],
 )
 def test_what_a_folder_with_the_name_of_a_checkpoint_holds_may_be_its_state(
     name: str, raw: bytes, verdict: str, tmp_path: Path
