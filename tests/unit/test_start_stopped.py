@@ -181,7 +181,7 @@ def test_channels_outside_a_model_section_are_compared_too(folder: Path, option:
 
 def test_run_and_dry_run_say_the_same_and_force_is_an_option(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--", sys.executable, "train.py", "--resume", "./outputs/checkpoint-epoch-118"]
-    assert main(["run", "--dry-run", "--json", *words]) == 3
+    assert main(["run", "--dry-run", "--json", *words]) == 0
     problem = json.loads(capsys.readouterr().out)["problem"]
     assert "resume = ./outputs/checkpoint-epoch-118: there is no such checkpoint" in problem
     assert main(["run", "--headless", *words]) == 3

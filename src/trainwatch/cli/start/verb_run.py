@@ -49,9 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--yes", "-y", action="store_true", help="do not ask (--fresh, a way to resume that was found)")
     parser.add_argument("--force", action="store_true", help="start although a check fails (see `trainwatch check`)")
-    parser.add_argument(
-        "--dry-run", action="store_true", help="show what would be started, and start nothing (exit code as the launch)"
-    )
+    parser.add_argument("--dry-run", action="store_true", help="show what would be started, and start nothing")
     add_settings(parser)
     add_launch_options(parser, adopted=False)
 
@@ -131,7 +129,7 @@ def _plan(args: argparse.Namespace) -> "LaunchPlan":
 
 
 def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> int:
-    """Print the launch that would be made; the exit code is that of a refusal if it would be refused."""
+    """Print the launch that would be made."""
     from trainwatch.core.app.plan.launch_plan import plan_from
     from trainwatch.core.app.plan.rehearsed import rehearsed_words
     from trainwatch.core.app.preflight.checklist import told_at_launch, why_not_start
@@ -150,9 +148,9 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> i
         obstacle = None
         if not choice.watches:
             obstacle = why_not_start(plan_of_choice(plan, choice), known=known, forced=forced)
-        problem, code = (None, ExitCode.DONE) if obstacle is None else (obstacle.sentence, obstacle.exit_code)
+        problem = None if obstacle is None else obstacle.sentence
     except CliError as error:
-        choice, problem, code = StartChoice(), str(error), error.code
+        choice, problem = StartChoice(), str(error)
     start = choice.said or "a new run from the beginning"
     if problem is None and choice.known is None and choice.checkpoint is not None:
         plan = plan_from(plan, choice.checkpoint)
@@ -178,7 +176,7 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> i
                 "resume": resume_object(spec.resume_way),
             }
         )
-        return code
+        return ExitCode.DONE
     print(f"run      {printable(spec.name)} (profile {spec.settings.profiles.use or '–'})")
     print(f"preset   {spec.preset}: {printable(plan.preset.told(spec.preset_why))}")
     print(f"command  {printable(shlex.join(plan.command_shown))}")
@@ -202,7 +200,7 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> i
     print(f"then     {by_itself(spec.settings)}")
     print("nothing was started (--dry-run)")
     sys.stdout.flush()
-    return code
+    return ExitCode.DONE
 
 
 def _output_why(spec: "RunSpec") -> str:
