@@ -79,7 +79,8 @@ def test_the_wheel_runs_from_where_it_is_installed(installed: Path, tmp_path: Pa
 
 def test_the_wheel_holds_the_pages_of_the_documentation(installed: Path) -> None:
     held = {str(p.relative_to(installed / "trainwatch/docs")) for p in (installed / "trainwatch/docs").rglob("*.*")}
-    pages = {str(p.relative_to(REPOSITORY / "docs")) for p in (REPOSITORY / "docs").rglob("*.md")}
+    docs = REPOSITORY / "docs"
+    pages = {str(p.relative_to(docs)) for p in (*docs.rglob("*.md"), *docs.glob("*.json"))}
     assert held == {page for page in pages if not page.startswith("decisions/")}
 
 

@@ -19,8 +19,8 @@ ALLOWED = {
     "_driver": "textual",
 }
 STANDARD_LIBRARY = {
-    "_exit", "_asdict", "_replace",  # documented
-    "_option_string_actions", "_actions", "_SubParsersAction",  # argparse, for the list of all words
+    "_exit", "_asdict", "_replace", "_fields",  # documented
+    "_option_string_actions", "_actions", "_SubParsersAction", "_choices_actions",  # argparse, for the list of all words
 }  # fmt: skip
 NAMED_BY_STRING = {"getattr", "setattr", "hasattr", "delattr"}
 
