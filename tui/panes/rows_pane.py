@@ -23,11 +23,12 @@ class RowsPane(Pane):
     active = True
 
     class Moved(Message):
-        """The cursor stands on another row."""
+        """The cursor was moved to row ``cursor``; drawn again meanwhile, the pane may have another by now."""
 
         def __init__(self, pane: "RowsPane") -> None:
             super().__init__()
             self.pane = pane
+            self.cursor = pane.cursor
 
     class Chosen(Message):
         """The row under the cursor was clicked once more."""

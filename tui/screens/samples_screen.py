@@ -228,8 +228,8 @@ class SamplesScreen(PlaceScreen):
 
     def on_rows_pane_moved(self, message: RowsPane.Moved) -> None:
         """Another picture; on the newest: follow it."""
-        cursor = message.pane.cursor
-        self._chosen = self.rows[cursor].path if cursor else None
+        cursor = min(message.cursor, len(self.rows) - 1)
+        self._chosen = self.rows[cursor].path if cursor > 0 else None
         self.trouble = ""
         self.draw()
 
