@@ -120,7 +120,7 @@ def test_a_folder_far_from_the_working_folder_is_found_by_its_open_file(world: W
 
 def test_a_log_that_is_open_in_a_new_folder_shows_whose_it_is(world: World) -> None:
     world.trainer.do("os.makedirs('logs/version_0/checkpoints'); log = open('logs/version_0/metrics.csv', 'w')")
-    wait_until(lambda: any("metrics.csv" in path for path in list(world.search.writers)), "the open log is seen")
+    wait_until(lambda: any("metrics.csv" in path for path in world.search.opened), "the open log is seen")
     world.trainer.do("put('logs/version_0/checkpoints/step=3.safetensors')")
     wait_until(lambda: world.seen() == {"logs/version_0/checkpoints": True}, "the folder is found")
 

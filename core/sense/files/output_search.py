@@ -15,33 +15,28 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
 from ...model.checkpoints.checkpoint import Checkpoint
-from ...model.checkpoints.checkpoint_names import is_temporary
 from ...model.checkpoints.other_files import is_copy_folder, is_other_file, kind_of_name
 from ...model.launch.output_place import is_below
 from ...model.observation import OutputSeen
 from ...model.ports.supervision import AttemptTarget, Clock, Inbox
-from ..process.proc_stat import read_all
-from ..process.run_tree import RunTree
 from ..sampler import JOIN_S
 from ..sensor_problem import OnProblem, ProblemReport, ignore_problem
-from .byte_evidence import ByteEvidence, Save, has_to_do_with
 from .folder_tree import FolderTree
 from .inotify import Inotify
 from .recent_files import written_since
-from .written_files import OpenFile, ended_at, open_for_writing
+from .writer_evidence import Evidence, WriterEvidence
+from .written_files import OpenFile, open_for_writing
 
 WAKE_S = 0.2
 SEARCH_S = 0.5
 """Period of the looks at open files while no output folder is known."""
 KNOWN_S = 4.0
-"""The same once one is known: another attempt, or another part of the run, may save elsewhere. Also the period in which
-the bytes of all other processes are counted."""
+"""The same once one is known: another attempt, or another part of the run, may save elsewhere."""
 EVENT_LOOKS_S = 0.005
 """Shortest time between two looks that new files cause. One takes about 0.1 ms for each process."""
 SETTLE_S = 0.5
@@ -55,10 +50,6 @@ UNKNOWN_DRAIN_S = 10.0
 """The same while no output folder is known: what is missed then, a restart would write over."""
 WALK_S = 10.0
 """Longest search for files that were written since the attempt began."""
-BEFORE_WRITE_S = 2.0
-"""A save that was found by its modification time began at most this long before that, as far as bytes are counted."""
-AFTER_END_S = 60.0
-"""What nobody saw being written so long after the attempt had ended is not its own: its last processes have ended."""
 REMEMBERED = 4096
 
 
@@ -76,9 +67,8 @@ class OutputSearch:
     ``checkpoint_of``: path of a file, folders that are no checkpoints → the checkpoint that it belongs to; may raise
     OSError. ``state_of``: the same for whatever may be state, of any make and name (None = as ``checkpoint_of``).
     ``ignored``: folders of trainwatch itself. ``open_files``: what processes hold open for writing.
+    ``named``, ``taken``: as in ``WriterEvidence``. ``last``: the newest attempt, also one that has ended.
     ``written``: told each file that is written while an attempt is followed, in this sensor's thread.
-
-    ``members``: pids of the run at the last sample; ``writers``: path of a file that was seen open → pid.
     """
 
     def __init__(
@@ -107,22 +97,15 @@ class OutputSearch:
         self._checkpoint_of = checkpoint_of
         self._state_of = checkpoint_of if state_of is None else state_of
         self._ignored = [os.path.realpath(folder) for folder in ignored]
-        self._open_files = open_files
-        self._named = {os.path.realpath(path): place for path, place in named.items()}
-        self._taken = taken
+        self._writers = WriterEvidence(working_folder=self._roots[0], named=named, taken=taken, open_files=open_files)
         self._created_wall = created_wall
         self._problems = ProblemReport(on_problem)
         self._target: AttemptTarget | None = None
         self._tree: FolderTree | None = None
         self._inotify: Inotify | None = None
-        self.members: frozenset[int] = frozenset()
-        self._names: dict[int, str] = {}
-        self.writers: dict[str, int] = {}
         self._written: dict[str, Written] = {}
         self._reported: set[tuple[str, float]] = set()
-        self._bytes = ByteEvidence()
-        self._looked = self._sampled = self._others_sampled = self._waited = 0.0
-        self._run_tree = RunTree()
+        self._looked = self._sampled = self._waited = 0.0
         self._begun_wall = 0.0
         self._drained = threading.Condition()
         self._drains_asked = self._drains_done = 0
@@ -138,6 +121,16 @@ class OutputSearch:
 
     def follow(self, target: AttemptTarget | None) -> None:
         self._target = target
+
+    @property
+    def members(self) -> Collection[int]:
+        """Pids of the run at the last sample."""
+        return self._writers.members
+
+    @property
+    def opened(self) -> Collection[str]:
+        """Paths that the run was seen to hold open for writing."""
+        return self._writers.held_open()
 
     def drain(self, timeout_s: float | None = None) -> bool:
         """Block until all that was written is examined without the settle time, because its writer is dead."""
@@ -170,7 +163,7 @@ class OutputSearch:
     # --- the thread ---
 
     def _run(self) -> None:
-        self._bytes.sample_others((), read_all())
+        self._writers.count_others()
         self._open()
         while not self._stopping:
             asked, looks, done = self._drains_asked, self._looks_asked, self._looks_done
@@ -216,7 +209,7 @@ class OutputSearch:
         if now - self._sampled >= period and not self._over:
             self._sample(now)
         if again:
-            folders = [*self._roots, *(os.path.dirname(path) for path in self.writers)]  # noqa: PTH120
+            folders = [*self._roots, *self._writers.folders()]
             for path in written_since(folders, self._begun_wall, WALK_S):
                 self._note(path, time.monotonic())
         if again or not self._over:
@@ -237,8 +230,7 @@ class OutputSearch:
             return
         self._followed = self._target
         self._written.clear()
-        self.writers.clear()
-        self._bytes.begin()
+        self._writers.begin()
         self._looked = self._sampled = 0.0
         self._waited = time.monotonic()
         self._begun_wall = self._begin_of(self._followed)
@@ -275,13 +267,8 @@ class OutputSearch:
     def _look(self, now: float) -> None:
         """Take what the run holds open for writing at this moment."""
         self._looked = now
-        for pid, path in self._open_files(self.members):
-            if self._is_elsewhere(path):
-                continue
-            if path not in self.writers:
-                self.writers[path] = pid
-                if len(self.writers) > REMEMBERED:
-                    self.writers.pop(next(iter(self.writers)))
+        for path, new in self._writers.opened(self._is_elsewhere):
+            if new:
                 self._begin_folder(os.path.dirname(path), now)  # noqa: PTH120
             self._note(path, now)
 
@@ -304,15 +291,7 @@ class OutputSearch:
         if target is None:
             return
         self._sampled = now
-        members = frozenset(self._run_tree.look(target))
-        own = members if target.runner is None else members | {target.runner.pid}
-        self._bytes.sample_own(own)
-        if now - self._others_sampled >= KNOWN_S:
-            self._others_sampled = now
-            self._bytes.sample_others(own, read_all())
-        self.members = members
-        for pid in members:
-            self._names.setdefault(pid, _name(pid))
+        for pid in self._writers.sample(target, now):
             self._begin_working_folder(pid)
         self._look(now)
 
@@ -350,8 +329,8 @@ class OutputSearch:
                 continue
             copied = found.mtime < self._begun_wall
             wall = _changed_wall(found) if copied and late else found.mtime
-            evidence = None if wall < self._begun_wall else self._evidence(found, folder, written, late=late)
-            if evidence is None or (found.unknown_make and not evidence[1] and not late):
+            evidence = None if wall < self._begun_wall else self._evidence(found, written, late=late)
+            if evidence is None or (found.unknown_make and not evidence.sure and not late):
                 continue
             self._reported.add(key)
             text, sure = evidence
@@ -372,6 +351,19 @@ class OutputSearch:
                 )
             )
 
+    def _evidence(self, found: Checkpoint, written: Written, *, late: bool) -> Evidence | None:
+        """How it is known that the run wrote it; None if nothing says so.
+
+        ``late``: nobody may have looked when it was written. Then None only if another process or run wrote it.
+        """
+        assert self._followed is not None
+        held = self._writers.held(found, self._tree.made if self._tree is not None else ())
+        if held is not None:
+            return held
+        if late:
+            return self._writers.of_late_place(found, self._followed, written.first, over=self._over)
+        return self._writers.of_place(found, self._followed, written.first)
+
     @staticmethod
     def _inspect(
         path: Path, stops: Collection[Path], look: Callable[[Path, Collection[Path]], Checkpoint | None]
@@ -380,85 +372,6 @@ class OutputSearch:
             return look(path, stops)
         except OSError:
             return None
-
-    # --- who wrote it ---
-
-    def _evidence(self, found: Checkpoint, folder: str, written: Written, *, late: bool) -> tuple[str, bool] | None:
-        """How it is known that the run wrote it, and whether that is sure; None if nothing says so.
-
-        ``late``: nobody may have looked when it was written. Then None only if another process or run wrote it.
-        """
-        for path, pid in self.writers.items():
-            if path == found.path or is_below(path, found.path) or self._is_draft(path, folder):
-                return f"{self._who(pid)} had {Path(path).name} open for writing", True
-        made = self._tree.made if self._tree is not None else set()
-        above = folder
-        while above in made:
-            for path, pid in self.writers.items():
-                if is_below(path, above):
-                    name = os.path.relpath(path, above)
-                    return f"{self._who(pid)} had {name} in {above} open for writing, a folder that is new", True
-            above = os.path.dirname(above)  # noqa: PTH120
-        if late and (self._taken(folder) or self._came_after_end(found)):
-            return None
-        return self._evidence_of_place(found, folder, written, late=late)
-
-    def _came_after_end(self, found: Checkpoint) -> bool:
-        ended = None if self._followed is None or not self._over else ended_at(self._followed.directory)
-        return ended is not None and found.mtime > ended + AFTER_END_S
-
-    def _evidence_of_place(
-        self, found: Checkpoint, folder: str, written: Written, *, late: bool
-    ) -> tuple[str, bool] | None:
-        """As ``_evidence``, from the bytes that were written meanwhile, and from who names the place."""
-        assert self._followed is not None
-        begun = done = written.first
-        if late:
-            done = min(done, time.monotonic() - (time.time() - found.mtime))
-            begun = done - BEFORE_WRITE_S
-        writer = self._bytes.writer_of(
-            Save(found.size_bytes, begun, done),
-            self._followed,
-            self.members,
-            partial(self._may_write, Path(found.path)),
-        )
-        if writer == "other":
-            return None
-        path = found.path if found.path in self._named else folder
-        if path in self._named:
-            return f"{self._named[path]} names {path}", True
-        match writer:
-            case "run":
-                return "the run wrote as many bytes at that time, and no other process did", True
-            case "either":
-                return "the run wrote as many bytes at that time, and so did another process", False
-            case "unknown":
-                return ("it was written while the run trained", False) if late else None
-
-    def _may_write(self, path: Path, pid: int) -> bool:
-        """Whether another process has to do with the working folder, if a file lies in that; else all may have."""
-        if not is_below(str(path), self._roots[0]):
-            return True
-        try:
-            return has_to_do_with(pid, self._roots[0], path.stat().st_uid)
-        except OSError:
-            return True
-
-    @staticmethod
-    def _is_draft(path: str, folder: str) -> bool:
-        """Whether it was a file in that folder which may be the same under the name that it had before."""
-        name = os.path.basename(path)  # noqa: PTH119
-        return os.path.dirname(path) == folder and (is_temporary(name) or not is_other_file(name))  # noqa: PTH120
-
-    def _who(self, pid: int) -> str:
-        return f"{self._names.get(pid, 'a process of the run')} (pid {pid})"
-
-
-def _name(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
-    except OSError:
-        return "a process of the run"
 
 
 def _changed_wall(found: Checkpoint) -> float:
