@@ -26,6 +26,7 @@ MODULES = (
     "hang.loop_watch",
     "hang.step_peak",
     "hang.liveness",
+    "hang.process_signs",
     "hang.gpu_activity",
     "hang.log_activity",
     "hang.step_clock",

@@ -11,7 +11,7 @@ from tests.unit.test_judge_recovery import crash, running
 from trainwatch.core.judge.attempt_progress import AttemptProgress, lost_steps, with_beat, with_saved
 from trainwatch.core.judge.findings import eta, loss, slow
 from trainwatch.core.judge.findings.health_levels import Band
-from trainwatch.core.judge.hang import active_time, cost, gpu_activity, liveness, step_clock
+from trainwatch.core.judge.hang import active_time, cost, gpu_activity, gpu_signs, process_signs, step_clock
 from trainwatch.core.judge.hang.active_time import ActiveTime
 from trainwatch.core.judge.hang.gpu_activity import GpuNormal
 from trainwatch.core.judge.hang.liveness import Liveness
@@ -96,8 +96,8 @@ def test_own_gpus_are_those_marked_as_own() -> None:
 
 
 def test_sample_without_gpus_changes_nothing() -> None:
-    assert liveness.with_gpus(Liveness(), GpuSample(t=1.0), 1.0, Hang()) == Liveness()
-    unknown = liveness.with_gpus(Liveness(), GpuSample(t=1.0, gpus=(GpuReading(index=0),)), 1.0, Hang())
+    assert gpu_signs.with_gpus(Liveness(), GpuSample(t=1.0), 1.0, Hang()) == Liveness()
+    unknown = gpu_signs.with_gpus(Liveness(), GpuSample(t=1.0, gpus=(GpuReading(index=0),)), 1.0, Hang())
     assert unknown.gpu_at is None
 
 
@@ -114,8 +114,8 @@ def test_checkpoint_of_the_same_size_is_no_sign_of_life() -> None:
 
 
 def test_io_counters_that_restart_are_no_sign_of_life() -> None:
-    first = liveness.with_process(Liveness(), ProcessSample(t=0.0, read_bytes=1e9, cpu_cores=None), 0.0, Hang())
-    second = liveness.with_process(first, ProcessSample(t=1.0, read_bytes=5.0), 1.0, Hang())
+    first = process_signs.with_process(Liveness(), ProcessSample(t=0.0, read_bytes=1e9, cpu_cores=None), 0.0, Hang())
+    second = process_signs.with_process(first, ProcessSample(t=1.0, read_bytes=5.0), 1.0, Hang())
     assert second.io_at is None
 
 
@@ -124,7 +124,9 @@ def test_cpu_below_the_setting_idle_cpu_cores_is_no_sign_of_life(idle_cpu_cores:
     signs = Liveness()
     for second in range(10):
         t = float(second)
-        signs = liveness.with_process(signs, ProcessSample(t=t, cpu_cores=0.2), t, Hang(idle_cpu_cores=idle_cpu_cores))
+        signs = process_signs.with_process(
+            signs, ProcessSample(t=t, cpu_cores=0.2), t, Hang(idle_cpu_cores=idle_cpu_cores)
+        )
     assert (signs.cpu_alive_at == 9.0) is alive
 
 
@@ -298,7 +300,7 @@ def test_slow_down_is_classified_by_what_the_gpus_show() -> None:
     assert slow.classify_slow(seen, {"gpu0.temp": Band(level="danger")}) == "throttled"
     assert slow.classify_slow(seen, {}) == "slow"
     hot = GpuReading(index=0, util_pct=97, power_w=200, throttle=("power cap", "thermal (hardware)"))
-    held = liveness.with_gpus(liveness.Liveness(), GpuSample(t=0.0, gpus=(hot,)), 0.0, Hang())
+    held = gpu_signs.with_gpus(Liveness(), GpuSample(t=0.0, gpus=(hot,)), 0.0, Hang())
     assert held.throttle == ("thermal (hardware)",)
     assert slow.classify_slow(held, {}) == "throttled"
     told = slow.describe_slow(slow.Stall(usual_s=1.0), StepClock(means=(4.0,)), held)

@@ -11,8 +11,8 @@ from ..hang import (
     cost,
     deadlines,
     detector,
-    liveness,
     loop_watch,
+    process_signs,
     ranks,
     stack_evidence,
     step_clock,
@@ -323,7 +323,7 @@ def must_wait(builder: StepBuilder) -> bool:
     If all its mounts answer, a second deadline runs: it may wait for something that a restart ends.
     """
     seen, now = builder.state.liveness, active_time.now(builder.state.time)
-    if not liveness.is_blocked(seen):
+    if not process_signs.is_blocked(seen):
         return False
     again_s = deadlines.BLOCKED_S
     if seen.answer_from is None or seen.blocked_from is None:
@@ -336,7 +336,7 @@ def on_freed(builder: StepBuilder, machine: Hung) -> None:
     state = builder.state
     if must_wait(builder):
         return
-    if liveness.is_blocked(state.liveness):
+    if process_signs.is_blocked(state.liveness):
         free = replace(machine, blocked=False)
         builder.set(machine=free)
         end_hung(builder, free)

@@ -11,7 +11,7 @@ from ...model.text.health_words import reading_name
 from ..failure.lost_gpu import SeenGpu
 from ..findings import disk_forecast, eta, gpu_faults, health_levels
 from ..findings.gpu_faults import Faults
-from ..hang import active_time, liveness, pauses, ranks, step_peak
+from ..hang import active_time, gpu_signs, pauses, process_signs, ranks, step_peak
 from ..knowledge import Knowledge
 from ..recovery import restart_stages, save_first, unclear_states
 from ..recovery.save_first import TERMINATION
@@ -38,7 +38,7 @@ def on_gpu(knowledge: Knowledge, state: JudgeState, sample: GpuSample) -> Result
         time.t,
     )
     if watched:
-        seen = liveness.with_gpus(state.liveness, sample, now, knowledge.settings.hang, state.clock.last)
+        seen = gpu_signs.with_gpus(state.liveness, sample, now, knowledge.settings.hang, state.clock.last)
         state = replace(state, time=time, liveness=seen, bands=bands, peak=_peak(state, now))
     else:
         state = replace(state, time=time, bands=bands)
@@ -209,7 +209,7 @@ def on_process(knowledge: Knowledge, state: JudgeState, sample: ProcessSample) -
     if not is_watched(state.machine):
         return (state if time is state.time else replace(state, time=time)), NOTHING
     now = active_time.now(time)
-    seen = liveness.with_process(state.liveness, sample, now, knowledge.settings.hang, state.clock.last)
+    seen = process_signs.with_process(state.liveness, sample, now, knowledge.settings.hang, state.clock.last)
     busy = foreign_pause.others_work(seen, now, active_time.longest_gap(time.period_s))
     pause = pauses.with_process(state.pause, sample, time.t, others_work=busy)
     found = state.ranks

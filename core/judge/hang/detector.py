@@ -19,7 +19,7 @@ import msgspec
 
 from ...model.incident import HangKind
 from ...model.settings import Hang
-from . import deadlines, liveness, loop_watch, step_peak
+from . import deadlines, liveness, loop_watch, process_signs, step_peak
 from .active_time import longest_gap
 from .cost import Weight
 from .deadlines import HangInput
@@ -96,7 +96,7 @@ def judge(run: HangInput, hang: Hang, share: float = 1.0) -> Verdict | None:
         return None
     if look.pinned or look.dim:
         return _at_full_load(run, hang, look, silence_s, share)
-    if liveness.is_blocked(seen) and share >= 1.0:
+    if process_signs.is_blocked(seen) and share >= 1.0:
         deadline_s = max(deadline_s, deadlines.BLOCKED_S)
     is_late = silence_s >= late_s or (clock.beats and look.dead_s >= CONCLUSIVE * deadline_s)
     if look.dead_s >= share * _without_sign_s(hang, deadline_s) and silence_s >= share * deadline_s and is_late:
@@ -168,7 +168,7 @@ def can_tell(run: HangInput) -> bool:
     fresh_s = longest_gap(run.period_s)
     if run.now - max(seen.process_at or 0.0, seen.gpu_at or 0.0) > fresh_s:
         return False
-    if liveness.is_blocked(seen) and run.now - run.clock.last < deadlines.BLOCKED_S:
+    if process_signs.is_blocked(seen) and run.now - run.clock.last < deadlines.BLOCKED_S:
         return False
     works = seen.busy_at is not None and run.now - seen.busy_at <= fresh_s
     return not (works and deadlines.is_announced(log) and log.phase_at >= run.clock.last)
@@ -179,7 +179,7 @@ def _look(run: HangInput, since: float) -> _Look:
     fresh_s = longest_gap(run.period_s)  # an older reading proves nothing about now
     sees_gpu = seen.gpu_at is not None and now - seen.gpu_at <= fresh_s
     spinning = sees_gpu and seen.spin_at is not None and seen.spin_at == seen.gpu_at
-    freed_at = 0.0 if liveness.is_blocked(seen) else seen.unblocked_at
+    freed_at = 0.0 if process_signs.is_blocked(seen) else seen.unblocked_at
     return _Look(
         sees_process=seen.process_at is not None and now - seen.process_at <= fresh_s,
         sees_gpu=sees_gpu,
@@ -203,7 +203,7 @@ def _stopped(run: HangInput) -> str:
 def _dead(run: HangInput, hang: Hang, kind: HangKind, reason: str, *, silent_s: float, deadline_s: float) -> Verdict:
     """Return the verdict without any sign of life: certain after a while, blocked processes aside."""
     seen = run.liveness
-    if liveness.is_blocked(seen):
+    if process_signs.is_blocked(seen):
         sure_s = deadlines.BLOCKED_MOST_S
     elif deadline_s <= deadlines.SHORT_S:
         sure_s = deadline_s
@@ -249,7 +249,7 @@ def _polling(run: HangInput, hang: Hang, since: float, still_s: float, share: fl
     """Judge a run whose cores are busy but that makes no progress."""
     clock, seen = run.clock, run.liveness
     silence_s = run.now - since
-    if liveness.is_blocked(seen) and share >= 1.0 and silence_s < deadlines.BLOCKED_S:
+    if process_signs.is_blocked(seen) and share >= 1.0 and silence_s < deadlines.BLOCKED_S:
         return None
     cap_s = max(
         hang.max_s,
