@@ -23,6 +23,7 @@ from ..model.decision import (
     PauseAttempt,
     PlanRetention,
     RequestSave,
+    RunAtEnd,
     StartAttempt,
     StopAttempt,
     UnpauseAttempt,
@@ -36,12 +37,13 @@ from .evidence.capture import KernelTail, examine, no_kernel_log, pause_s
 from .evidence.stack_capture import look_for_loops
 from .gpu.gpu_clearing import GpuHelp, clear_gpus
 from .launch.launching import is_alive
+from .notify.end_command import run_at_end
 from .notify.notices import send_notice
 from .stop.pause import pause_attempt, unpause_attempt
 from .stop.save_request import SaveReport, request_save, take_back
 from .stop.stopping import members, stop_attempt
 
-OF_THE_END = frozenset({"finish", "give_up"})
+OF_THE_END = frozenset({"finish", "give_up", "end_by"})
 """Events after which nothing follows by itself."""
 
 
@@ -111,6 +113,7 @@ class RunActor:
             UnpauseAttempt: ("unpause_attempt", self._unpause),
             PlanRetention: ("plan_retention", self._plan_retention),
             DeleteCheckpoint: ("delete_checkpoint", self._delete_checkpoint),
+            RunAtEnd: ("at_end", self._run_at_end),
             GiveUp: ("give_up", lambda _decision: (True, "", {})),
         }
 
@@ -132,6 +135,10 @@ class RunActor:
             body = "\n\n".join(filter(None, (body, self._end_in_words().strip())))
         ok, detail, output = send_notice(self._spec, decision.event, decision.title, body, decision.incident)
         return ok, detail, {"output": output} if output else {}
+
+    def _run_at_end(self, decision: RunAtEnd) -> Performed:
+        report = run_at_end(self._spec, decision)
+        return report.ok, report.detail, {"code": report.code, "output": report.output}
 
     def _capture(self, decision: CaptureStacks) -> Performed:
         if self._target is None or self._target.number != decision.attempt:

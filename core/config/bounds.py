@@ -9,6 +9,7 @@ from ..model.settings import Settings
 from ..model.shipped.log_shapes import SHAPE_GROUPS, expand
 from ..model.text.listen_address import listen_address
 from .document import Document, Rule, endless
+from .end_times import end_time
 from .problem import did_you_mean
 
 
@@ -64,6 +65,20 @@ def endpoint(value: str) -> str | None:
     except ValueError as error:
         return str(error)
     return None
+
+
+def time_of_end(value: str) -> str | None:
+    """Empty, or a local time."""
+    try:
+        end_time(value)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def program(value: tuple[str, ...]) -> str | None:
+    """Empty, or words that begin with a program."""
+    return None if not value or value[0].strip() else "must begin with a program"
 
 
 def filled(value: str | None) -> str | None:
@@ -186,10 +201,17 @@ BOUNDS: dict[str, dict[str, Rule]] = {
         "disk_danger_bytes": at_least(0),
     },
     "notify": {
-        "command": lambda value: None if not value or value[0].strip() else "must begin with a program",
+        "command": program,
         "urls": services,
         "timeout_s": above(0),
         "again_s": at_least(0),
+    },
+    "end": {
+        "at_finish": program,
+        "at_give_up": program,
+        "at_end_by": program,
+        "end_by": time_of_end,
+        "timeout_s": above(0),
     },
     "profiles": {"use": filled, "ladder": names, "ramp": goals},
     "remedies": {"step_back_after": at_least(0)},

@@ -168,6 +168,11 @@ keep_last = {keep_last}                           # 0 = nothing is ever deleted
 command = []                            # gets each event as JSON on stdin
 urls = []                               # apprise URLs: Telegram, Discord ... (pip install 'trainwatch-tui[notify]')
 
+[end]
+at_finish = []                          # a command, run once when the training is done: stop the rented machine ...
+at_give_up = []                         # likewise when it is given up
+end_by = ""                             # "08:00": saved and stopped by this local time
+
 [metrics]
 prometheus = ""                         # "127.0.0.1:9877": values of all runs for Prometheus at this address
 

@@ -9,6 +9,8 @@ from typing import Any, Literal
 import msgspec
 
 from ..model.preset import SaveSignal
+from ..model.settings import End
+from .bounds import BOUNDS
 from .document import Document, Rule, show
 from .problem import did_you_mean
 from .toml_lines import KeyPath
@@ -35,6 +37,8 @@ class RunSection(msgspec.Struct, frozen=True, kw_only=True):
     terminal: Literal["file", "pty"] = "file"
     save_signal: SaveSignal | None = None
     save_file: str | None = None
+    end: dict[str, Any] = {}
+    """Keys of ``[end]`` that are written here: they hold for this run alone."""
 
 
 class RunTable(msgspec.Struct):
@@ -75,6 +79,8 @@ def read_run(
     elif isinstance(command, str):
         words = ", ".join(show(word) for word in _split(table.pop("command")))
         document.add((*at, "command"), f'"command" must be a list of words: command = [{words}]')
+    of_end = {key: table.pop(key) for key in list(table) if key in End.__struct_fields__}
+    end = document.struct_values(at, of_end, End, rules=BOUNDS["end"])
     good = RunTable(**document.struct_values(at, table, RunTable, rules=_RULES, elsewhere=elsewhere))
     if good.preset not in {None, AUTO} and presets is not None and good.preset not in presets:
         document.add((*at, "preset"), f'unknown preset "{good.preset}"{did_you_mean(str(good.preset), presets)}')
@@ -95,6 +101,7 @@ def read_run(
         terminal=good.terminal,
         save_signal=good.save_signal,
         save_file=good.save_file,
+        end=end,
     )
 
 

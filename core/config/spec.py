@@ -46,6 +46,9 @@ class Overrides(msgspec.Struct, frozen=True, kw_only=True):
     act: str | None = None
     save_signal: str | None = None
     save_file: str | None = None
+    end_by: str | None = None
+    at_finish: tuple[str, ...] | None = None
+    at_give_up: tuple[str, ...] | None = None
 
 
 OPTIONS: dict[str, tuple[str, str]] = {
@@ -59,6 +62,9 @@ OPTIONS: dict[str, tuple[str, str]] = {
     "act": ("--act", "restart.act"),
     "save_signal": ("--save-signal", "run.save_signal"),
     "save_file": ("--save-file", "run.save_file"),
+    "end_by": ("--end-by", "end.end_by"),
+    "at_finish": ("--at-finish", "end.at_finish"),
+    "at_give_up": ("--at-give-up", "end.at_give_up"),
 }
 """Field → (option, its key in the file)."""
 
@@ -85,7 +91,8 @@ def spec_for_run(
     problems += _launch_problems(section, lambda key: str(origins(project, run, overrides)[f"{run.key}.{key}"]))
     if problems:
         raise ConfigError(problems)
-    settings = settings_with(project.settings, overrides)
+    end = msgspec.structs.replace(project.settings.end, **section.end)
+    settings = settings_with(msgspec.structs.replace(project.settings, end=end), overrides)
     return _spec(section, settings, presets, (identify, look), created_wall, project=str(project.path))
 
 
@@ -163,6 +170,9 @@ def settings_with(settings: Settings, overrides: Overrides) -> Settings:
         settings = replace(settings, watch=replace(settings.watch, summary_s=float(overrides.interval_s)))
     if overrides.max_restarts is not None:
         settings = replace(settings, restart=replace(settings.restart, max_restarts=overrides.max_restarts))
+    for key in ("end_by", "at_finish", "at_give_up"):
+        if getattr(overrides, key) is not None:
+            settings = replace(settings, end=replace(settings.end, **{key: getattr(overrides, key)}))
     if overrides.act is not None:
         settings = replace(settings, restart=replace(settings.restart, act=msgspec.convert(overrides.act, Act)))
     return settings

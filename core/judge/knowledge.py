@@ -1,6 +1,6 @@
 """What the judge knows from the start: settings, preset, tables and facts of the run."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ..model.launch.resume_support import ResumeSupport
@@ -46,6 +46,8 @@ class Knowledge:
     begin_from: str | None = None
     handed_over: str = ""
     """Why the exit of the command is not the end of the training, as a clause; "" if it may be."""
+    end_after: Callable[[float], float | None] = lambda _wall: None
+    """Seconds since the epoch → the first time after it that ``[end] end_by`` names; None if there is none."""
     status_hidden: str = ""
     """What hides the trainer's exit status, as a clause (a pipe without pipefail); "" if nothing is seen that does."""
     told: Mapping[str, ToldLength] = field(default_factory=dict)

@@ -88,8 +88,8 @@ class Hung(Variant, frozen=True, tag="hung"):
     blocked: bool = False
 
 
-Then = Literal["restart", "hold", "finish", "end", "give_up"]
-"""What follows a stop. ``hold``: wait for an operator; ``end``: end the supervisor, too."""
+Then = Literal["restart", "hold", "finish", "end", "end_by", "give_up"]
+"""What follows a stop. ``hold``: wait for an operator; ``end``: end the supervisor, too; ``end_by``: at its time."""
 
 
 class Saving(msgspec.Struct, frozen=True, kw_only=True):

@@ -61,6 +61,13 @@ class DiskLow(msgspec.Struct, frozen=True):
     t: float
 
 
+class EndTime(msgspec.Struct, frozen=True, kw_only=True):
+    """When the run ends at the latest: run seconds, and ``[end] end_by`` as it was then."""
+
+    said: str
+    t: float
+
+
 class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Parts by subject, each explained in its module.
 
@@ -159,6 +166,8 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What would have been done and can still be ordered."""
     save_asked_t: float | None = None
     """Run time at which the trainer was last asked for a checkpoint."""
+    ends: EndTime | None = None
+    """When it ends at the latest; None = never, or it has ended."""
     kept: tuple[str, ...] = ()
     """Checkpoints that would have been deleted, and were reported as such."""
     unknown_ends: tuple[str, ...] = ()

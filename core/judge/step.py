@@ -5,7 +5,7 @@ This module only passes each observation to its handler. What one step does, in 
 1. Move the run's time; after a suspend, restart all waits.
 2. Pass the observation to its handler: ``handlers/`` for log, samples and checkpoints, ``recovery/`` for starts, exits,
    commands and outcomes.
-3. If the run's state has become due, handle that as well.
+3. If the run's state has become due, handle that as well; so the time at which the run is to end.
 """
 
 from collections.abc import Callable, Mapping
@@ -42,7 +42,7 @@ from .handlers import deletion_plan, hang_check, learned_habits, on_checkpoints,
 from .hang import active_time, liveness, log_activity, step_clock
 from .hang.quiet import GpuFault
 from .knowledge import Knowledge
-from .recovery import attempts, restart_stages, resume_choice, takeover, unclear_states
+from .recovery import attempts, end_time, restart_stages, resume_choice, takeover, unclear_states
 from .recovery.ending import exits
 from .recovery.operator import command_replies, commands, gate, question
 from .recovery.restored_state import from_story
@@ -137,6 +137,9 @@ class Judge:
         state, entries = self._handlers[type(observation)](self.knowledge, state, observation)
         if state.wake_t is not None and due(state):
             state, more = _on_due(self.knowledge, state)
+            entries = (*entries, *more)
+        if end_time.is_due(state, self.knowledge):
+            state, more = _on_time(self.knowledge, state)
             entries = (*entries, *more)
         if state.withheld is not None and state.withheld.again_t is not None and state.time.t >= state.withheld.again_t:
             state, more = _on_unanswered(self.knowledge, state)
@@ -270,6 +273,12 @@ def _on_outcome(knowledge: Knowledge, state: JudgeState, outcome: Outcome) -> Re
         case _:
             if not outcome.ok:
                 builder.note(f"{outcome.action} failed: {outcome.detail or 'no detail'}")
+    return builder.state, tuple(builder.entries)
+
+
+def _on_time(knowledge: Knowledge, state: JudgeState) -> Result:
+    builder = StepBuilder(knowledge, state)
+    end_time.end(builder)
     return builder.state, tuple(builder.entries)
 
 

@@ -20,7 +20,9 @@ class DecisionBase(msgspec.Struct, frozen=True, kw_only=True, tag_field="decisio
     incident: int | None = None
 
 
-NoticeEvent = Literal["incident", "recovery", "give_up", "finish", "warning", "restart", "question", "withheld"]
+NoticeEvent = Literal[
+    "incident", "recovery", "give_up", "finish", "end_by", "warning", "restart", "question", "withheld"
+]
 """Events that ``[notify]`` sends; see docs/how-to/notifications.md."""
 
 
@@ -154,6 +156,13 @@ class GiveUp(DecisionBase, frozen=True, kw_only=True, tag="give_up"):
     """Make no further attempt until the user acts."""
 
 
+class RunAtEnd(DecisionBase, frozen=True, kw_only=True, tag="at_end"):
+    """Run the user's command for the end of the run (``[end]``), once. Outcome data: ``output``, ``code``."""
+
+    event: Literal["finish", "give_up", "end_by"]
+    command: tuple[str, ...]
+
+
 class EndWatch(DecisionBase, frozen=True, kw_only=True, tag="end_watch"):
     """The supervisor has nothing left to do and ends; ``exit_code`` is what ``--headless`` returns."""
 
@@ -177,5 +186,6 @@ Decision = (
     | PlanRetention
     | DeleteCheckpoint
     | GiveUp
+    | RunAtEnd
     | EndWatch
 )

@@ -158,6 +158,22 @@ class Notify(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     earliest. One that lasts is sent once; the health line repeats it."""
 
 
+class End(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``[end]``: what follows the end of the run, and when it ends. The keys may stand in ``[run]``, too."""
+
+    at_finish: tuple[str, ...] = ()
+    """A command, run once when the training is done; the event as JSON on its stdin, as for ``[notify] command``."""
+    at_give_up: tuple[str, ...] = ()
+    """Likewise when the run is given up or ended early: nothing more follows by itself."""
+    at_end_by: tuple[str, ...] = ()
+    """Likewise after the stop at ``end_by``; empty = the command of ``at_give_up``."""
+    end_by: str = ""
+    """Local time at which the run must have ended, ``"08:00"`` (the next after its start) or ``"2026-11-23 08:00"``. It
+    is asked to save and stopped in time; ``trainwatch resume`` goes on later."""
+    timeout_s: float = 600.0
+    """A command of these that takes longer is ended. Stopping a rented machine takes seconds, a last copy minutes."""
+
+
 class Profiles(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """``[profiles]``: the profile of the first launch, and the ladder of safer ones."""
 
@@ -245,6 +261,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     checkpoints: Checkpoints = Checkpoints()
     health: Health = Health()
     notify: Notify = Notify()
+    end: End = End()
     profiles: Profiles = Profiles()
     remedies: Remedies = Remedies()
     progress: OwnShapes = OwnShapes()

@@ -16,6 +16,7 @@ from ..model.decision import (
     LookForLoop,
     NotifyPeople,
     PlanRetention,
+    RunAtEnd,
     StartAttempt,
     StopAttempt,
 )
@@ -28,7 +29,8 @@ log = logging.getLogger(__name__)
 class ActionThreads:
     """Performs decisions in their order, one at a time, except for those that need not wait.
 
-    - notices have a thread of their own, and stay in order among themselves;
+    - notices have a thread of their own, and stay in order among themselves; the user's command at the end follows
+      the last of them, since it may end the machine;
     - stacks, and stops in mode "kill", start at once;
     - retention runs beside everything, one at a time, and may be cut off at the end;
     - a list of the output folder may wait for a disk that does not answer: beside everything, too.
@@ -52,7 +54,7 @@ class ActionThreads:
     def submit(self, decision: Decision) -> None:
         """Perform a decision. Returns at once."""
         match decision:
-            case NotifyPeople():
+            case NotifyPeople() | RunAtEnd():
                 self._awaited.append(self._notices.submit(self._perform, decision))
             case PlanRetention() | DeleteCheckpoint():
                 # A daemon thread: a verification of many GB must not delay the end of the supervisor.

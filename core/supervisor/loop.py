@@ -188,7 +188,8 @@ class Supervisor:
     def _end_if_stopped(self) -> None:
         if self._stopped_t is None or self._t - self._stopped_t < STOPPED_S or self._exit_code is not None:
             return
-        if self._live is None and self._state.withheld is None and not self._actions.unfinished:
+        waits = self._state.withheld is not None or self._state.ends is not None
+        if self._live is None and not waits and not self._actions.unfinished:
             self.end(1, "the run is stopped; `trainwatch resume` starts it again")
 
     def _write(self, bodies: Iterable[Entry | Outcome]) -> None:

@@ -7,7 +7,11 @@ import sys
 from pathlib import Path
 
 from tests.integration.act_world import lives, python, wait_for
+from trainwatch.core.act.notify.end_command import run_at_end
 from trainwatch.core.act.notify.notifier import KEPT_BYTES, notify
+from trainwatch.core.model.decision import RunAtEnd
+from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.settings import End, Notify, Settings
 
 EVENT = {"event": "incident", "title": "crash ✓", "incident": 3}
 
@@ -57,3 +61,29 @@ def test_a_notify_command_that_cannot_run_is_reported_in_one_sentence() -> None:
     missing = notify(["no-such-notifier"], EVENT, timeout_s=1)
     assert missing.detail == "notify.command: not found: no-such-notifier; give the full path"
     assert not notify([sys.executable, "a\0b"], EVENT, timeout_s=1).ok
+
+
+def test_a_failing_command_of_the_end_is_told_and_named_by_its_setting(tmp_path: Path) -> None:
+    heard = tmp_path / "heard"
+    keep = python(f"import sys; open({str(heard)!r}, 'w').write(sys.stdin.read())")
+    settings = Settings(notify=Notify(command=tuple(keep)), end=End(at_give_up=("no-such-command",), timeout_s=0.5))
+    spec = RunSpec(
+        id="luca-1",
+        name="luca",
+        command=("x",),
+        cwd=str(tmp_path),
+        created_wall=0.0,
+        settings=settings,
+        output_dir="/o",
+    )
+    order = RunAtEnd(id=1, reason="run it", event="end_by", command=("no-such-command",))
+    report = run_at_end(spec, order)
+    assert (report.ok, report.detail) == (False, "end.at_give_up: not found: no-such-command; give the full path")
+    assert json.loads(heard.read_text())["body"].startswith(report.detail)
+    late = run_at_end(spec, RunAtEnd(id=2, reason="run it", event="give_up", command=("sleep", "60")))
+    assert "end.at_give_up took more than 0.5 s and was ended" in late.detail
+    assert "took more than" in heard.read_text()
+    heard.unlink()
+    done = run_at_end(spec, RunAtEnd(id=3, reason="run it", event="finish", command=tuple(keep)))
+    assert done.ok
+    assert json.loads(heard.read_text())["output_dir"] == "/o"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.fakes.e2e_world import World, until, world
 from trainwatch.core.act import processes
-from trainwatch.core.model.decision import StopAttempt
+from trainwatch.core.model.decision import RunAtEnd, StopAttempt
 
 __all__ = ["world"]
 
@@ -300,3 +300,15 @@ def test_a_profile_that_does_not_start_falls_back_to_the_settings_that_ran(world
     assert world.story().attempts[-1].profile is None
     said(world, "kill", "--yes")
     world.in_state("stopped")
+
+
+def test_the_command_of_the_end_is_run_once_and_not_by_a_later_supervisor(world: World) -> None:
+    (world.project / "end.sh").write_text('echo "$1" >> ended; sleep 60; echo over >> ended\n')
+    world.write("--steps", "30", "--step-time", "0.01", more={"end": {"at_finish": ["sh", "end.sh", "finish"]}})
+    first = world.headless()
+    ended = world.project / "ended"
+    until(lambda: ended.exists() and ended.read_text() == "finish\n", "the command runs")
+    first.murder()
+    assert world.headless().ends() == 0
+    assert ended.read_text() == "finish\n", "it ended with its supervisor, and is not run again"
+    assert [d.event for d in world.decisions(RunAtEnd)] == ["finish"]

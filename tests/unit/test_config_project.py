@@ -263,3 +263,17 @@ def test_ramp_of_the_project_file_is_loaded(tmp_path: Path) -> None:
     text = 'use = "a"\nladder = ["a", "b"]\nramp = ["10 epochs", "3 checkpoints or 6 hours"]'
     path.write_text(f'[run]\ncommand = ["python"]\n[profiles]\n{text}\n')
     assert load_project(path).settings.profiles.ramp == ("10 epochs", "3 checkpoints or 6 hours")
+
+
+def test_what_follows_the_end_may_stand_in_a_run_and_holds_for_it_alone(tmp_path: Path) -> None:
+    path = tmp_path / "trainwatch.toml"
+    path.write_text(
+        '[end]\nend_by = "08:00"\nat_finish = ["all"]\n'
+        '[runs.a]\ncommand = ["python", "a.py"]\nat_finish = ["mine"]\n[runs.b]\ncommand = ["python", "b.py"]\n'
+    )
+    project = load_project(path)
+    assert project.settings.end.at_finish == ("all",)
+    assert (project.run("a").end, project.run("b").end) == ({"at_finish": ("mine",)}, {})
+    path.write_text('[run]\ncommand = ["python", "a.py"]\nend_by = "25:00"\n')
+    with pytest.raises(ConfigError, match=r':3: "end_by" must be a local time like "08:00".*got "25:00"'):
+        load_project(path)

@@ -47,12 +47,25 @@ def notify(
     """
     if not command:
         return NotifyReport(ok=False, detail="no notification command is set (notify.command)")
+    return run_with_event("notify.command", command, event, timeout_s=timeout_s, cwd=cwd, env=env)
+
+
+def run_with_event(
+    key: str,
+    command: Sequence[str],
+    event: Mapping[str, Any],
+    *,
+    timeout_s: float,
+    cwd: str | None = None,
+    env: Mapping[str, str] | None = None,
+) -> NotifyReport:
+    """As ``notify``, for a command of any setting; ``key`` is its name for people."""
     try:
-        return _run("notify.command", list(command), event, timeout_s, cwd, None if env is None else dict(env))
+        return _run(key, list(command), event, timeout_s, cwd, None if env is None else dict(env))
     except FileNotFoundError as fault:
-        return NotifyReport(ok=False, detail=f"notify.command: not found: {fault.filename}; give the full path")
-    except Exception as fault:  # a failing notice must not affect the run
-        return NotifyReport(ok=False, detail=f"notify.command: {fault}")
+        return NotifyReport(ok=False, detail=f"{key}: not found: {fault.filename}; give the full path")
+    except Exception as fault:  # a failing command of the user's must not affect the run
+        return NotifyReport(ok=False, detail=f"{key}: {fault}")
 
 
 def notify_urls(urls: Sequence[str], event: NoticeEvent, title: str, body: str, *, timeout_s: float) -> NotifyReport:
@@ -82,6 +95,7 @@ KINDS: dict[NoticeEvent, str] = {
     "restart": "info",
     "recovery": "success",
     "finish": "success",
+    "end_by": "warning",
     "question": "warning",
     "withheld": "warning",
 }

@@ -117,6 +117,9 @@ def _differences(known: RunSpec, wanted: RunSpec) -> Iterator[str]:
     for option, before, after in (
         ("--act", known.settings.restart.act, wanted.settings.restart.act),
         ("--max-restarts", known.settings.restart.max_restarts, wanted.settings.restart.max_restarts),
+        ("--end-by", known.settings.end.end_by or "none", wanted.settings.end.end_by or "none"),
+        ("--at-finish", _text(known.settings.end.at_finish), _text(wanted.settings.end.at_finish)),
+        ("--at-give-up", _text(known.settings.end.at_give_up), _text(wanted.settings.end.at_give_up)),
         ("--interval", known.settings.watch.summary_s, wanted.settings.watch.summary_s),
     ):
         if before != after:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 
+from ...config.end_times import end_after
 from ...config.learned_patterns import with_learned
 from ...config.shipped import load_failures, load_log_shapes, load_remedies
 from ...judge.failure.catalogue import CompiledCatalogue
@@ -57,6 +58,7 @@ def knowledge(
         resume_support=resume_support(preset, spec.command),
         begin_from=spec.begin_from,
         handed_over=handed_over(spec),
+        end_after=end_after(spec.settings.end.end_by),
         status_hidden=what_hides_status(spec),
         unknown_ends=UnknownEnds(home()).read(),
         told=told_lengths(spec, preset, profiles, expected),

@@ -14,7 +14,7 @@ from ..resume.save_overdue import MISSING
 from ..run_states import BackingOff, EndedEarly, Finished, GivenUp, RestartPlan, Starting
 from ..state import JudgeState
 from ..step_builder import StepBuilder
-from . import fallback
+from . import at_end, fallback
 from .end_facts import end_facts
 from .operator import gate
 from .quiet_incident import close_quiet
@@ -37,6 +37,7 @@ def launch(builder: StepBuilder, plan: RestartPlan) -> None:
     if gate.is_closed(builder, plan):
         gate.withhold_start(builder, plan)
         return
+    at_end.set_time(builder)
     state = builder.state
     number = state.attempts + 1
     profile = next_profile(state)
@@ -193,6 +194,7 @@ def conclude(builder: StepBuilder, reason: str) -> None:
         builder.close_incident(incident.id, "the training finished")
     builder.move("finish", Finished(), reason)
     builder.notify("finish", "finished", reason)
+    at_end.run_command(builder, "finish")
     builder.decide(EndWatch, reason, exit_code=0)
 
 
@@ -205,6 +207,7 @@ def end_early(builder: StepBuilder, observation: Exit, reason: str, incident: in
     name = builder.knowledge.run
     hint = f"read the end of its log (`trainwatch report {name}`), then: trainwatch resume {name}"
     builder.notify("give_up", "ended early", f"{reason}\n{hint}", incident=incident)
+    at_end.run_command(builder, "give_up")
     builder.decide(EndWatch, "ended early; `trainwatch resume` starts again", incident=incident, exit_code=1)
 
 
@@ -218,4 +221,5 @@ def give_up(builder: StepBuilder, reason: str, incident: int | None, advice: tup
     for sentence in advice:
         builder.note(sentence)
     builder.notify("give_up", "given up", "\n".join((reason, *advice)), incident=incident)
+    at_end.run_command(builder, "give_up")
     builder.decide(EndWatch, "given up; `trainwatch resume` starts again", incident=incident, exit_code=1)

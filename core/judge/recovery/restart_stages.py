@@ -14,7 +14,7 @@ from ...model.launch.disk_need import has_inodes
 from ...model.observation import Exit, HostSample, Outcome
 from ..run_states import Cleaning, RestartPlan, Saving, Stopped, Stopping, Then, WaitingForGpu, WaitingForRoom
 from ..step_builder import StepBuilder
-from . import save_first
+from . import at_end, save_first
 from .attempts import conclude, ended, give_up
 from .budget import nth_wait_s
 from .operator import gate
@@ -157,6 +157,9 @@ def _after_end(builder: StepBuilder, machine: Stopping) -> None:
             conclude(builder, "the training is done; its process did not exit and was stopped")
         case "hold":
             builder.move("hold", Stopped(), f"stopped by {machine.by or 'a person'}; held until resume or restart")
+        case "end_by":
+            builder.move("hold", Stopped(), f"{plan.reason}; held until resume or restart")
+            at_end.over(builder)
         case "end":
             builder.move("hold", Stopped(), f"stopped by {machine.by or 'a person'} with the supervisor")
             builder.decide(EndWatch, "the trainer was stopped as requested", exit_code=0)

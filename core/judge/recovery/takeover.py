@@ -43,7 +43,7 @@ from ..run_states import (
     WaitingForRoom,
 )
 from ..step_builder import StepBuilder
-from . import attempts, restart_stages, resume_choice
+from . import at_end, attempts, restart_stages, resume_choice
 from .ending.ending_evidence import main_reading, run_total
 from .operator import gate
 from .quiet_incident import close_quiet
@@ -69,6 +69,10 @@ def go_on(builder: StepBuilder) -> None:
         case Starting(stop_requested=True) | Stopping(then="hold" | "end"):
             _lost(builder)
             builder.move("hold", Stopped(), "stopped by a person; held until resume or restart")
+        case Stopping(then="end_by", plan=plan):
+            _lost(builder)
+            builder.move("hold", Stopped(), f"{plan.reason}; held until resume or restart")
+            at_end.over(builder)
         case Stopping(then="finish"):
             _lost(builder)
             attempts.conclude(builder, "the training had finished")
@@ -192,6 +196,8 @@ def started(builder: StepBuilder, start: Start) -> None:
                 adopted=start.adopted,
             )
         )
+    if start.adopted:
+        at_end.set_time(builder)
     _stand(builder, start, same=same, was=machine)
 
 

@@ -1,10 +1,11 @@
 """What ``run`` and ``adopt`` share: the options of a run without a config file, and how it is supervised."""
 
 import argparse
+import shlex
 import sys
 from typing import TYPE_CHECKING
 
-from trainwatch.core.app.errors import ExitCode
+from trainwatch.core.app.errors import CliError, ExitCode
 
 from .launch_checks import tell_checks
 from .output import printable, warn
@@ -38,6 +39,13 @@ def add_launch_options(parser: argparse.ArgumentParser, *, adopted: bool) -> Non
         help="signal on which the trainer saves a checkpoint; sent before a stop, only to processes that catch it",
     )
     parser.add_argument("--save-file", metavar="F", help="file that asks the trainer to save; touched before a stop")
+    parser.add_argument(
+        "--end-by",
+        metavar="TIME",
+        help='local time at which it must have ended: "08:00"; it is saved and stopped before',
+    )
+    for option, when in (("--at-finish", "the training is done"), ("--at-give-up", "the run is given up")):
+        parser.add_argument(option, metavar="COMMAND", help=f"command in quotes, run once when {when}")
     parser.add_argument(
         "--json", action="store_true", help="JSON lines instead of text (with --headless or no terminal)"
     )
@@ -77,7 +85,21 @@ def overrides_of(args: argparse.Namespace) -> "Overrides":
         act=getattr(args, "act_mode", None),
         save_signal=getattr(args, "save_signal", None),
         save_file=getattr(args, "save_file", None),
+        end_by=getattr(args, "end_by", None),
+        at_finish=_words(args, "at_finish"),
+        at_give_up=_words(args, "at_give_up"),
     )
+
+
+def _words(args: argparse.Namespace, option: str) -> tuple[str, ...] | None:
+    """A command in quotes as words; None if it is not given. Raises CliError."""
+    text = getattr(args, option, None)
+    if text is None:
+        return None
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise CliError(ExitCode.USAGE, f"--{option.replace('_', '-')}: {error}: {text}") from None
 
 
 def supervise_run(ready: "RunToStart", args: argparse.Namespace, word: str) -> int:

@@ -33,7 +33,7 @@ from ...run_states import (
     WaitingForRoom,
 )
 from ...step_builder import StepBuilder
-from .. import fallback, restart_stages, resume_choice
+from .. import at_end, fallback, restart_stages, resume_choice
 from ..budget import Budget
 from ..quiet_incident import close_quiet
 from ..remedies import ramp, remedy_choice
@@ -78,6 +78,7 @@ def _stop(builder: StepBuilder, command: Command) -> None:
 def _end(builder: StepBuilder, command: Command, *, kill: bool) -> None:
     machine = builder.state.machine
     plan = RestartPlan(reason=f"{command.verb} by {command.by}")
+    builder.set(ends=None)
     if isinstance(machine, Starting) and not machine.launched:
         builder.move(
             "command", msgspec.structs.replace(machine, stop_requested=True), "to be stopped as soon as it is started"
@@ -115,6 +116,7 @@ def _restart(builder: StepBuilder, command: Command) -> None:
         return
     plan = _ordered(builder, command, "restart")
     if isinstance(machine, Stopping):
+        at_end.set_time(builder, after_s=at_end.stop_takes_s(builder.knowledge))
         builder.move("command", msgspec.structs.replace(machine, then="restart", plan=plan), plan.reason)
     elif run_machine.is_live(machine):
         _take_profile(builder, command)
@@ -130,6 +132,8 @@ def _resume(builder: StepBuilder, command: Command) -> None:
     if question.is_answer(builder.state, command):
         question.carry_out(builder, command.by)
         return
+    if builder.state.ends is None:  # a time that is too near to be met is not meant
+        at_end.set_time(builder, after_s=at_end.stop_takes_s(builder.knowledge))
     if isinstance(machine, Stopping):
         plan = _ordered(builder, command, "resume")
         builder.move("command", msgspec.structs.replace(machine, then="restart", plan=plan), plan.reason)

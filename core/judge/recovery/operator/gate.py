@@ -35,6 +35,7 @@ WOULD: dict[Then, tuple[str, str]] = {
     "finish": ("end its process", "ended its process"),
     "hold": ("end it", "ended it"),
     "end": ("end it", "ended it"),
+    "end_by": ("end it", "ended it"),
 }
 """What follows a stop → what would be done, as a question and after "would have"."""
 FOLLOWS: dict[Then, Follows] = {"restart": "restart", "finish": "finish"}
@@ -135,7 +136,7 @@ def _wait(builder: StepBuilder, waiting: Waiting) -> None:
 
 
 def _hold(builder: StepBuilder, waiting: Waiting) -> None:
-    builder.move("hold", Stopped(), f"held: {_act_words(builder)}; it would have {waiting.action.sentence}")
+    builder.move("hold", Stopped(), f"held: {act_words(builder)}; it would have {waiting.action.sentence}")
     _ask(builder, waiting)
 
 
@@ -155,7 +156,7 @@ def _notify(builder: StepBuilder, action: ActionWithheld) -> None:
         lines.append(f"without an answer nothing is ended or started, and this is asked again in {minutes:.0f} min")
         builder.notify("question", action.question, "\n".join(filter(None, lines)), incident=action.incident)
         return
-    lines.append(f"nothing was done: {_act_words(builder)}")
+    lines.append(f"nothing was done: {act_words(builder)}")
     builder.notify(
         "withheld", f"would have {action.sentence}", "\n".join(filter(None, lines)), incident=action.incident
     )
@@ -167,7 +168,8 @@ def _command(answer: str, run: str) -> str:
     return f"{what}: `{command.format(run=run)}`"
 
 
-def _act_words(builder: StepBuilder) -> str:
+def act_words(builder: StepBuilder) -> str:
+    """The setting as it stands in a config."""
     return f'[restart] act = "{act_of(builder.state, builder.knowledge)}"'
 
 
