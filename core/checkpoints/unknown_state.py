@@ -6,6 +6,7 @@ alarms: data and tokenizers that a trainer writes into its output folder; the ju
 the first step and never again.
 """
 
+import contextlib
 import os
 import re
 import stat
@@ -25,6 +26,7 @@ from ..model.checkpoints.other_files import (
     is_log_folder,
     is_other_file,
     is_other_folder,
+    is_text_of_unknown_use,
     says_checkpoint,
     says_state,
 )
@@ -173,6 +175,18 @@ def holds_state(folder: Path) -> str | None:
         except OSError:
             continue
     return None
+
+
+def holds_text(folder: Path) -> str | None:
+    """What of the text in a checkpoint folder may be its state, in words; else None."""
+    found: list[tuple[bool, int, str]] = []
+    for inner, _ in _walk(folder, strict=False):
+        name = str(inner.relative_to(folder))
+        with contextlib.suppress(OSError):
+            size = inner.stat().st_size
+            if size and is_text_of_unknown_use(inner.name):
+                found.append((says_state(inner.name), size, name))
+    return f"a folder with {max(found)[2]}" if found else None
 
 
 def _is_of_unknown_format(path: Path) -> bool:

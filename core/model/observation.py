@@ -291,6 +291,11 @@ class Outcome(Base, frozen=True, kw_only=True, tag="outcome"):
     detail: str = ""
     data: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def undecided(self) -> bool:
+        """Whether it neither went well nor failed: a verification of a format that is not known."""
+        return not self.ok and self.action == "verify_checkpoint" and self.data.get("understood") is False
+
 
 Observation = (
     Meta

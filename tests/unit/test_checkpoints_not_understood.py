@@ -337,8 +337,8 @@ def test_of_many_that_differ_in_their_numbers_the_newest_are_looked_at(tmp_path:
     [
         ("state.pkl", pickle.dumps({"step": 50, "w": [1, 2]}), "opaque"),
         ("model.bin", gzip.compress(b"weights" * 100), "opaque"),
-        ("state.json", b'{"step": 50, "w": [1, 2]}', "torn"),
-        ("weights.txt", b"0.5 0.25 0.125\n", "torn"),
+        ("state.json", b'{"step": 50, "w": [1, 2]}', "opaque"),
+        ("weights.txt", b"0.5 0.25 0.125\n", "opaque"),
     ],
     ids=["state.pkl", "model.bin", "state.json", "weights.txt"],
 )
@@ -356,3 +356,65 @@ def test_an_empty_folder_with_the_name_of_a_checkpoint_is_known_to_hold_nothing(
     found = inspect(tmp_path / "checkpoint-50")
     assert found is not None
     assert (found.verdict, found.understood) == ("torn", True)
+
+
+@pytest.mark.parametrize("state", ["trainer_state.json", "training_state.json", "state.json", "progress.json"])
+@pytest.mark.parametrize(
+    ("name", "raw"),
+    [
+        ("weights.q7", b"Q7\x00\x01" + bytes(range(200))),
+        ("weights.txt", b"0.5 0.25 0.125\n"),
+        ("params.csv", b"1,2,3\n"),
+        ("optimizer.q7", b"Q7\x00\x01" + bytes(range(200))),
+        ("", b""),
+    ],
+    ids=["binary", "text", "table", "optimizer", "nothing-else"],
+)
+def test_a_state_file_beside_a_format_that_is_not_known_is_opaque_not_torn(
+    state: str, name: str, raw: bytes, tmp_path: Path
+) -> None:
+    folder = tmp_path / "checkpoint-50"
+    folder.mkdir()
+    (folder / state).write_text('{"global_step": 50, "step": 50}')
+    if name:
+        (folder / name).write_bytes(raw)
+
+    listing = list_checkpoints(tmp_path)
+
+    (found,) = listing.checkpoints
+    assert (found.verdict, found.understood, found.step) == ("opaque", False, 50)
+    assert listing.resume_point == str(folder)
+
+
+def test_a_folder_with_traces_of_the_trainer_that_saves_tensors_is_torn_without_weights(tmp_path: Path) -> None:
+    folder = transformers(tmp_path)
+    for weights_file in folder.glob("*.safetensors"):
+        weights_file.unlink()
+
+    found = inspect(folder)
+
+    assert found is not None
+    assert (found.verdict, found.understood) == ("torn", False)
+
+
+@pytest.mark.parametrize("last", ["moments.q7", "state.json"])
+def test_an_opaque_folder_that_lacks_what_the_older_one_has_is_torn(last: str, tmp_path: Path) -> None:
+    for number in (10, 20):
+        folder_of("weights.q7", b"Q7\x00\x01")(tmp_path / f"checkpoint-{number}")
+        (tmp_path / f"checkpoint-{number}" / last).write_bytes(b'{"step": 10}')
+    (tmp_path / "checkpoint-20" / last).unlink()
+
+    listing = list_checkpoints(tmp_path)
+
+    assert [(c.name, c.verdict, c.understood) for c in listing.checkpoints] == [
+        ("checkpoint-20", "torn", False),
+        ("checkpoint-10", "opaque", False),
+    ]
+    assert listing.resume_point == str(tmp_path / "checkpoint-10")
+
+
+def test_a_folder_called_state_without_a_known_file_is_opaque(tmp_path: Path) -> None:
+    folder_of("weights.q7", b"Q7\x00\x01")(tmp_path / "net-state")
+    found = inspect_any(tmp_path / "net-state")
+    assert found is not None
+    assert (found.verdict, found.understood) == ("opaque", False)

@@ -400,3 +400,38 @@ def test_what_proved_to_be_state_stays_so_when_it_is_seen_again_unchanged() -> N
     assert (again.is_state, again.failed_starts) == (True, (1,))
     (other,) = unknown(world, "state.xyz", mtime=90.0).state.checkpoints.known
     assert other.failed_starts == ()
+
+
+def magic(world: World, path: str, head: str, size: float = 1e6) -> World:
+    """The sensor reports a file with a suffix of torch whose first bytes are of no format of torch."""
+    event = CheckpointEvent(
+        t=world.t, path=path, event="created", size_bytes=size, mtime=world.t, form="file", verdict="corrupt",
+        reason=f"model.pt: is in no format that torch writes (byte 0: {head})", understood=False,
+    )  # fmt: skip
+    return world.see(event).wait(1.0)
+
+
+def test_what_all_saves_have_is_no_damage_and_the_trainer_is_given_the_newest() -> None:
+    world = run_of(GENERIC, ANYWHERE)
+    for step, head in ((60, "54 4f 59 31 9a"), (90, "54 4f 59 31 07")):
+        world = at_step(magic(world, f"out/model-{step}.pt", head), step)
+
+    why = "in no format that torch writes"
+    world = crash(world.answer("verify_checkpoint", ok=False, verdict="corrupt", understood=False, reason=why))
+
+    assert resumed(world) == "out/model-90.pt"
+    assert "model-90.pt cannot be verified" in notes(world)
+
+
+@pytest.mark.parametrize("second", ["size", "unfinished"])
+def test_a_save_that_differs_from_the_one_before_is_not_given(second: str) -> None:
+    world = at_step(magic(run_of(GENERIC, ANYWHERE), "out/model-60.pt", "54 4f"), 60)
+    if second == "size":
+        world = magic(world, "out/model-90.pt", "54 4f", size=1e5)
+    else:
+        world = torn(world, "out/model-90.pt", unfinished=True)
+
+    world = crash(at_step(world, 90))
+
+    assert resumed(world) != "out/model-90.pt"
+    assert len(world.of(GiveUp)) == 0

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from tests.fakes.feed import CRASH, HOUR, WALL0, asking, empty, finished, given_up, healthy, hung, unwatched
-from trainwatch.core.model.decision import NotifyPeople, StartAttempt, StopAttempt
+from trainwatch.core.model.decision import NotifyPeople, StartAttempt, StopAttempt, VerifyCheckpoint
 from trainwatch.core.model.fact import CommandReceived
 from trainwatch.core.model.observation import Outcome
 from trainwatch.core.model.record import Record
@@ -22,6 +22,7 @@ from trainwatch.core.views.report.html_report import html
 from trainwatch.core.views.report.markdown_report import markdown
 from trainwatch.core.views.report.report import LossCourse, Report, ReportSources
 from trainwatch.core.views.report.report_building import build_report
+from trainwatch.core.views.report.report_rows import overview
 from trainwatch.core.views.report.summary_sentence import SummaryNumbers, summary_sentence
 
 TEXTS = Path(__file__).parent / "report_texts"
@@ -174,3 +175,30 @@ def test_a_question_needs_a_decision() -> None:
     assert first.startswith(
         "Restart from luca-step00007200-state (step 7200), after ending it? yes: `trainwatch restart "
     )
+
+
+def test_checkpoints_of_an_unknown_format_are_counted_apart_from_those_that_are_not_complete() -> None:
+    now = finished()
+    found = now.story.checkpoints
+    assert [c.verdict for c in found] == ["complete"] * len(found)
+    torn = msgspec.structs.replace(found[0], verdict="torn")
+    opaque = msgspec.structs.replace(found[0], verdict="opaque", understood=False)
+    lacking = msgspec.structs.replace(found[0], verdict="torn", understood=False)
+    story = msgspec.structs.replace(now.story, checkpoints=(*found, torn, opaque, lacking))
+
+    rows = dict(overview(report(msgspec.structs.replace(now, story=story))))
+
+    assert rows["checkpoints"] == f"{len(found)} complete, 2 of unknown format, 1 not complete"
+
+
+def test_a_verification_that_cannot_tell_has_not_failed() -> None:
+    def done(understood: bool) -> str:
+        data = {"verdict": "opaque", "understood": understood}
+        outcome = Outcome(t=1.0, decision=1, action="verify_checkpoint", ok=False, detail="state.q7", data=data)
+        verify = VerifyCheckpoint(id=1, reason="verify state.q7", incident=1, path="out/state.q7", deep=True)
+        said = (Record(seq=1, t=1.0, wall=WALL0, decision=verify), Record(seq=2, t=1.0, wall=WALL0, outcome=outcome))
+        sources = ReportSources(spec=SPEC, records=said, loss=LossCourse(), machine={}, log_ends={})
+        return build_report(finished(), sources).incidents[0].did[0]
+
+    assert done(understood=False).endswith("verify state.q7 (cannot tell: state.q7)")
+    assert done(understood=True).endswith("verify state.q7 (failed: state.q7)")

@@ -78,10 +78,21 @@ def accumulation_of(spec: RunSpec) -> int | None:
     return None if found is None else int(found)
 
 
+NOT_TOLD = "whether it is whole cannot be told: it is of an unknown format"
+HOW_TO_TELL = "load it with its trainer before you delete anything"
+
+
 def after_checks(after: After) -> list[Check]:
     """All of these checks, in the order in which a person would look. Reads every byte of the newest checkpoints."""
     checks = [check_ended(after), check_log(after), check_loss(after)]
     complete, checkpoints_check = check_checkpoints(after)
+    of_run = [c for c in complete if after.story.origin(c) != "earlier"]
+    unknown = next(
+        (c for c in after.listing.checkpoints if not c.understood and after.story.origin(c) != "earlier"), None
+    )
+    if unknown is not None and not of_run:
+        final = warned("final model", f"{unknown.name} is the newest: {NOT_TOLD}", HOW_TO_TELL)
+        return [*checks, checkpoints_check, final, check_kept(after, complete), check_record(after)]
     checks += [checkpoints_check, check_final(after, complete), check_kept(after, complete), check_backup(complete)]
     checks += [check_quality(complete), check_record(after)]
     return checks

@@ -17,20 +17,22 @@ _TRACES = re.compile(r"^(random_states_\d+\.pkl|optimizer(_\d+)?\.bin|sampler(_\
 _STATE_NAME = re.compile(r"-state$")
 
 
-def read_accelerate(members: Members, _: Findings) -> LayoutReading | None:
-    """Recognised by any file that only accelerate or kohya writes, or by the name ``*-state``."""
-    if not any(_TRACES.match(name) for name in members.top()) and not _STATE_NAME.search(members.root.name):
+def read_accelerate(members: Members, findings: Findings) -> LayoutReading | None:
+    """Recognised by any file that only accelerate or kohya writes, or, with weights, by the name ``*-state``."""
+    made_so = any(_TRACES.match(name) for name in members.top())
+    if not made_so and not (_STATE_NAME.search(members.root.name) and any(weights_in(members))):
         return None
     damages: list[Damage] = []
     counts = NameCounts()
     if not any(weights_in(members)):
-        damages.append(no_weights(members, "model.safetensors", "no file with weights is there"))
+        damages.append(
+            no_weights(members, "model.safetensors", "no file with weights is there", made_so=made_so or bool(findings))
+        )
     if not optimizer_in(members):
         damages.append(missing(members, "optimizer.bin", "training cannot go on without it"))
     if not any(_LAST.match(name) for name in members.top()):
-        last = any(_TRACES.match(name) for name in members.top())
         why = "it is written last, so the checkpoint was not finished"
-        damages.append(missing(members, "random_states_0.pkl", why, unfinished=last))
+        damages.append(missing(members, "random_states_0.pkl", why, unfinished=made_so))
     if STATE in members.files:
         counts = read_counts(members, STATE, damages)
     return LayoutReading(layout="accelerate", damages=tuple(damages), counts=counts)

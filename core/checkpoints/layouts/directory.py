@@ -42,8 +42,8 @@ def read_weights(members: Members, findings: Findings) -> LayoutReading | None:
         whole = optimizer_in(members, findings)
         return LayoutReading(layout="weights", notes=() if whole else ("weights only, no optimizer state",))
     if is_checkpoint_directory_name(members.root.name) or any(KNOWN_WEIGHTS.match(name) for name in members.top()):
-        other = no_weights(members, "", "")
-        # Whatever it holds may be the state, in text, too: only an empty one is known to hold none.
+        other = no_weights(members, "", "", made_so=bool(findings))
+        # Only an empty one is known to hold no state.
         empty = Torn("no file with weights is in it", understood=not members.size_bytes)
         return LayoutReading(layout="weights", damages=(other if other.verdict == "opaque" else empty,))
     return None
@@ -92,7 +92,9 @@ def examine_directory(members: Members, *, scanner: "Scanner | None" = None) -> 
     if reading is None:
         return None
     damages.extend(reading.damages)
-    if reading.layout in _LOOSE and not reading.damages:
+    # What is opaque has no rules of its own, so only its like tells whether it is whole.
+    opaque = bool(reading.damages) and all(damage.verdict == "opaque" for damage in reading.damages)
+    if opaque or (reading.layout in _LOOSE and not reading.damages):
         damages.extend(missing_beside_older(members))
     damages.extend(finding.damage.within(name) for name, finding in findings.items() if finding.damage is not None)
     damages.extend(check_shards(members, findings))

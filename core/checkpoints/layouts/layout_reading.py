@@ -14,7 +14,7 @@ from ..formats.file_contents import FileContents
 from ..formats.pickles.pickle_values import Mapping
 from ..formats.state_file import read_state_file
 from ..formats.tensor_file import FileFinding
-from ..unknown_state import UNKNOWN, holds_state
+from ..unknown_state import UNKNOWN, holds_state, holds_text
 from .members import Members
 
 _MOMENTS = re.compile(r"^optim|(^|\.)(exp_avg|momentum_buffer)")
@@ -73,9 +73,14 @@ def file_has_optimizer(contents: FileContents) -> bool:
     return any(_MOMENTS.search(tensor.name) for tensor in contents.tensors)
 
 
-def no_weights(members: Members, name: str, why: str, *, unfinished: bool = False) -> Damage:
-    """The finding for a folder without weights of a known make: they may be there in an unknown one."""
+def no_weights(members: Members, name: str, why: str, *, made_so: bool = False, unfinished: bool = False) -> Damage:
+    """The finding for a folder without weights of a known make: they may be there in an unknown one, text among them.
+
+    ``made_so``: its files are of a make whose weights are never text, such as files of tensors.
+    """
     found = holds_state(members.root)
+    if found is None and not made_so and not unfinished and not members.strays:
+        found = holds_text(members.root)
     return missing(members, name, why, unfinished=unfinished) if found is None else Opaque(f"{UNKNOWN} ({found})")
 
 

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from ...model.checkpoints.checkpoint_names import is_part
-from ...model.checkpoints.other_files import is_other_file, kind_of_name
+from ...model.checkpoints.other_files import is_other_file, is_text_of_unknown_use, kind_of_name, says_state
 from ..formats.damage import Torn
 from .members import Members
 
@@ -30,9 +30,14 @@ def missing_beside_older(members: Members) -> list[Torn]:
         return []
     own = {kind_of_name(name) for name in members.top()}
     for name in theirs:
-        if (is_part(name) or not is_other_file(name)) and kind_of_name(name) not in own:
+        if _belongs(name) and kind_of_name(name) not in own:
             return [Torn(f"{name} is missing: {older.name} beside it has one", understood=False)]
     return []
+
+
+def _belongs(name: str) -> bool:
+    """Whether a member is one of each save: no log, config or sample that may come and go."""
+    return is_part(name) or not is_other_file(name) or (is_text_of_unknown_use(name) and says_state(name))
 
 
 def _next_older(folder: Path) -> Path | None:

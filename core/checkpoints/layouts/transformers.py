@@ -18,15 +18,18 @@ _TRACES = re.compile(r"^(training_args\.bin|rng_state.*\.pth)$")
 _RESUMABLE = re.compile(r"^(rng_state.*\.pth|optimizer\.(pt|bin)|scheduler\.pt|scaler\.pt)$")
 
 
-def read_transformers(members: Members, _: Findings) -> LayoutReading | None:
+def read_transformers(members: Members, findings: Findings) -> LayoutReading | None:
     """Recognised by ``trainer_state.json`` or anything else that only this trainer writes."""
-    if STATE not in members.files and not any(_TRACES.match(name) for name in members.top()):
+    made_so = any(_TRACES.match(name) for name in members.top())
+    if STATE not in members.files and not made_so:
         return None
     damages: list[Damage] = []
     notes: list[str] = []
     counts = NameCounts()
     if not any(weights_in(members)):
-        damages.append(no_weights(members, "model.safetensors", "no file with weights is there"))
+        damages.append(
+            no_weights(members, "model.safetensors", "no file with weights is there", made_so=made_so or bool(findings))
+        )
     resumable = any(_RESUMABLE.match(name) for name in members.top())
     deepspeed = any(folder.startswith("global_step") for folder in members.folders)
     if deepspeed:

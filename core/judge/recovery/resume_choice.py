@@ -192,7 +192,7 @@ def on_verify_outcome(builder: StepBuilder, machine: Verifying, outcome: Outcome
     if verdict == "complete":
         _verified(builder, replace(plan, step=step if isinstance(step, int) else plan.step))
         return
-    if _is_left_to_the_trainer(plan, verdict, outcome):
+    if _is_left_to_the_trainer(builder, plan, verdict, outcome):
         why = str(outcome.data.get("reason") or outcome.detail or verdict)
         builder.note(f"{base_name(path)} cannot be verified ({why}): the trainer is given it and reads it by itself")
         _verified(builder, plan)
@@ -217,9 +217,15 @@ def on_verify_outcome(builder: StepBuilder, machine: Verifying, outcome: Outcome
     choose(builder, replace(plan, path=None, step=None))
 
 
-def _is_left_to_the_trainer(plan: RestartPlan, verdict: str, outcome: Outcome) -> bool:
-    """Whether the verdict says only that it is not understood; one that lacks a member must be named by a person."""
-    return verdict == "opaque" or (outcome.data.get("understood") is False and plan.wanted is not None)
+def _is_left_to_the_trainer(builder: StepBuilder, plan: RestartPlan, verdict: str, outcome: Outcome) -> bool:
+    """Whether the verdict says only that it is not understood.
+
+    One that lacks a member must be named by a person, unless all saves of its trainer lack it.
+    """
+    if verdict == "opaque" or outcome.data.get("understood") is not False:
+        return verdict == "opaque"
+    assert plan.path is not None
+    return plan.wanted is not None or unclear_state.is_left_to_the_trainer(builder.state.checkpoints, plan.path)
 
 
 def _is_finite_enough(builder: StepBuilder, plan: RestartPlan, path: str, verdict: str, outcome: Outcome) -> bool:

@@ -75,9 +75,10 @@ def tell(builder: StepBuilder) -> None:
     elif builder.knowledge.settings.restart.if_not_understood == "copy_and_restart":
         follows = "after a failure it is copied aside, and the run begins anew"
     else:
+        first = "a further save like it" if builder.knowledge.resume_support.forms else "{resume} in the command"
         follows = (
             "after a failure the run is held, so that no attempt begins anew over it "
-            "(what changes that: {resume} in the command, or [restart] if_not_understood)"
+            f"(what changes that: {first}, or [restart] if_not_understood)"
         )
     reason = f"{base_name(newest.path)} is not understood: {known}; {follows}"
     ending = "noted" if takes else None

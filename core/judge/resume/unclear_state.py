@@ -7,6 +7,7 @@ its writer cut off. Known false alarm: a file of results without a known name; i
 """
 
 import re
+from collections.abc import Sequence
 
 import msgspec
 
@@ -24,6 +25,10 @@ SIZE_RATIO = 2.0
 """A checkpoint that is smaller or larger than the one before by more than this is not like it."""
 STARTS = 2
 """So many attempts may end before their first step after they were given it: one may have ended for another reason."""
+_ALIKE = 2
+"""So many saves with the same finding show that the trainer writes them so: it is no damage."""
+_DETAILS = re.compile(r"\([^)]*\)|\d+")
+"""What differs in the reasons of two saves: bytes, numbers."""
 _PLACES = re.compile(r"last|latest|best|final|newest|current", re.IGNORECASE)
 
 
@@ -111,15 +116,17 @@ def has_understood(index: CheckpointIndex) -> bool:
 def to_resume_from(
     index: CheckpointIndex, support: ResumeSupport, before_t: float | None = None
 ) -> KnownCheckpoint | None:
-    """Return the entry of an unknown make that a launch may be given, or None.
+    """Return the entry that is not understood and that a launch may be given, or None.
 
     Settled, like the one before it, and the only thing of its kind: which of several files is to be named, only the
-    trainer knows. One that finds its checkpoint by itself is given no name, so several kinds are no hindrance.
+    trainer knows. One that finds its checkpoint by itself is given no name, so several kinds are no hindrance. One of
+    an unknown make, or one that breaks the rules of a known make as the other saves of its trainer do.
     """
+    found = states(index)
     usable = [
         k
-        for k in states(index)
-        if k.unknown_make
+        for k in found
+        if (k.unknown_make or _is_always_so(k, found))
         and k.bad is None
         and len(k.failed_starts) < STARTS
         and (before_t is None or k.t < before_t)
@@ -132,6 +139,24 @@ def to_resume_from(
     if not any(says_state(base_name(k.path)) for k in named) and not any(_has_before(k, named) for k in named):
         return None  # only its second writing shows that it is saved again and again
     return max(whole, key=age_of, default=None)
+
+
+def is_left_to_the_trainer(index: CheckpointIndex, path: str) -> bool:
+    """Return whether all saves of its trainer get the same finding, so that the rules do not apply to them."""
+    found = states(index)
+    return any(k.path == path and _is_always_so(k, found) for k in found)
+
+
+def _is_always_so(known: KnownCheckpoint, found: Sequence[KnownCheckpoint]) -> bool:
+    if known.unfinished:
+        return False
+    alike = [k for k in found if _series(k) == _series(known) and not k.unfinished]
+    return len(alike) >= _ALIKE and len({_finding(k) for k in alike}) == 1
+
+
+def _finding(known: KnownCheckpoint) -> str:
+    verdict, reason = known.unclear or ("", "")
+    return f"{verdict} {_DETAILS.sub('', reason)}"
 
 
 def _is_settled(known: KnownCheckpoint) -> bool:

@@ -79,6 +79,12 @@ def is_other_file(name: str) -> bool:
     return by_words and _STATE_WORDS.search(stem) is None
 
 
+def is_text_of_unknown_use(name: str) -> bool:
+    """Whether it is text by its suffix, and its name does not call it a log, a config, data or samples."""
+    known = _CLOSED_WORDS.search(name) or _LOG_WORDS.search(name) or _EVENTS.search(name)
+    return _suffix(name) in TEXT_SUFFIXES and not known
+
+
 @functools.lru_cache(maxsize=1 << 12)
 def is_other_folder(name: str) -> bool:
     """Whether a folder of that name is known to hold samples, caches, data or code, and no state of this training."""

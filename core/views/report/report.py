@@ -93,7 +93,7 @@ class IncidentRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CheckpointRow(msgspec.Struct, frozen=True, kw_only=True):
-    """Newest first. ``good``: complete."""
+    """Newest first. ``good``: complete; ``unknown``: not understood, so that only its trainer can tell."""
 
     name: str
     path: str
@@ -103,6 +103,7 @@ class CheckpointRow(msgspec.Struct, frozen=True, kw_only=True):
     verdict: str
     reason: str
     good: bool
+    unknown: bool
 
 
 class Away(msgspec.Struct, frozen=True, kw_only=True):

@@ -237,7 +237,7 @@ def _done(incident: int, records: Sequence[Record]) -> Iterable[str]:
         how = ""
         if outcome is not None:
             how = f": {outcome.detail}" if outcome.detail else ""
-            how = how if outcome.ok else f" (failed{how})"
+            how = how if outcome.ok else f" ({'cannot tell' if outcome.undecided else 'failed'}{how})"
         yield f"{quantity.clock(record.wall, seconds=True)} {decision.reason}{how}"
 
 
@@ -251,6 +251,7 @@ def _checkpoint(c: Checkpoint, hide: Redaction) -> CheckpointRow:
         verdict=c.verdict,
         reason=hide.text(c.reason or ""),
         good=c.verdict == "complete",
+        unknown=not c.understood,
     )
 
 

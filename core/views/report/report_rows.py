@@ -30,7 +30,7 @@ def overview(report: Report) -> list[tuple[str, str]]:
         ("against a perfect supervisor", _share(report.of_perfect, digits=1)),
         ("save interval", cadence_words(report.cadence)),
         ("restarts", quantity.count(report.restarts)),
-        ("checkpoints", f"{sum(c.good for c in report.checkpoints)} complete, {_not_complete(report)} not complete"),
+        ("checkpoints", _checkpoint_counts(report)),
     ]
     return [(what, value) for what, value in rows if quantity.UNKNOWN not in value or what in {"state", "steps"}]
 
@@ -129,5 +129,10 @@ def _loss(value: float | None) -> str:
     return quantity.UNKNOWN if value is None else quantity.three_digits(value)
 
 
-def _not_complete(report: Report) -> int:
-    return sum(not c.good for c in report.checkpoints)
+def _checkpoint_counts(report: Report) -> str:
+    """``3 complete, 2 of unknown format, 1 not complete``; the middle one only if there are such."""
+    good = sum(c.good for c in report.checkpoints)
+    unknown = sum(c.unknown and not c.good for c in report.checkpoints)
+    bad = len(report.checkpoints) - good - unknown
+    told = [f"{good} complete", *([f"{unknown} of unknown format"] if unknown else []), f"{bad} not complete"]
+    return ", ".join(told)

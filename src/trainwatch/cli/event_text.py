@@ -61,7 +61,7 @@ def _text(record: Record) -> str | None:
     if record.outcome is not None:
         if record.outcome.action == "notify" and record.outcome.ok:
             return None
-        done = "done" if record.outcome.ok else "FAILED"
+        done = "done" if record.outcome.ok else "cannot tell" if record.outcome.undecided else "FAILED"
         detail = f": {record.outcome.detail}" if record.outcome.detail else ""
         return f"   {record.outcome.action.replace('_', ' ')} {done}{detail}"
     return None
