@@ -15,7 +15,7 @@ from trainwatch.core.act.stop.stopping import members
 from trainwatch.core.model.attempt import ExitRecord, LaunchOrder
 from trainwatch.core.model.ports.supervision import AttemptTarget
 
-DEADLINE_S = 60.0
+DEADLINE_S = 100.0
 T = TypeVar("T")
 
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.fakes.e2e_world import own_runtime
 from tests.fakes.tmux_place import end_server, socket_folder
 from tests.integration.act_world import wait_for
 from trainwatch.core.act import processes
@@ -31,7 +32,7 @@ class HandMade:
             "TMUX_TMPDIR": tmux_folder,
             "TRAINWATCH_HOME": str(root / "home"),
             "LC_ALL": "C.UTF-8",
-        }
+        } | own_runtime(Path(tmux_folder))
         self.started: list[subprocess.Popen[Any]] = []
 
     def train(self, *more: str, steps: int = 5000) -> list[str]:
@@ -83,7 +84,7 @@ class HandMade:
             there = now and now["attempt"] == attempt and now["state"] == "running"
             return now if there and (now["progress"]["step"] or 0) >= step else None
 
-        return wait_for(look, f"attempt {attempt} beyond step {step}", 40.0)
+        return wait_for(look, f"attempt {attempt} beyond step {step}")
 
     def tmux(self, *words: str) -> str:
         return subprocess.run(

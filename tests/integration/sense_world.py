@@ -14,7 +14,7 @@ from trainwatch.core.model.run import ProcessIdentity
 from trainwatch.core.sense.process.proc_stat import read_stat
 from trainwatch.core.sense.process.process_identity import boot_id
 
-DEADLINE_S = 60.0
+DEADLINE_S = 100.0
 O = TypeVar("O", bound=Observation)  # noqa: E741
 T = TypeVar("T")
 

@@ -3,7 +3,7 @@
 import signal
 from pathlib import Path
 
-from tests.fakes.e2e_world import World, until, world
+from tests.fakes.e2e_world import HASTY, World, until, world
 from trainwatch.core.act import processes
 from trainwatch.core.model.decision import RunAtEnd, StopAttempt
 
@@ -208,7 +208,7 @@ def test_a_profile_switch_takes_effect_at_the_next_checkpoint_or_now(world: Worl
     (folder / "brisk.toml").write_text('title = "Brisk"\nflags = ["--step-time", "0.01"]\n')
     (folder / "calm.toml").write_text('title = "Calm"\nflags = ["--step-time", "0.03"]\n')
     # It waits at step 30 until all is said: on a busy machine a checkpoint would come in between.
-    world.write(*LONG, "--save-every", "50", "--hold-at", "30", more={"hang": {"min_s": 100, "max_s": 100}})
+    world.write(*LONG, "--save-every", "50", "--hold-at", "30")
     world.headless()
     world.at_step(30)
     assert 'no profile "brisc"; did you mean "brisk"' in said(world, "profile", "brisc", code=3)
@@ -231,7 +231,7 @@ def test_a_profile_switch_takes_effect_at_the_next_checkpoint_or_now(world: Worl
 
 
 def test_ack_and_wait_are_recorded_and_take_effect(world: World) -> None:
-    world.write(*LONG, "--hang-at", "300", "--deaf")
+    world.write(*LONG, "--hang-at", "300", "--deaf", more=HASTY)
     watcher = world.headless()
     world.at_step(25)
     said(world, "wait")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.e2e_world import World, strict_json, until, world
+from tests.fakes.e2e_world import HASTY, World, strict_json, until, world
 from tests.tiers import SECOND_TIER
 
 __all__ = ["world"]
@@ -142,7 +142,7 @@ def test_a_checkpoint_saved_just_before_the_end_is_resumed_from(world: World) ->
 def test_with_notify_a_crash_is_held_and_with_ask_a_hang_waits_for_the_answer(world: World) -> None:
     """One run: its crash is told and nothing starts; its hang is a question, and the named answer restarts it."""
     steps = ("--steps", "120", "--step-time", "0.01", "--save-every", "20", "--busy", "--crash-at", "30", "--hang-at")
-    world.write(*steps, "50", more=told(world) | {"restart": {"act": "notify", "interrupt_grace_s": 1}})
+    world.write(*steps, "50", more=told(world) | HASTY | {"restart": HASTY["restart"] | {"act": "notify"}})
     watcher = world.headless()
     until(lambda: world.story().question, "the crash is told")
     assert world.story().state == "stopped"

@@ -19,7 +19,7 @@ def test_retention_deletes_only_older_verified_checkpoints_of_this_run(world: Wo
         "20",
         "--hold-at",
         "165",
-        more={"checkpoints": {"keep_last": 3}, "hang": {"min_s": 60, "max_s": 60}},
+        more={"checkpoints": {"keep_last": 3}},
     )
     world.out.mkdir()
     save(world.out, 1)

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.fakes.e2e_world import PATIENCE_S, World, lives, until, world
+from tests.fakes.e2e_world import HASTY, PATIENCE_S, World, lives, until, world
 from tests.tiers import SECOND_TIER
 from trainwatch.core.act import processes
 from trainwatch.core.act.launch import spool
@@ -315,7 +315,7 @@ def test_a_trainer_whose_runner_died_before_start_json_is_found(stuck_runner: tu
 @pytest.mark.parametrize("verb", ["stop", pytest.param("kill", marks=SECOND_TIER)])
 def test_a_stop_by_an_operator_holds_if_the_supervisor_dies_during_it(world: World, verb: str) -> None:
     """Killed during the stop sequence: the next one continues it and does not restart the training."""
-    world.write(*LONG, "--deaf")
+    world.write(*LONG, "--deaf", more={"restart": HASTY["restart"]})
     first = world.headless()
     world.at_step(10)
     assert world.do(verb, "--yes").code == 0
@@ -338,7 +338,7 @@ def test_a_stop_by_an_operator_holds_if_the_supervisor_dies_during_it(world: Wor
 
 
 def test_a_restart_continues_if_the_supervisor_dies_during_the_stop(world: World) -> None:
-    world.write(*LONG, "--hang-at", "50", "--deaf")
+    world.write(*LONG, "--hang-at", "50", "--deaf", more=HASTY)
     first = world.headless()
     until(lambda: world.decisions(StopAttempt), "the stop of the hung trainer")
     first.murder()

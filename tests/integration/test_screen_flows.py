@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fakes.e2e_world import World, until, world
+from tests.fakes.e2e_world import HASTY, World, until, world
 from tests.fakes.tmux_terminal import NO_TMUX, Terminal, terminal
 from tests.tiers import SECOND_TIER
 
@@ -27,7 +27,7 @@ def person(world: World, request: pytest.FixtureRequest) -> Iterator[Terminal]:
     (profiles / "brisk.toml").write_text('title = "Brisk"\nflags = ["--step-time", "0.04"]\n')
     world.write(
         "--steps", "5000", "--step-time", "0.05", "--save-every", "40", "--hang-at", "90", "--busy",
-        more={"tmux": {"enabled": True}, "profiles": {"ladder": ["calm", "brisk"]}},
+        more=HASTY | {"tmux": {"enabled": True}, "profiles": {"ladder": ["calm", "brisk"]}},
     )  # fmt: skip
     with terminal(request.param, world.project, world.env) as made:
         yield made

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.e2e_world import World, until, world
+from tests.fakes.e2e_world import HASTY, World, until, world
 from tests.fakes.tmux_terminal import NO_TMUX, Terminal, terminal
 from tests.tiers import SECOND_TIER
 
@@ -145,7 +145,7 @@ def test_a_given_up_run_is_not_said_to_be_watched(world: World) -> None:
 
 
 def test_a_restart_by_a_person_is_not_told_as_the_hang_of_an_hour_ago(world: World) -> None:
-    world.write("--steps", "4000", "--step-time", "0.05", "--hang-at", "30", "--deaf")
+    world.write("--steps", "4000", "--step-time", "0.05", "--hang-at", "30", "--deaf", more=HASTY)
     assert world.do("run", "--detach").code == 0
     with terminal((100, 30), world.project, world.env) as person:
         person.trainwatch()
@@ -163,7 +163,9 @@ def test_a_restart_by_a_person_is_not_told_as_the_hang_of_an_hour_ago(world: Wor
 
 
 def test_a_hang_is_told_with_what_is_done_about_it_and_the_number_of_the_next_attempt(world: World) -> None:
-    world.write("--steps", "4000", "--step-time", "0.05", "--hang-at", "60", more={"hang": {"min_s": 6}})
+    world.write(
+        "--steps", "4000", "--step-time", "0.05", "--hang-at", "60", more={"hang": HASTY["hang"] | {"min_s": 6}}
+    )
     assert world.do("run", "--detach").code == 0
     with terminal((100, 30), world.project, world.env) as person:
         open_screen(person)

@@ -188,8 +188,10 @@ def test_malformed_requests_are_answered_with_an_error(run: RunDirectory, serve:
 
 def test_idle_control_clients_are_dropped(serve: Serve) -> None:
     with connect(serve(echo, idle_s=0.0, look_s=0.02)) as client:
-        client.sendall(b'{"half a')
-        assert client.recv(1) == b""
+        with suppress(BrokenPipeError):  # dropped already
+            client.sendall(b'{"half a')
+        with suppress(ConnectionResetError):  # dropped before it was read
+            assert client.recv(1) == b""
 
 
 def test_a_client_beyond_the_bound_replaces_the_one_that_was_silent_longest(serve: Serve, run: RunDirectory) -> None:
@@ -245,7 +247,8 @@ def test_control_sockets_are_reachable_by_the_owner_only(tmp_path: Path) -> None
     existed = last_resort.exists()
     assert socket_folder({"TMPDIR": str(squatted)}).parent != squatted
     if not existed:
-        last_resort.rmdir()
+        with suppress(OSError):  # another program may use it by now
+            last_resort.rmdir()
     (tmp_path / "gone").symlink_to(squatted)
     assert socket_folder({"XDG_RUNTIME_DIR": "/does/not/exist", "TMPDIR": str(tmp_path)}).parent == tmp_path
 

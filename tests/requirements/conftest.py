@@ -1,11 +1,13 @@
 """A user for each case, and the page of what they showed."""
 
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.fakes.e2e_world import own_runtime
 from tests.fakes.nvml.driver import FakeNvml, fake_nvml, fake_nvml_library
 
 from .past_runs import PastRun, crash_once, past_run, spend_night
@@ -80,6 +82,12 @@ def user(
     monkeypatch.chdir(folder)
     monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("TMUX_TMPDIR", str(tmp_path))
+    with tempfile.TemporaryDirectory(prefix="tw-") as short:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", own_runtime(Path(short))["XDG_RUNTIME_DIR"])
+        yield from _shown(request, folder, ids)
+
+
+def _shown(request: pytest.FixtureRequest, folder: Path, ids: tuple[str, ...]) -> Iterator[User]:
     shown: list[Shown] = []
     yield User(folder, ids, request.node.name.removeprefix("test_").replace("_", " "), shown)
     assert {one.requirement for one in shown} == set(ids), f"{request.node.name} showed nothing for one of {ids}"
