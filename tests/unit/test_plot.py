@@ -6,25 +6,38 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainwatch.tui.ui.glyphs import ASCII, UNICODE
-from trainwatch.tui.ui.plot import Layer, Scale, line_of, plotted, tick_rows
+from trainwatch.tui.ui.plot import Layer, Row, Scale, plotted, tick_rows
 
 
-def text(rows: list[list[tuple[str, str]]]) -> list[str]:
-    return ["".join(char for _, char in row) for row in rows]
+def text(rows: list[Row]) -> list[str]:
+    return ["".join(row.chars) for row in rows]
 
 
 def test_a_rising_curve_begins_at_the_bottom_and_ends_at_the_top() -> None:
     rows = plotted([Layer((0.0, 1.0, 2.0, 3.0), "curve-1")], 2, 2, Scale(0, 3), UNICODE)
-    assert rows[1][0][1] != " "
-    assert rows[0][1] != ("text", " ")
-    assert rows[0][0] == ("text", " ")
+    assert rows[1].chars[0] != " "
+    assert (rows[0].chars[1], rows[0].styles[1]) != (" ", "")
+    assert (rows[0].chars[0], rows[0].styles[0]) == (" ", "")
 
 
 def test_the_last_layer_keeps_its_colour_where_curves_cross() -> None:
     faint, bright = Layer((1.0,) * 8, "faint"), Layer((1.0,) * 8, "curve-1")
     (row,) = plotted([faint, bright], 4, 1, Scale(0, 2), UNICODE)
-    assert {style for style, _ in row} == {"curve-1"}
-    assert line_of(row) == (("curve-1", "".join(char for _, char in row)),)
+    assert set(row.styles) == {"curve-1"}
+    assert row.line == (("curve-1", "".join(row.chars)),)
+
+
+def test_blank_cells_take_the_style_of_a_neighbour_but_not_the_ground_of_the_cursor() -> None:
+    row = Row([*" a bc "], ["", "x", "", "cursor", "y", ""])
+    assert row.line == (("text", " "), ("x", "a "), ("cursor", "b"), ("y", "c "))
+    assert Row([*"  a "], ["", "", "x", ""]).line == (("x", "  a "),)
+    assert Row([*" c "], ["", "cursor", ""]).line == (("text", " "), ("cursor", "c"), ("text", " "))
+
+
+def test_curves_of_one_colour_that_cross_join_their_dots() -> None:
+    low, high = Layer((0.0,) * 4, "x"), Layer((1.0,) * 4, "x")
+    (row,) = plotted([low, high], 2, 1, Scale(0, 1), UNICODE)
+    assert row.chars == ["⣉", "⣉"]
 
 
 def test_curves_differ_without_colours() -> None:
@@ -46,7 +59,7 @@ def test_any_values_fill_exactly_the_grid(
 ) -> None:
     drawn = plotted([Layer(tuple(values), "x")], columns, rows, Scale(0.5, 100, log), glyphs)  # type: ignore[arg-type]
     assert len(drawn) == rows
-    assert all(len(row) == columns for row in drawn)
+    assert all(len(row.chars) == len(row.styles) == columns for row in drawn)
 
 
 def test_a_log_scale_has_equal_distances_for_equal_factors() -> None:

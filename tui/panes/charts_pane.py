@@ -14,7 +14,7 @@ from ...core.views.charts.zoom import Span as XSpan
 from ...core.views.metric_words import BYTES, MEMORY, RATE, axis_unit, value_text
 from ...core.views.panes.timeline import RANK, Mark
 from ..ui.cells import Line, Span, cut, fit, pad, right, spread, width_of, wrap_words
-from ..ui.plot import LOOKS, Layer, Scale, line_of, plotted, tick_rows
+from ..ui.plot import LOOKS, Layer, Row, Scale, plotted, tick_rows
 from .pane import Pane
 from .timeline_pane import INCIDENT_KINDS, MARK_STYLES
 
@@ -210,13 +210,15 @@ class ChartsPane(Pane):
     def _sample(self, curve: Curve) -> str:
         values = (0.5,) * SAMPLE * 2
         (row,) = plotted([Layer(values, "text", curve.look)], SAMPLE, 1, Scale(0, 1), self.glyphs)
-        return "".join(char for _, char in row)
+        return "".join(row.chars)
 
     def _values(self, key: str, curve: Curve, columns: int) -> tuple[float | None, ...]:
         shown = self.view.shown
 
         def work() -> tuple[float | None, ...]:
             parts = [dotted(part, shown.since, shown.until, columns * 2, gap=curve.gap) for part in curve.parts]
+            if len(parts) == 1:
+                return parts[0]
             return tuple(next((v for v in reversed(dot) if v is not None), None) for dot in zip(*parts, strict=True))
 
         return self.last_values.get(f"{key} {curve.look} {curve.faint}", (curve.parts, shown, columns, curve.gap), work)
@@ -224,13 +226,13 @@ class ChartsPane(Pane):
     def _curves(self, chart: ChartView, columns: int, rows: int) -> list[Line]:
         view = self.view
 
-        def work() -> tuple[list[list[Span]], list[str]]:
+        def work() -> tuple[list[Row], list[str]]:
             drawn = [(curve, self._values(chart.metric, curve, columns)) for curve in chart.curves]
             bounds = value_range([v for _, values in drawn for v in values], log=view.log)
             if bounds is None:
                 why = "no positive value here" if view.log else "no value here"
                 text = [pad(why if y == rows // 2 else "", columns) for y in range(rows)]
-                return [[("label", char) for char in row] for row in text], [" " * GUTTER] * rows
+                return [Row([*row], ["label" if c != " " else "" for c in row]) for row in text], [" " * GUTTER] * rows
             scale = Scale(*(bounds if view.log else _at_least(bounds, LEAST_SPANS.get(chart.unit, 0.0))), view.log)
             layers = [Layer(values, _style(curve), curve.look) for curve, values in drawn]
             cells = plotted(layers, columns, rows, scale, self.glyphs)
@@ -239,15 +241,21 @@ class ChartsPane(Pane):
 
         depends = (chart, view.shown, view.log, view.marks, view.silences, columns, rows, self.glyphs)
         cells, gutter = self.last_values.get(f"drawn {chart.metric}", depends, work)
-        return [(("label", gutter[y]), *line_of(self._with_cursor(row, columns))) for y, row in enumerate(cells)]
 
-    def _with_cursor(self, row: list[Span], columns: int) -> list[Span]:
+        def lines() -> list[Line]:
+            drawn = [self._with_cursor(row, columns) for row in cells]
+            return [(("label", gutter[y]), *row.line) for y, row in enumerate(drawn)]
+
+        return self.last_values.get(f"lines {chart.metric}", (cells, view.cursor), lines)
+
+    def _with_cursor(self, row: Row, columns: int) -> Row:
         """The row with the cursor's column highlighted."""
         column = -1 if self.view.cursor is None else self._column(self.view.cursor, columns)
         if not 0 <= column < columns:
             return row
-        text = row[column][1]
-        return [*row[:column], ("cursor", self.glyphs.cursor_line if text == " " else text), *row[column + 1 :]]
+        lit = row.copied()
+        lit.put(column, "cursor", self.glyphs.cursor_line if row.chars[column] == " " else row.chars[column])
+        return lit
 
     def _gutter(self, chart: ChartView, scale: Scale, rows: int) -> list[str]:
         factor, word = axis_unit(chart.unit, scale.low, scale.high)
@@ -258,7 +266,7 @@ class ChartsPane(Pane):
                 texts[free] = word
         return [right(text, GUTTER - 1) + " " for text in texts]
 
-    def _mark(self, cells: list[list[Span]], columns: int) -> None:
+    def _mark(self, rows: list[Row], columns: int) -> None:
         """Hatch what has no steps, and draw a line for each incident."""
         view, glyphs = self.view, self.glyphs
         for since, until in view.silences:
@@ -266,15 +274,15 @@ class ChartsPane(Pane):
                 continue
             first, last = self._column(since, columns), self._column(min(until, view.shown.until), columns)
             for column in range(max(0, first + 1), min(columns, last)):
-                for row in cells:
-                    if row[column][1] == " ":
-                        row[column] = ("faint", glyphs.hatch)
+                for row in rows:
+                    if row.chars[column] == " ":
+                        row.put(column, "faint", glyphs.hatch)
         for x, mark in view.marks:
             column = self._column(x, columns)
             if mark.kind in INCIDENT_KINDS and 0 <= column < columns:
-                for row in cells:
-                    if row[column][1] in {" ", glyphs.hatch}:
-                        row[column] = ("mark" if mark.kind in FAULTS else "faint", glyphs.mark)
+                for row in rows:
+                    if row.chars[column] in {" ", glyphs.hatch}:
+                        row.put(column, "mark" if mark.kind in FAULTS else "faint", glyphs.mark)
 
     def _column(self, x: float, columns: int) -> int:
         shown = self.view.shown
@@ -282,16 +290,16 @@ class ChartsPane(Pane):
         return columns - 1 if at == columns else int(at // 1)
 
     def _track(self, columns: int) -> Line:
-        cells: list[Span] = [("faint", self.glyphs.line)] * columns
+        cells = Row([self.glyphs.line] * columns, ["faint"] * columns)
         for x, mark in sorted(self.view.marks, key=lambda m: RANK[m[1].kind]):
             column = self._column(x, columns)
             if 0 <= column < columns:
-                cells[column] = (MARK_STYLES[mark.kind], self.glyphs.marks[mark.kind])
+                cells.put(column, MARK_STYLES[mark.kind], self.glyphs.marks[mark.kind])
         if self.view.cursor is not None:
             column = self._column(self.view.cursor, columns)
             if 0 <= column < columns:
-                cells[column] = ("cursor", cells[column][1])
-        return (("label", " " * GUTTER), *line_of(cells))
+                cells.put(column, "cursor", cells.chars[column])
+        return (("label", " " * GUTTER), *cells.line)
 
     def _tick_row(self, width: int) -> Line:
         columns = width - GUTTER

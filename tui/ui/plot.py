@@ -2,8 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from itertools import groupby
-from operator import itemgetter
 
 import msgspec
 
@@ -54,9 +52,58 @@ class Scale(msgspec.Struct, frozen=True):
         ]
 
 
-def plotted(layers: Sequence[Layer], columns: int, rows: int, scale: Scale, glyphs: Glyphs) -> list[list[Span]]:
-    """``rows`` lists of ``columns`` cells (style, character). Later layers are drawn over earlier ones."""
-    return _braille(layers, columns, rows, scale) if glyphs.braille else _ascii(layers, columns, rows, scale)
+class Row:
+    """A row of cells: their characters, and the style of each that is drawn; "" of the blank ones."""
+
+    __slots__ = ("chars", "styles")
+
+    def __init__(self, chars: list[str], styles: list[str]) -> None:
+        self.chars, self.styles = chars, styles
+
+    def put(self, column: int, style: str, char: str) -> None:
+        """Draw a cell."""
+        self.chars[column], self.styles[column] = char, style
+
+    def copied(self) -> "Row":
+        """A copy to draw on."""
+        return Row(self.chars.copy(), self.styles.copy())
+
+    @property
+    def line(self) -> Line:
+        """The cells as few spans: blank cells take the style of a neighbour, since only letters have its colour."""
+        kinds = {*self.styles, ""}
+        if len(kinds) < 3 and not kinds & GROUNDED:
+            return ((max(kinds) or "text", "".join(self.chars)),)
+        spans: list[Span] = []
+        for style, char in zip(self.styles, self.chars, strict=True):
+            last = spans[-1][0] if spans else "text"
+            here = style or (last if last not in GROUNDED else "text")
+            if spans and last == here:
+                spans[-1] = (last, spans[-1][1] + char)
+            else:
+                spans.append((here, char))
+        return tuple(spans)
+
+
+GROUNDED = frozenset({"cursor"})
+"""Styles that colour blank cells too."""
+
+
+def plotted(layers: Sequence[Layer], columns: int, rows: int, scale: Scale, glyphs: Glyphs) -> list[Row]:
+    """``rows`` rows of ``columns`` cells. Later layers are drawn over earlier ones."""
+    drawn = [(_braille if glyphs.braille else _ascii)(layer, columns, rows, scale) for layer in layers]
+    if not drawn:
+        return [Row([" "] * columns, [""] * columns) for _ in range(rows)]
+    for over in drawn[1:]:
+        for under, row in zip(drawn[0], over, strict=True):
+            for column, style in enumerate(row.styles):
+                if not style:
+                    continue
+                char = row.chars[column]
+                if under.styles[column] == style and glyphs.braille:
+                    char = chr(ord(char) | ord(under.chars[column]))
+                under.put(column, style, char)
+    return drawn[0]
 
 
 def tick_rows(scale: Scale, rows: int, factor: float = 1.0) -> list[str]:
@@ -79,50 +126,51 @@ def tick_rows(scale: Scale, rows: int, factor: float = 1.0) -> list[str]:
     return texts
 
 
-def _braille(layers: Sequence[Layer], columns: int, rows: int, scale: Scale) -> list[list[Span]]:
-    height = rows * 4
-    bits = [[0] * columns for _ in range(rows)]
-    styles = [["text"] * columns for _ in range(rows)]
-    for layer in layers:
-        on, off = DASHES[layer.look % LOOKS]
-        before: int | None = None
-        for dot, y in enumerate(scale.rows(layer.values[: columns * 2], height - 1)):
-            if y is None:
-                before = None
-                continue
-            first, last = (y, y) if before is None else (min(y, before), max(y, before))
-            if before is not None and last > first:
-                first, last = (first + 1, last) if before < y else (first, last - 1)
-            before = y
-            if dot % (on + off) >= on:
-                continue
-            column, side = dot // 2, dot % 2
-            for at in range(first, last + 1):
-                row = at // 4
-                if styles[row][column] != layer.style:
-                    bits[row][column], styles[row][column] = 0, layer.style
-                bits[row][column] |= DOTS[at % 4][side]
-    return [
-        [(style if bit else "text", chr(0x2800 + bit) if bit else " ") for bit, style in zip(*both, strict=True)]
-        for both in zip(bits, styles, strict=True)
-    ]
+def _braille(layer: Layer, columns: int, rows: int, scale: Scale) -> list[Row]:
+    bits = [bytearray(columns) for _ in range(rows)]
+    on, off = DASHES[layer.look % LOOKS]
+    before: int | None = None
+    for dot, y in enumerate(scale.rows(layer.values[: columns * 2], rows * 4 - 1)):
+        if y is None:
+            before = None
+            continue
+        first = last = y
+        if before is not None:
+            if before < y:
+                first = before + 1
+            elif before > y:
+                last = before - 1
+        before = y
+        if off and dot % (on + off) >= on:
+            continue
+        column, masks = dot >> 1, MASKS[dot & 1]
+        row, final = first >> 2, last >> 2
+        if row == final:
+            bits[row][column] |= masks[first & 3][last & 3]
+            continue
+        bits[row][column] |= masks[first & 3][3]
+        for between in range(row + 1, final):
+            bits[between][column] |= masks[0][3]
+        bits[final][column] |= masks[0][last & 3]
+    style = layer.style
+    return [Row([BRAILLE[bit] for bit in row], [style if bit else "" for bit in row]) for row in bits]
 
 
-def _ascii(layers: Sequence[Layer], columns: int, rows: int, scale: Scale) -> list[list[Span]]:
-    cells: list[list[Span]] = [[("text", " ")] * columns for _ in range(rows)]
-    for layer in layers:
-        sign = ASCII_SIGNS[layer.look % LOOKS] if not layer.style.startswith("faint") else "."
-        for column in range(columns):
-            value = next((v for v in layer.values[column * 2 : column * 2 + 2] if v is not None), None)
-            share = None if value is None or not math.isfinite(value) else scale.share(value)
-            if share is not None:
-                cells[round((1 - share) * (rows - 1))][column] = (layer.style, sign)
-    return cells
+def _ascii(layer: Layer, columns: int, rows: int, scale: Scale) -> list[Row]:
+    drawn = [Row([" "] * columns, [""] * columns) for _ in range(rows)]
+    sign = ASCII_SIGNS[layer.look % LOOKS] if not layer.style.startswith("faint") else "."
+    for column in range(columns):
+        value = next((v for v in layer.values[column * 2 : column * 2 + 2] if v is not None), None)
+        share = None if value is None or not math.isfinite(value) else scale.share(value)
+        if share is not None:
+            drawn[round((1 - share) * (rows - 1))].put(column, layer.style, sign)
+    return drawn
 
 
-def line_of(cells: Sequence[Span]) -> Line:
-    """Cells as spans of equal style."""
-    return tuple((style, "".join([text for _, text in run])) for style, run in groupby(cells, _STYLE))
-
-
-_STYLE = itemgetter(0)
+BRAILLE = (" ", *(chr(0x2800 + bit) for bit in range(1, 256)))
+"""Characters by their dots."""
+MASKS = tuple(
+    tuple(tuple(sum(DOTS[y][side] for y in range(first, last + 1)) for last in range(4)) for first in range(4))
+    for side in (0, 1)
+)
+"""Side, first and last dot from the top → the dots of a vertical line in one cell."""
