@@ -1,12 +1,17 @@
 """What watching costs: ``python bench/footprint.py [--runs 1 16] [--seconds 30]``.
 
 Each run is a trainer that prints a line a second under a supervisor without a screen; the fake NVML library has 8 GPUs
-whose values move. Prints for all processes of trainwatch together (supervisor, runner, GPU reader and their children;
-not the trainer): CPU seconds a minute, memory (PSS), threads, processes, GPU readers, megabytes written a day, and what
-one `nvitop --once` and one `gpustat` cost in the same run, if they are found. Exit code 1 if a bound is exceeded.
+whose values move. Prints for the supervisor and the GPU reader of one run, or for all processes of several, runners
+included: CPU seconds a minute, memory (PSS), threads, processes, GPU readers, megabytes written a day; then what each
+kind of process takes, and what one `nvitop --once` and one `gpustat` cost in the same run, if they are found. Exit code
+1 if a bound is exceeded.
+
+All is compiled beforehand by a run that is not counted: a process that compiles its modules keeps the memory that it
+used for that, and an installed trainwatch never does.
 """
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
@@ -18,7 +23,8 @@ import msgspec
 from screen import MOVING, ROOT, World
 
 BOUNDS = {1: {"cpu": 0.4, "pss": 30.0, "threads": 12, "day": 100.0}, 16: {"cpu": 4.0, "pss": 250.0, "readers": 1}}
-"""By the number of runs: CPU seconds a minute, MB, threads, megabytes a day, processes that read the GPUs."""
+"""By the number of runs: CPU seconds a minute, MB, threads, megabytes a day, processes that read the GPUs. For one run
+those of supervisor and GPU reader, else those of all processes."""
 UNITS = {
     "cpu": "CPU-s/min",
     "pss": "MB PSS",
@@ -29,6 +35,7 @@ UNITS = {
 }
 SETTLE_S = 20.0
 TRAINER_MARK = "trainer.py"
+TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Costs(msgspec.Struct, frozen=True):
@@ -40,6 +47,11 @@ class Costs(msgspec.Struct, frozen=True):
     processes: int = 0
     readers: int = 0
     written: int = 0
+
+    def __add__(self, other: "Costs") -> "Costs":
+        return Costs(
+            *(a + b for a, b in zip(msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True))
+        )
 
 
 def ours(roots: set[int]) -> list[int]:
@@ -71,24 +83,33 @@ def command(pid: int) -> str:
         return ""
 
 
-def look(roots: set[int]) -> Costs:
-    """The costs now."""
-    total = dict.fromkeys(Costs.__struct_fields__, 0)
+def kind_of(pid: int) -> str:
+    """What a process of trainwatch is."""
+    words = command(pid)
+    return "GPU reader" if "nvml_child" in words else "runner" if "runner" in words else "supervisor"
+
+
+def look(roots: set[int]) -> dict[str, Costs]:
+    """The costs now, by the kind of process."""
+    found: dict[str, Costs] = {}
     for pid in ours(roots):
         place = Path("/proc") / str(pid)
+        kind = kind_of(pid)
         try:
             fields = (place / "stat").read_text().rpartition(")")[2].split()
             rollup = (place / "smaps_rollup").read_text()
             io = (place / "io").read_text()
         except OSError:
             continue
-        total["cpu"] += sum(map(int, fields[11:15]))  # with the children that it has waited for
-        total["threads"] += int(fields[17])
-        total["processes"] += 1
-        total["readers"] += "nvml_child" in command(pid)
-        total["pss"] += next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))
-        total["written"] += next(int(line.split()[1]) for line in io.splitlines() if line.startswith("write_bytes"))
-    return Costs(**total)
+        found[kind] = found.get(kind, Costs()) + Costs(
+            cpu=sum(map(int, fields[11:15])),  # with the children that it has waited for
+            threads=int(fields[17]),
+            processes=1,
+            readers=kind == "GPU reader",
+            pss=next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:")),
+            written=next(int(line.split()[1]) for line in io.splitlines() if line.startswith("write_bytes")),
+        )
+    return found
 
 
 def roots_of(worlds: list[World]) -> set[int]:
@@ -101,19 +122,31 @@ def roots_of(worlds: list[World]) -> set[int]:
     return found
 
 
-def measure(runs: int, seconds: float) -> dict[str, float]:
-    """Start this many runs under one state folder, and measure them together."""
+def started(folder: Path, runs: int, compiled: Path, worlds: list[World]) -> None:
+    """Start this many runs under one state folder and wait until they train."""
+    home = folder / "home"
+    worlds += [World(folder / str(number), "lines", MOVING, home=home, compiled=compiled) for number in range(runs)]
+    deadline = time.monotonic() + 60 + 5 * runs
+    while len(list(home.rglob("train.log"))) < runs:
+        if time.monotonic() > deadline:
+            raise SystemExit("not all runs have started")
+        time.sleep(0.5)
+    time.sleep(SETTLE_S)
+
+
+def measure(runs: int, seconds: float) -> dict[str, dict[str, float]]:
+    """Costs by the kind of process."""
     with tempfile.TemporaryDirectory(prefix="footprint-") as folder:
         worlds: list[World] = []
+        compiled = Path(folder) / "compiled"
         try:
-            home = Path(folder) / "home"
-            worlds += [World(Path(folder) / str(number), "steps", MOVING, home=home) for number in range(runs)]
-            deadline = time.monotonic() + 60 + 5 * runs
-            while len(list(home.rglob("train.log"))) < runs:
-                if time.monotonic() > deadline:
-                    raise SystemExit("not all runs have started")
-                time.sleep(0.5)
-            time.sleep(SETTLE_S)
+            first: list[World] = []
+            try:
+                started(Path(folder) / "first", 1, compiled, first)
+            finally:
+                for world in first:
+                    world.close()
+            started(Path(folder) / "measured", runs, compiled, worlds)
             roots = roots_of(worlds)
             before = look(roots)
             time.sleep(seconds)
@@ -121,9 +154,13 @@ def measure(runs: int, seconds: float) -> dict[str, float]:
         finally:
             for world in worlds:
                 world.close()
-    ticks = 100.0
+    return {kind: per_time(before.get(kind, Costs()), costs, seconds) for kind, costs in after.items()}
+
+
+def per_time(before: Costs, after: Costs, seconds: float) -> dict[str, float]:
+    """In the units of UNITS."""
     return {
-        "cpu": (after.cpu - before.cpu) / ticks * 60 / seconds,
+        "cpu": (after.cpu - before.cpu) / TICKS * 60 / seconds,
         "pss": after.pss / 1024,
         "threads": after.threads,
         "processes": after.processes,
@@ -140,13 +177,22 @@ def main() -> int:
     args = parser.parse_args()
     fine = True
     for runs in args.runs:
-        found = measure(runs, args.seconds)
-        for name, value in found.items():
+        kinds = measure(runs, args.seconds)
+        counted = [kind for kind in kinds if runs > 1 or kind != "runner"]
+        print(f"{runs:2d} runs: {', '.join(counted)}")
+        for name, unit in UNITS.items():
+            value = sum(kinds[kind][name] for kind in counted)
             bound = BOUNDS.get(runs, {}).get(name)
             verdict = "" if bound is None else ("PASS" if value <= bound else "FAIL")
             fine = fine and verdict != "FAIL"
             said = "" if bound is None else f"(bound {bound:g})"
-            print(f"{runs:2d} runs  {value:10.2f} {UNITS[name]:16} {said:14} {verdict}", flush=True)
+            print(f"{runs:2d} runs  {value:10.2f} {unit:16} {said:14} {verdict}", flush=True)
+        for kind, costs in kinds.items():
+            print(
+                f"         {kind:12}",
+                "  ".join(f"{costs[name]:.2f} {unit}" for name, unit in UNITS.items()),
+                flush=True,
+            )
     for peer in ("nvitop", "gpustat"):
         path = shutil.which(peer)
         if path is not None:

@@ -84,11 +84,11 @@ if mode == "flood":
             out.write("\\n".join(line(n) for n in range(i, due)) + "\\n"); out.flush(); i = due
         time.sleep(0.01)
 i = 0
-while mode == "steps":
-    end = "\\n" if i % 20 == 19 else ""
-    print("\\r" + line(i), end=end, flush=True)
+while mode in ("steps", "lines"):
+    end = "\\n" if i % 20 == 19 or mode == "lines" else ""
+    print("\\r" * (mode == "steps") + line(i), end=end, flush=True)
     i += 1
-    time.sleep(0.5)
+    time.sleep(1.0 if mode == "lines" else 0.5)
 time.sleep(1e6)
 """.replace("LAST", repr(LAST_LINE))
 
@@ -112,7 +112,15 @@ class World:
     """A project with a trainer, its supervisor, and the fake driver."""
 
     def __init__(
-        self, folder: Path, mode: str, gpus: str, size: float = 0, *, age_s: float = 0, home: Path | None = None
+        self,
+        folder: Path,
+        mode: str,
+        gpus: str,
+        size: float = 0,
+        *,
+        age_s: float = 0,
+        home: Path | None = None,
+        compiled: Path | None = None,
     ) -> None:
         self.folder, self.project, self.home = folder, folder / "project", home or folder / "home"
         self.project.mkdir(parents=True)
@@ -126,7 +134,7 @@ class World:
         self.env |= {
             "TRAINWATCH_HOME": str(self.home), "TERM": "xterm-256color", "LANG": "C.UTF-8",
             # Byte code is written, as after an installation. The first start of each program is not counted.
-            "PYTHONPYCACHEPREFIX": str(folder / "compiled"),
+            "PYTHONPYCACHEPREFIX": str(compiled or folder / "compiled"),
             "LD_LIBRARY_PATH": str(library), "FAKE_NVML_STATE": str(folder / "gpus"),
         }  # fmt: skip
         command = [sys.executable, str(self.project / "trainer.py"), mode, str(int(size))]

@@ -7,9 +7,7 @@ the screen only, so faults of disk and file are not raised.
 
 import contextlib
 import os
-import queue
 import struct
-import threading
 from pathlib import Path
 
 FILE_NAME = "log.index"
@@ -17,8 +15,6 @@ POINT = struct.Struct("<dQ")
 BEGIN = 1 << 63
 EVERY_S = 1.0
 """Least time between two points: 1.4 MB for a day in which the log grows in every second."""
-
-CLOSE_S = 0.5
 
 
 class LogIndexWriter:
@@ -36,6 +32,7 @@ class LogIndexWriter:
         """Note the log's size at ``t`` if it changed, at most once in ``EVERY_S``."""
         if t - self._t < EVERY_S:
             return
+        self._t = t
         with contextlib.suppress(OSError):
             try:
                 size = os.stat(self._log).st_size  # noqa: PTH116
@@ -46,7 +43,7 @@ class LogIndexWriter:
                 self._size = 0
             if size != self._size:
                 self._write(t, size)
-                self._t, self._size = t, size
+                self._size = size
 
     def _write(self, t: float, size: int) -> None:
         begins = self._size is None
@@ -63,31 +60,6 @@ class LogIndexWriter:
             os.pwrite(fd, POINT.pack(t, size | (BEGIN if begins or cut else 0)), known * POINT.size)
         finally:
             os.close(fd)
-
-
-class LogGrowth:
-    """A LogIndexWriter in its own thread: a log on a stuck filesystem must not block the supervisor."""
-
-    def __init__(self, writer: LogIndexWriter) -> None:
-        self._writer = writer
-        self._due: queue.Queue[float | None] = queue.Queue(maxsize=1)
-        self._thread = threading.Thread(target=self._run, name="log-index", daemon=True)
-        self._thread.start()
-
-    def look(self, t: float) -> None:
-        """Request a reading; ignored while the last one has not returned."""
-        with contextlib.suppress(queue.Full):
-            self._due.put_nowait(t)
-
-    def close(self) -> None:
-        """End the thread. Waits only briefly for a running reading."""
-        with contextlib.suppress(queue.Full):
-            self._due.put(None, timeout=CLOSE_S)
-        self._thread.join(CLOSE_S)
-
-    def _run(self) -> None:
-        while (t := self._due.get()) is not None:
-            self._writer.look(t)
 
 
 class LogIndex:

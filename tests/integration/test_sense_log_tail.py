@@ -1,5 +1,6 @@
 import os
 import resource
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -51,6 +52,16 @@ def test_log_that_appears_later_is_read_while_it_is_written(tail: LogTail, inbox
     append(log, b"\xb6p \xff\x1b[0m\n")
     wait_until(lambda: text(inbox).endswith("möp �\x1b[0m\n"), "the rest")
     assert "\rsteps: 2%" in text(inbox)
+
+
+def test_each_look_at_the_log_is_told_in_the_thread_that_reads_it(inbox: ListInbox, tmp_path: Path) -> None:
+    told: list[str] = []
+    sensor = LogTail(
+        inbox=inbox, clock=RunClock(), poll_s=0.01, looked=lambda: told.append(threading.current_thread().name)
+    )
+    with running(sensor):
+        wait_until(lambda: len(told) > 1, "two looks")
+    assert set(told) == {"sense-log"}
 
 
 def test_rotation_truncation_and_copytruncate_lose_nothing(tail: LogTail, inbox: ListInbox, tmp_path: Path) -> None:

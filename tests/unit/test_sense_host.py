@@ -1,11 +1,13 @@
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
-from tests.integration.sense_world import HandClock, ListInbox, target
+from tests.integration.sense_world import HandClock, ListInbox, target, wait_until
 from trainwatch.core.model.observation import HostSample
 from trainwatch.core.model.run import ProcessIdentity
+from trainwatch.core.sense.host import memory_limit as memory_limit_module
 from trainwatch.core.sense.host.disk_space import DiskSpace, Room, nearest_existing, room_of
 from trainwatch.core.sense.host.host_sensor import (
     Host,
@@ -17,6 +19,7 @@ from trainwatch.core.sense.host.host_sensor import (
     trainer_memory,
 )
 from trainwatch.core.sense.host.memory_limit import MemoryLimit, memory_limit
+from trainwatch.core.sense.kernel_text import kernel_text
 
 GIB = 2**30
 MEMINFO = (
@@ -156,6 +159,53 @@ def test_host_sensor_reads_the_real_machine() -> None:
 def test_nearest_existing_folder_is_found(tmp_path: Path) -> None:
     assert nearest_existing(tmp_path / "a/b/c") == tmp_path
     assert DiskSpace(None).room() is None
+
+
+def test_room_is_asked_for_in_one_thread_that_a_stuck_file_system_keeps(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    free = threading.Event()
+    free.set()
+    asking: set[int] = set()
+
+    def statvfs(_path: Path) -> os.statvfs_result:
+        asking.add(threading.get_ident())
+        free.wait()
+        return os.statvfs_result((4096, 4096, 1000, 500, 400, 100, 50, 40, 0, 255))
+
+    monkeypatch.setattr(os, "statvfs", statvfs)
+    disk = DiskSpace(tmp_path, timeout_s=0.02)
+    wait_until(lambda: disk.room() is not None, "an answer")
+    free.clear()
+    wait_until(lambda: disk.room() is None, "no answer")
+    free.set()
+    wait_until(lambda: disk.room() is not None, "an answer again")
+    assert len(asking) == 1
+    disk.close()
+    assert disk.room() is None
+
+
+def test_only_groups_with_a_limit_are_read_each_second(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    base = tmp_path / "cg"
+    group(base / "user/run", memory__max="max", memory__current=5 * GIB)
+    group(base / "user", memory__max=8 * GIB, memory__current=6 * GIB)
+    proc = proc_with(tmp_path, cgroup="0::/user/run\n", mount=f"30 24 0:26 / {base} rw - cgroup2 cgroup2 rw\n")
+    limits = memory_limit_module.MemoryLimits(7, proc=proc)
+    read: list[str] = []
+
+    def text(path: str) -> str:
+        read.append(path)
+        return kernel_text(path)
+
+    first = limits.now()
+    monkeypatch.setattr(memory_limit_module, "kernel_text", text)
+    (base / "user/memory.current").write_text(f"{7 * GIB}\n")
+    second = limits.now()
+    assert [None if limit is None else limit.used_bytes for limit in (first, second)] == [6 * GIB, 7 * GIB]
+    assert {str(Path(path).parent) for path in read} == {str(proc / "7"), str(base / "user")}
+    group(base / "new", memory__max=GIB, memory__current=1)
+    (proc / "7/cgroup").write_text("0::/new\n")
+    assert limits.now() == MemoryLimit(GIB, 1, None, base / "new")
 
 
 def test_a_file_system_without_a_limit_of_files_reports_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.store.log_index import POINT, LogGrowth, LogIndex, LogIndexWriter
+from trainwatch.core.store.log_index import POINT, LogIndex, LogIndexWriter
 
 
 @pytest.fixture
@@ -89,11 +89,3 @@ def test_log_index_of_a_launched_trainer_starts_with_an_empty_log(tmp_path: Path
     LogIndexWriter(tmp_path / "log.index", str(log), empty_t=4.0).look(5.0)
     index = LogIndex(tmp_path / "log.index")
     assert (index.time_of(0), index.offset_at(4.5)) == (5.0, 0)
-
-
-def test_log_growth_is_recorded_in_the_background(tmp_path: Path, log: Path) -> None:
-    grow(log, 60)
-    growth = LogGrowth(LogIndexWriter(tmp_path / "log.index", str(log), empty_t=4.0))
-    growth.look(5.0)
-    growth.close()
-    assert LogIndex(tmp_path / "log.index").time_of(0) == 5.0

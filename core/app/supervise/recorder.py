@@ -12,7 +12,7 @@ from ...judge.text.shapes.shape_table import ShapeTable
 from ...model.observation import GpuReading, GpuSample, LogChunk, Meta, MetricValues, Observation, Start
 from ...model.progress import Progress
 from ...store.habits_file import HabitsFile
-from ...store.log_index import FILE_NAME, LogGrowth, LogIndexWriter
+from ...store.log_index import FILE_NAME, LogIndexWriter
 from ...store.metrics.history import HistoryWriter, ProgressPoint
 from ...store.trace import TraceWriter
 from ...store.unknown_ends import UnknownEnds
@@ -61,7 +61,7 @@ class RunRecorder:
         self._next_metrics_t = self._t = 0.0
         self._next_habits_t = HABITS_S
         self._state: JudgeState | None = None
-        self._log_growth: LogGrowth | None = None
+        self._log_growth: LogIndexWriter | None = None
         self._heard = False
         self.newest: ProgressPoint | None = None
         """The newest progress, also if it cannot be written."""
@@ -127,8 +127,6 @@ class RunRecorder:
         if self._room():
             self._history.show(t)
             self._trace.flush_if_due(t)
-        if self._log_growth is not None:
-            self._log_growth.look(t)
         self._keep_ends(state)
         self._state = state
         if t >= self._next_habits_t:
@@ -151,13 +149,14 @@ class RunRecorder:
         self._keep_metrics(self._t)
         self._history.close()
         self._trace.close()
+
+    def look_at_log(self, t: float) -> None:
+        """Note how long the log is. Called in the thread that reads it, which may be stuck on its file system."""
         if self._log_growth is not None:
-            self._log_growth.close()
+            self._log_growth.look(t)
 
     def _follow_log(self, t: float, log: str, directory: Path, *, new: bool) -> None:
-        if self._log_growth is not None:
-            self._log_growth.close()
-        self._log_growth = LogGrowth(LogIndexWriter(directory / FILE_NAME, log, empty_t=t if new else None))
+        self._log_growth = LogIndexWriter(directory / FILE_NAME, log, empty_t=t if new else None)
 
     def gpus_now(self) -> Sequence[GpuReading] | None:
         """The newest readings; None if no GPU is visible. Called by the acting thread.

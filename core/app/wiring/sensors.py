@@ -32,6 +32,7 @@ from ...sense.host.termination import Cloud, TerminationNotices, cloud_of
 from ...sense.log.log_tail import LogTail
 from ...sense.process.exit_watch import ExitWatch, nothing
 from ...sense.process.process_tree import ProcessTree
+from ...sense.process.run_tree import RunTree
 from ...store.clock import RunClock
 from ...store.home import runtime_folder
 from ...store.run_directory import RunDirectory
@@ -101,6 +102,7 @@ def output_search(
     *,
     last: AttemptTarget | None,
     written: Callable[[str], None],
+    tree: RunTree,
     on_problem: Callable[[str], None],
 ) -> OutputSearch:
     """``last``: the newest attempt, also one that has ended."""
@@ -120,13 +122,16 @@ def output_search(
         last=last,
         created_wall=spec.created_wall,
         written=written,
+        tree=tree,
         on_problem=on_problem,
     )
 
 
-def scalar_files(output: RunOutput, inbox: Inbox, clock: RunClock, on_problem: Callable[[str], None]) -> ScalarFiles:
+def scalar_files(
+    output: RunOutput, inbox: Inbox, clock: RunClock, tree: RunTree, on_problem: Callable[[str], None]
+) -> ScalarFiles:
     return ScalarFiles(
-        inbox=inbox, clock=clock, roots=lambda: (*output.folders, output.spec.cwd), on_problem=on_problem
+        inbox=inbox, clock=clock, roots=lambda: (*output.folders, output.spec.cwd), tree=tree, on_problem=on_problem
     )
 
 
@@ -167,8 +172,10 @@ def sensors(
     inbox: Inbox,
     clock: RunClock,
     *,
+    tree: RunTree,
     details: DetailDesk,
     backlog: Callable[[Callable[[], int]], None],
+    log_looked: Callable[[], None],
     on_problem: Callable[[str], None],
 ) -> list[Sensor]:
     watch = spec.settings.watch
@@ -179,6 +186,7 @@ def sensors(
         clock=clock,
         logs=spec.logs,
         is_news=lambda line: is_news(line, catalogue),
+        looked=log_looked,
         on_problem=on_problem,
     )
 
@@ -207,7 +215,14 @@ def sensors(
             on_output=log.add,
             on_problem=on_problem,
         ),
-        ProcessTree(inbox=inbox, clock=clock, interval_s=watch.interval_s, details=details, on_problem=on_problem),
+        ProcessTree(
+            inbox=inbox,
+            clock=clock,
+            interval_s=watch.interval_s,
+            details=details,
+            tree=tree,
+            on_problem=on_problem,
+        ),
         KernelLog(inbox=inbox, clock=clock, on_problem=on_problem),
         TerminationNotices(
             inbox=inbox,
@@ -219,7 +234,13 @@ def sensors(
         SimulatedGpu(inbox=inbox, clock=clock, interval_s=watch.interval_s)
         if spec.labels.get("simulated_gpu")
         else GpuSensor(
-            inbox=inbox, clock=clock, watch=watch, own_gpus=spec.gpus, shared=_shared_readings(watch), details=details
+            inbox=inbox,
+            clock=clock,
+            watch=watch,
+            own_gpus=spec.gpus,
+            shared=_shared_readings(watch),
+            details=details,
+            tree=tree,
         ),
     ]
 

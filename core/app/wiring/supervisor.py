@@ -24,6 +24,7 @@ from ...model.story_fold import apply
 from ...sense.host.filesystem_type import is_network_filesystem
 from ...sense.host.kernel_log import kernel_tail
 from ...sense.host.wsl import is_wsl
+from ...sense.process.run_tree import RunTree
 from ...store.clock import RunClock
 from ...store.detail_files import DetailFiles
 from ...store.habits_file import HabitsFile
@@ -158,7 +159,8 @@ def build_supervisor(
         end_in_words=partial(_end_in_words, run),
     )
     newest = newest_attempt(run)
-    metrics = scalar_files(output, inbox, clock, on_problem=lambda text: supervisor.note(text))  # noqa: PLW0108  made below
+    tree = RunTree()
+    metrics = scalar_files(output, inbox, clock, tree, on_problem=lambda text: supervisor.note(text))  # noqa: PLW0108  made below
     search = output_search(
         output,
         run,
@@ -167,6 +169,7 @@ def build_supervisor(
         claim,
         last=newest,
         written=metrics.noticed,
+        tree=tree,
         on_problem=lambda text: supervisor.note(text),  # noqa: PLW0108  made below
     )
     if newest is not None:
@@ -211,8 +214,10 @@ def build_supervisor(
                 host,
                 inbox,
                 clock,
+                tree=tree,
                 details=details,
                 backlog=recorder.tell_backlog,
+                log_looked=lambda: recorder.look_at_log(clock.now()),
                 on_problem=supervisor.note,
             ),
         ]

@@ -9,6 +9,8 @@ import select
 import struct
 from typing import NamedTuple
 
+from ..wakeup import Wakeup
+
 CREATE, MOVED_TO, CLOSE_WRITE = 0x100, 0x80, 0x8
 IS_DIRECTORY, OVERFLOW, IGNORED = 0x40000000, 0x4000, 0x8000
 _ONLY_DIRECTORY, _NO_LINK = 0x01000000, 0x02000000
@@ -55,9 +57,10 @@ class Inotify:
         self._folders[number] = folder
         return True
 
-    def wait(self, timeout_s: float) -> list[FileEvent]:
-        """Events within this time; empty if there are none."""
-        if not select.select([self._descriptor], [], [], max(0.0, timeout_s))[0]:
+    def wait(self, timeout_s: float, wakeup: Wakeup | None = None) -> list[FileEvent]:
+        """Events within this time, or until somebody wakes it; empty if there are none."""
+        waited = [self._descriptor] if wakeup is None else [self._descriptor, wakeup.fileno()]
+        if self._descriptor not in select.select(waited, [], [], max(0.0, timeout_s))[0]:
             return []
         try:
             data = os.read(self._descriptor, _READ_BYTES)

@@ -24,8 +24,9 @@ from ...model.checkpoints.other_files import is_copy_folder, is_other_file, kind
 from ...model.launch.output_place import is_below
 from ...model.observation import OutputSeen
 from ...model.ports.supervision import AttemptTarget, Clock, Inbox
-from ..sampler import JOIN_S
+from ..process.run_tree import RunTree
 from ..sensor_problem import OnProblem, ProblemReport, ignore_problem
+from ..wakeup import Wakeup
 from .folder_tree import FolderTree
 from .inotify import Inotify
 from .recent_files import written_since
@@ -33,6 +34,7 @@ from .writer_evidence import Evidence, WriterEvidence
 from .written_files import OpenFile, open_for_writing
 
 WAKE_S = 0.2
+"""Period of the turns while files that were written settle, or if there are no file events."""
 SEARCH_S = 0.5
 """Period of the looks at open files while no output folder is known."""
 KNOWN_S = 4.0
@@ -87,6 +89,7 @@ class OutputSearch:
         last: AttemptTarget | None = None,
         created_wall: float = 0.0,
         written: Callable[[str], None] = ignore_problem,
+        tree: RunTree | None = None,
         on_problem: OnProblem = ignore_problem,
     ) -> None:
         self._tell_written = written
@@ -97,7 +100,13 @@ class OutputSearch:
         self._checkpoint_of = checkpoint_of
         self._state_of = checkpoint_of if state_of is None else state_of
         self._ignored = [os.path.realpath(folder) for folder in ignored]
-        self._writers = WriterEvidence(working_folder=self._roots[0], named=named, taken=taken, open_files=open_files)
+        self._writers = WriterEvidence(
+            working_folder=self._roots[0],
+            named=named,
+            taken=taken,
+            open_files=open_files,
+            tree=tree or RunTree(),
+        )
         self._created_wall = created_wall
         self._problems = ProblemReport(on_problem)
         self._target: AttemptTarget | None = None
@@ -110,6 +119,7 @@ class OutputSearch:
         self._drained = threading.Condition()
         self._drains_asked = self._drains_done = 0
         self._looks_asked = self._looks_done = 0
+        self._wakeup = Wakeup()
         self._stopping = False
         self._thread: threading.Thread | None = None
         self._followed = last
@@ -121,6 +131,7 @@ class OutputSearch:
 
     def follow(self, target: AttemptTarget | None) -> None:
         self._target = target
+        self._wakeup.wake()
 
     @property
     def members(self) -> Collection[int]:
@@ -141,6 +152,7 @@ class OutputSearch:
         with self._drained:
             self._drains_asked += 1
             asked = self._drains_asked
+            self._wakeup.wake()
             return self._drained.wait_for(lambda: self._drains_done >= asked or self._stopping, timeout_s)
 
     def look_again(self, timeout_s: float) -> bool:
@@ -150,6 +162,7 @@ class OutputSearch:
         with self._drained:
             self._looks_asked += 1
             asked = self._looks_asked
+            self._wakeup.wake()
             return self._drained.wait_for(lambda: self._looks_done >= asked or self._stopping, timeout_s)
 
     def stop(self) -> None:
@@ -157,8 +170,8 @@ class OutputSearch:
         self._stopping = True
         with self._drained:
             self._drained.notify_all()
-        if self._thread is not None:
-            self._thread.join(JOIN_S)
+        self._wakeup.wake()
+        self._wakeup.close_after(self._thread)
 
     # --- the thread ---
 
@@ -166,6 +179,7 @@ class OutputSearch:
         self._writers.count_others()
         self._open()
         while not self._stopping:
+            self._wakeup.clear()
             asked, looks, done = self._drains_asked, self._looks_asked, self._looks_done
             try:
                 self._turn(drains=asked > self._drains_done, again=looks > done)
@@ -196,7 +210,7 @@ class OutputSearch:
 
     def _turn(self, *, drains: bool, again: bool) -> None:
         self._follow_target()
-        paths = self._wait(0.0 if drains or again else WAKE_S)
+        paths = self._wait(0.0 if drains or again else self._pause())
         now = time.monotonic()
         if self._followed is None:
             return
@@ -205,8 +219,7 @@ class OutputSearch:
         self._waited = now
         if paths and now - self._looked >= EVENT_LOOKS_S:
             self._look(now)
-        period = KNOWN_S if self._watched() else SEARCH_S
-        if now - self._sampled >= period and not self._over:
+        if now - self._sampled >= self._period() and not self._over:
             self._sample(now)
         if again:
             folders = [*self._roots, *self._writers.folders()]
@@ -215,11 +228,22 @@ class OutputSearch:
         if again or not self._over:
             self._examine(time.monotonic(), settle_s=0.0 if drains or again else SETTLE_S, late=again)
 
+    def _period(self) -> float:
+        return KNOWN_S if self._watched() else SEARCH_S
+
+    def _pause(self) -> float:
+        """Until the next turn has something to do, file events and requests aside, which end the wait."""
+        if self._written or self._inotify is None:
+            return WAKE_S
+        if self._followed is None or self._over:
+            return KNOWN_S
+        return max(0.0, self._sampled + self._period() - time.monotonic())
+
     def _wait(self, timeout_s: float) -> list[str]:
         if self._inotify is None or self._tree is None:
             time.sleep(timeout_s)
             return []
-        return list(self._tree.take(self._inotify.wait(timeout_s)))
+        return list(self._tree.take(self._inotify.wait(timeout_s, self._wakeup)))
 
     def _follow_target(self) -> None:
         """Follow the newest attempt; one that has ended is followed until the next one begins."""
@@ -291,7 +315,7 @@ class OutputSearch:
         if target is None:
             return
         self._sampled = now
-        for pid in self._writers.sample(target, now):
+        for pid in self._writers.sample(target, now, known=bool(self._watched())):
             self._begin_working_folder(pid)
         self._look(now)
 

@@ -68,6 +68,7 @@ class ScalarFiles(Sampler):
         roots: Callable[[], Sequence[str]],
         interval_s: float = SAMPLE_S,
         open_files: Callable[[Iterable[int]], Iterable[OpenFile]] = open_for_writing,
+        tree: RunTree | None = None,
         on_problem: OnProblem = ignore_problem,
     ) -> None:
         super().__init__(interval_s=interval_s, on_problem=on_problem)
@@ -76,7 +77,7 @@ class ScalarFiles(Sampler):
         self._roots = roots
         self._open_files = open_files
         self._files: dict[Path, _File] = {}
-        self._tree = RunTree()
+        self._tree = tree or RunTree()
         self._owner: dict[str, Path] = {}
         self._names: dict[str, None] = {}
         self._left_out: set[str] = set()
@@ -139,7 +140,7 @@ class ScalarFiles(Sampler):
     def _opened(self) -> Iterator[Path]:
         if self.target is None:
             return
-        for _, path in self._open_files(self._tree.look(self.target)):
+        for _, path in self._open_files(self._tree.look(self.target, max_age_s=1.0)):
             if NAME in os.path.basename(path):  # noqa: PTH119  each file that is open
                 yield Path(path)
 

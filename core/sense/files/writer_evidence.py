@@ -18,7 +18,11 @@ from .byte_evidence import ByteEvidence, Save, has_to_do_with
 from .written_files import OpenFile, ended_at
 
 OTHERS_S = 4.0
-"""Period in which the bytes of all processes that are not of the run are counted."""
+"""Period in which the bytes of all processes that are not of the run are counted while no output folder is known,"""
+KNOWN_OTHERS_S = 12.0
+"""and once one is known: each time all processes of the machine are read."""
+MEMBERS_S = 0.5
+"""Age of the list of the run's processes that is good enough."""
 BEFORE_WRITE_S = 2.0
 """A save that was found by its modification time began at most this long before that, as far as bytes are counted."""
 AFTER_END_S = 60.0
@@ -54,6 +58,7 @@ class WriterEvidence:
         named: Mapping[str, str],
         taken: Callable[[str], bool],
         open_files: Callable[[Iterable[int]], Iterable[OpenFile]],
+        tree: RunTree,
     ) -> None:
         self.members: frozenset[int] = frozenset()
         """Pids of the run at the last sample."""
@@ -61,7 +66,7 @@ class WriterEvidence:
         self._named = {os.path.realpath(path): place for path, place in named.items()}
         self._taken = taken
         self._open_files = open_files
-        self._run_tree = RunTree()
+        self._run_tree = tree
         self._bytes = ByteEvidence()
         self._names: dict[int, str] = {}
         self._writers: dict[str, int] = {}
@@ -76,12 +81,15 @@ class WriterEvidence:
         self._writers.clear()
         self._bytes.begin()
 
-    def sample(self, target: AttemptTarget, now: float) -> Collection[int]:
-        """Take the processes of the run and their bytes. Returns their pids. ``now``: monotonic seconds."""
-        members = frozenset(self._run_tree.look(target))
+    def sample(self, target: AttemptTarget, now: float, *, known: bool = False) -> Collection[int]:
+        """Take the processes of the run and their bytes. Returns their pids.
+
+        ``now``: monotonic seconds. ``known``: whether an output folder is known.
+        """
+        members = frozenset(self._run_tree.look(target, max_age_s=MEMBERS_S))
         own = members if target.runner is None else members | {target.runner.pid}
         self._bytes.sample_own(own)
-        if now - self._others_sampled >= OTHERS_S:
+        if now - self._others_sampled >= (KNOWN_OTHERS_S if known else OTHERS_S):
             self._others_sampled = now
             self._bytes.sample_others(own, read_all())
         self.members = members

@@ -15,7 +15,7 @@ import msgspec
 from ...model.observation import GpuReading, GpuSample
 from ...model.ports.supervision import AttemptTarget, Clock, DetailDesk, Inbox, NoDetails
 from ...model.settings import Watch
-from ..process.run_tree import tree_pids
+from ..process.run_tree import RunTree
 from ..wakeup import Wakeup
 from .gpu_details import GpuDetailReadings
 from .gpu_readings import Devices, GpuList, Message, Refusal
@@ -73,7 +73,9 @@ class GpuSensor:
         command: tuple[str, ...] = COMMAND,
         shared: SharedReadings | None = None,
         details: DetailDesk | None = None,
+        tree: RunTree | None = None,
     ) -> None:
+        self._tree = tree or RunTree()
         self._inbox = inbox
         self._clock = clock
         self._watch = watch
@@ -247,7 +249,9 @@ class GpuSensor:
             devices,
             limit_s=limit_s,
             choice=self._choice,
-            own_pids=(lambda: tree_pids(target)) if target is not None and self._trust_pids else None,
+            own_pids=(lambda: frozenset(self._tree.look(target, max_age_s=1.0)))
+            if target is not None and self._trust_pids
+            else None,
         )
         if not devices.gpus:
             self._answered_s = time.monotonic()

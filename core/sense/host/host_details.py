@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...model.machine_details import HostDetails, Mount, Traffic
+from ..kernel_text import kernel_text
 
 SECTOR_BYTES = 512
 """Of /proc/diskstats, whatever the disk's own sectors are."""
@@ -240,10 +241,7 @@ class HostDetailReadings:
         return next((found[name] for name in CPU_SENSORS if name in found), None)
 
     def _read(self, name: str) -> str:
-        try:
-            return (self._proc / name).read_text("ascii", errors="replace")
-        except OSError:
-            return ""
+        return kernel_text(f"{self._proc}/{name}")
 
 
 LOCAL_TYPES = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "bcachefs", "overlay", "vfat", "ntfs3"})

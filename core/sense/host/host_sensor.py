@@ -6,13 +6,15 @@ from typing import NamedTuple
 
 from ...model.observation import HostSample
 from ...model.ports.supervision import AttemptTarget, Clock, DetailDesk, Inbox, NoDetails
+from ..kernel_text import kernel_text
 from ..sampler import Sampler
 from ..sensor_problem import OnProblem, ignore_problem
 from .disk_space import DiskSpace
 from .host_details import HostDetailReadings
-from .memory_limit import MemoryLimit, limit_again, memory_limit
+from .memory_limit import MemoryLimit, MemoryLimits, limit_again
 
 KIB = 1024
+MEMINFO_NAMES = frozenset({"MemTotal", "MemAvailable", "SwapTotal", "SwapFree"})
 
 
 class HostMemory(NamedTuple):
@@ -37,8 +39,7 @@ def parse_meminfo(text: str) -> HostMemory:
     kib = {}
     for line in text.splitlines():
         name, _, rest = line.partition(":")
-        value = rest.split()
-        if value and value[0].isdecimal():
+        if name in MEMINFO_NAMES and (value := rest.split()) and value[0].isdecimal():
             kib[name] = float(value[0]) * KIB
     return HostMemory(kib.get("MemTotal"), kib.get("MemAvailable"), kib.get("SwapTotal"), kib.get("SwapFree"))
 
@@ -108,12 +109,19 @@ class Host(Sampler):
         self._disk = DiskSpace(None if output_dir is None else Path(output_dir))
         self._busy: tuple[int, int] | None = None
         self._turn = threading.Lock()
+        self._own_limit = MemoryLimits("self", proc=proc)
+        self._limit_of: MemoryLimits | None = None
         self._limited: tuple[AttemptTarget, MemoryLimit] | None = None
         """The limit that was last read of an attempt: its group can be read after it has ended."""
 
     def save_to(self, folder: str) -> None:
         """The trainer saves to this folder: its disk is the one that matters."""
-        self._disk = DiskSpace(Path(folder))
+        before, self._disk = self._disk, DiskSpace(Path(folder))
+        before.close()
+
+    def stop(self) -> None:
+        super().stop()
+        self._disk.close()
 
     def sample(self) -> None:
         """Take a sample. Thread-safe: one more is taken when the trainer has ended."""
@@ -150,12 +158,14 @@ class Host(Sampler):
 
     def _limit(self) -> MemoryLimit | None:
         target = self.target
-        found = None if target is None else memory_limit(target.trainer.pid, proc=self._proc)
+        if target is not None and (self._limit_of is None or self._limit_of.pid != target.trainer.pid):
+            self._limit_of = MemoryLimits(target.trainer.pid, proc=self._proc)
+        found = None if target is None or self._limit_of is None else self._limit_of.now()
         if found is None and self._limited is not None and self._limited[0] is target:
             found = limit_again(self._limited[1])
         if target is not None and found is not None:
             self._limited = (target, found)
-        return found or memory_limit("self", proc=self._proc)
+        return found or self._own_limit.now()
 
     def _cpu_pct(self) -> float | None:
         before, self._busy = self._busy, parse_busy(self._read("stat"))
@@ -164,13 +174,8 @@ class Host(Sampler):
         return 100.0 * max(0, self._busy[0] - before[0]) / (self._busy[1] - before[1])
 
     def _oom_kills(self) -> int | None:
-        for line in self._read("vmstat").splitlines():
-            if line.startswith("oom_kill "):
-                return int(line.split()[1])
-        return None
+        _, found, rest = f"\n{self._read('vmstat')}".partition("\noom_kill ")
+        return int(rest.partition("\n")[0]) if found else None
 
     def _read(self, name: str) -> str:
-        try:
-            return (self._proc / name).read_text("ascii", errors="replace")
-        except OSError:
-            return ""
+        return kernel_text(f"{self._proc}/{name}")

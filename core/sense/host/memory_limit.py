@@ -3,11 +3,17 @@
 A process that exceeds it is killed although the host has free memory; psutil's ``virtual_memory()`` shows the host.
 """
 
+import time
 from pathlib import Path
 from typing import NamedTuple
 
+from ..kernel_text import kernel_text
+
 UNLIMITED_BYTES = 1 << 60
 """v1 writes "no limit" as a number close to 2^63. No machine has an exbibyte."""
+
+GROUPS_S = 10.0
+"""Longest time until a limit that was set or lifted is seen. What is used is read each time."""
 
 
 class MemoryLimit(NamedTuple):
@@ -37,11 +43,32 @@ _V1 = _Layout("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_
 
 def memory_limit(pid: int | str = "self", *, proc: Path = Path("/proc")) -> MemoryLimit | None:
     """The limit of a process, or None (no limit, no cgroups, not readable)."""
-    limits: list[MemoryLimit] = []
-    for layout, base, group in _groups(pid, proc):
-        found = [limit for folder in _upwards(base, group) if (limit := _read(folder, layout)) is not None]
-        limits.extend(found)
-    return min(limits, key=lambda limit: limit.limit_bytes, default=None)
+    return MemoryLimits(pid, proc=proc).now()
+
+
+class MemoryLimits:
+    """``memory_limit`` of one process, once a second: only the groups that have a limit are read each time."""
+
+    def __init__(self, pid: int | str = "self", *, proc: Path = Path("/proc")) -> None:
+        self.pid = pid
+        self._proc = proc
+        self._cgroup = f"{proc}/{pid}/cgroup"
+        self._group = ""
+        self._until = 0.0
+        self._limited: list[tuple[Path, _Layout]] = []
+
+    def now(self) -> MemoryLimit | None:
+        group = kernel_text(self._cgroup)
+        if group != self._group or time.monotonic() >= self._until:
+            self._group, self._until = group, time.monotonic() + GROUPS_S
+            self._limited = [
+                (folder, layout)
+                for layout, base, path in _groups(group, self._proc)
+                for folder in _upwards(base, path)
+                if _read(folder, layout) is not None
+            ]
+        limits = [limit for folder, layout in self._limited if (limit := _read(folder, layout)) is not None]
+        return min(limits, key=lambda limit: limit.limit_bytes, default=None)
 
 
 def limit_again(known: MemoryLimit) -> MemoryLimit | None:
@@ -50,11 +77,11 @@ def limit_again(known: MemoryLimit) -> MemoryLimit | None:
     return next((limit for limit in found if limit is not None), None)
 
 
-def _groups(pid: int | str, proc: Path) -> list[tuple[_Layout, Path, str]]:
-    """(layout, mount point, path below it) of the process's memory groups."""
+def _groups(cgroup: str, proc: Path) -> list[tuple[_Layout, Path, str]]:
+    """(layout, mount point, path below it) of the memory groups in the text of ``/proc/PID/cgroup``."""
     mounts = _mounts(proc)
     groups = []
-    for line in _text(proc / str(pid) / "cgroup").splitlines():
+    for line in cgroup.splitlines():
         number, controllers, path = (*line.split(":", 2), "", "")[:3]
         layout = _V2 if number == "0" and not controllers else _V1 if "memory" in controllers.split(",") else None
         if layout is not None and layout in mounts:
@@ -68,7 +95,7 @@ def _groups(pid: int | str, proc: Path) -> list[tuple[_Layout, Path, str]]:
 def _mounts(proc: Path) -> dict[_Layout, tuple[str, Path]]:
     """Layout → (part of the hierarchy that is mounted, mount point), from mountinfo (proc(5))."""
     mounts = {}
-    for line in _text(proc / "self" / "mountinfo").splitlines():
+    for line in kernel_text(f"{proc}/self/mountinfo").splitlines():
         left, _, right = line.partition(" - ")
         fields, kind = left.split(), right.split()
         if len(fields) < 5 or len(kind) < 3:
@@ -97,20 +124,13 @@ def _read(folder: Path, layout: _Layout) -> MemoryLimit | None:
 
 
 def _number(path: Path) -> int | None:
-    text = _text(path).strip()
+    text = kernel_text(str(path)).strip()
     return int(text) if text.isdecimal() else None
 
 
 def _field(path: Path, name: str) -> int | None:
-    for line in _text(path).splitlines():
+    for line in kernel_text(str(path)).splitlines():
         key, _, value = line.partition(" ")
         if key == name and value.isdecimal():
             return int(value)
     return None
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text("ascii", errors="replace")
-    except OSError:
-        return ""

@@ -92,6 +92,8 @@ class LogTail:
     each of ``logs`` from its end, because an earlier training may have written it. Chunks have at most 64 kB. A chunk
     with ``skipped_bytes`` begins a line. Files that cannot be read are reported by ``on_problem`` and read again.
     While much text waits to be judged nothing is read, except what ``drain`` and ``follow`` ask for.
+
+    ``looked`` is called after each look, in the thread that a stuck file system of the log blocks.
     """
 
     def __init__(
@@ -103,6 +105,7 @@ class LogTail:
         is_news: Callable[[str], bool] = all_news,
         begin_within_bytes: int = ADOPTED_BYTES,
         poll_s: float = POLL_S,
+        looked: Callable[[], None] = lambda: None,
         on_problem: OnProblem = ignore_problem,
     ) -> None:
         self._inbox = inbox
@@ -110,6 +113,7 @@ class LogTail:
         self._is_news = is_news
         self._begin_within_bytes = begin_within_bytes
         self._poll_s = poll_s
+        self._looked = looked
         self._problems = ProblemReport(on_problem)
         self._extra = [FollowedLog(FollowedFile(path, begin_within_bytes=0), path, is_news) for path in logs]
         self._main: FollowedLog | None = None
@@ -180,17 +184,18 @@ class LogTail:
     def _run(self) -> None:
         while not self._stopping:
             self._wake.clear()
-            with self._passes:
-                wanted = self._wanted
+            wanted = self._wanted
             asked = wanted > self._finished or self._target != self._followed
             try:
                 if asked or self._inbox.unread() <= AHEAD_CHARACTERS:
                     self.read_waiting()
+                self._looked()
             except Exception as fault:
                 self._problems.report("log", f"the log cannot be followed ({fault!r}); retrying")
-            with self._passes:
-                self._finished = wanted
-                self._passes.notify_all()
+            if self._finished != wanted:
+                with self._passes:
+                    self._finished = wanted
+                    self._passes.notify_all()
             self._wake.wait(self._poll_s)
         self._close()
 

@@ -4,6 +4,7 @@ In a swap storm the kernel reads a trainer's own memory back from the disk, and 
 is no work. A file that is mapped and read for the first time is; the kernel's counters tell the two apart.
 """
 
+from ..kernel_text import kernel_text
 from .proc_stat import PAGE_BYTES
 
 COUNTERS = ("pswpin", "workingset_refault_file")
@@ -19,10 +20,12 @@ class Paging:
 
     def read_back(self) -> int:
         """Bytes since the last look; 0 for the first one, or if it cannot be read."""
+        table = kernel_text(self._path)
         try:
-            with open(self._path, encoding="ascii") as table:  # noqa: PTH123  (1 Hz)
-                now = pages(table.read())
-        except (OSError, ValueError):
+            now = pages(table)
+        except ValueError:
+            return 0
+        if not table:
             return 0
         before, self._before = self._before, now
         return 0 if before is None else max(0, now - before) * PAGE_BYTES
@@ -30,8 +33,8 @@ class Paging:
 
 def pages(text: str) -> int:
     """Add the counters up. Raises ValueError if one is no number."""
-    rows = (line.split() for line in text.splitlines())
-    return sum(int(row[1]) for row in rows if len(row) == 2 and row[0] in COUNTERS)
+    found = (f"\n{text}".partition(f"\n{name} ")[2].partition("\n")[0] for name in COUNTERS)
+    return sum(int(number) for number in found if number)
 
 
 def worked_for(requested: int, from_disk: int, read_back: int) -> int:

@@ -1,7 +1,9 @@
 """Parses ``/proc/PID/stat`` and ``/proc/PID/io`` (proc(5))."""
 
 import os
+import threading
 import time
+from functools import cache
 from typing import NamedTuple
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -73,6 +75,29 @@ def read_children(pid: int) -> list[int]:
         return []
 
 
+def read_all_children(stat: ProcStat) -> list[int]:
+    """Pids that any thread of a process started."""
+    if stat.threads <= 1:
+        return read_children(stat.pid)
+    try:
+        threads = os.listdir(f"/proc/{stat.pid}/task")  # noqa: PTH208
+    except OSError:
+        return []
+    found = []
+    for thread in threads:
+        try:
+            found += [int(word) for word in _text_of(f"/proc/{stat.pid}/task/{thread}/children").split()]
+        except OSError:  # the thread has ended
+            continue
+    return found
+
+
+@cache
+def has_children_lists() -> bool:
+    """Whether the kernel lists children (CONFIG_PROC_CHILDREN)."""
+    return os.path.exists(f"/proc/self/task/{threading.get_native_id()}/children")  # noqa: PTH110
+
+
 def _living_thread_state(pid: int) -> str:
     states = set()
     try:
@@ -113,6 +138,11 @@ def _name_of(pid: int) -> str:
         return ""
 
 
+def count_processes() -> int:
+    """How many processes the machine has, without kernel threads that are known."""
+    return sum(name.isdecimal() for name in os.listdir("/proc")) - len(_KERNEL_THREADS.pids)  # noqa: PTH208
+
+
 def read_all() -> dict[int, ProcStat]:
     """``stat`` of every process by pid, without kernel threads. Takes about 15 microseconds for each."""
     found = {}
@@ -143,12 +173,13 @@ class ProcIo(NamedTuple):
 
 def parse_io(text: str) -> ProcIo | None:
     """Parse the file's text; None if a field is missing."""
-    values = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
+    words = text.split()
+    values = dict(zip(words[::2], words[1::2], strict=False))
     try:
         return ProcIo(
-            read_bytes=int(values["rchar"]),
-            write_bytes=max(int(values["wchar"]), int(values["write_bytes"])),
-            disk_bytes=int(values["read_bytes"]),
+            read_bytes=int(values["rchar:"]),
+            write_bytes=max(int(values["wchar:"]), int(values["write_bytes:"])),
+            disk_bytes=int(values["read_bytes:"]),
         )
     except (KeyError, ValueError):
         return None

@@ -37,12 +37,13 @@ class ProcessTree(Sampler):
         clock: Clock,
         interval_s: float,
         details: DetailDesk | None = None,
+        tree: RunTree | None = None,
         on_problem: OnProblem = ignore_problem,
     ) -> None:
         super().__init__(interval_s=interval_s, on_problem=on_problem)
         self._desk = details or NoDetails()
         self._rows = TreeDetailReadings()
-        self._tree = RunTree()
+        self._tree = tree or RunTree()
         self._inbox = inbox
         self._clock = clock
         self._followed: AttemptTarget | None = None

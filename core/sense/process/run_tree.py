@@ -1,5 +1,6 @@
 """Which processes belong to an attempt, and reading them without a look at every process of the machine each time."""
 
+import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -7,7 +8,15 @@ from pathlib import Path
 
 from ...model.ports.supervision import AttemptTarget
 from ...model.run import ProcessIdentity
-from .proc_stat import ProcStat, read_all, read_children, read_stat
+from .proc_stat import (
+    ProcStat,
+    count_processes,
+    has_children_lists,
+    read_all,
+    read_all_children,
+    read_children,
+    read_stat,
+)
 from .process_identity import boot_id
 
 SCAN_S = 4.0
@@ -64,38 +73,61 @@ def _living(identity: ProcessIdentity | None, processes: Mapping[int, ProcStat])
 
 
 class RunTree:
-    """Reads the members of one attempt's tree. Not thread-safe: each sensor has its own."""
+    """Reads the members of one attempt's tree. Thread-safe: the sensors of a run share one."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._target: AttemptTarget | None = None
         self._members: dict[int, ProcStat] = {}
         self._passed_over: set[int] = set()
-        self._scan_at = 0.0
+        self._scan_at = self._looked_at = 0.0
 
-    def look(self, target: AttemptTarget) -> dict[int, ProcStat]:
-        """``stat`` of each member now, by pid.
+    def look(self, target: AttemptTarget, *, max_age_s: float = 0.0) -> dict[int, ProcStat]:
+        """``stat`` of each member by pid, as it was ``max_age_s`` seconds ago at most.
 
-        All processes of the machine are read if a member has ended or has another child, and every ``SCAN_S`` seconds.
+        The tree is searched anew if a member has ended or has another child, and every ``SCAN_S`` seconds.
         """
-        if target == self._target and time.monotonic() < self._scan_at:
-            known = {pid: stat for pid, was in self._members.items() if (stat := _same(was)) is not None}
-            if known and len(known) == len(self._members) and not self._has_other_child(target):
-                self._members = known
-                return known
-        return self.scan(target, read_all())
+        with self._lock:
+            now = time.monotonic()
+            if target == self._target and now < self._scan_at:
+                if now - self._looked_at < max_age_s:
+                    return self._members
+                known = {pid: stat for pid, was in self._members.items() if (stat := _same(was)) is not None}
+                if known and len(known) == len(self._members) and not self._has_other_child(target):
+                    self._members, self._looked_at = known, now
+                    return known
+            self._search(target, now)
+            return self._members
 
-    def scan(self, target: AttemptTarget, processes: Mapping[int, ProcStat]) -> dict[int, ProcStat]:
-        """The members among all processes, which were just read."""
-        self._target, self._scan_at = target, time.monotonic() + SCAN_S
-        self._members = tree_of(target, processes)
+    def _search(self, target: AttemptTarget, now: float) -> None:
+        found = self._walk(target) if target == self._target else None
+        self._target, self._scan_at, self._looked_at = target, now + SCAN_S, now
+        self._members = tree_of(target, read_all()) if found is None else tree_of(target, found)
         self._passed_over = set(self._children(target)) - self._members.keys()
-        return self._members
+
+    def _walk(self, target: AttemptTarget) -> dict[int, ProcStat] | None:
+        """The members and what they started; None if to read all processes of the machine takes fewer files.
+
+        A list of children may lack one while others end, so members that still live are kept.
+        """
+        known = [stat for was in self._members.values() if (stat := _same(was)) is not None]
+        if not known or not has_children_lists() or sum(stat.threads for stat in known) > count_processes():
+            return None
+        runner = None if target.runner is None else read_stat(target.runner.pid)
+        waiting = deque([*known, *((runner,) if runner is not None else ())])
+        found: dict[int, ProcStat] = {}
+        while waiting:
+            stat = waiting.popleft()
+            if stat.pid not in found:
+                found[stat.pid] = stat
+                waiting.extend(below for pid in read_all_children(stat) if (below := read_stat(pid)) is not None)
+        return found
 
     def _has_other_child(self, target: AttemptTarget) -> bool:
         return any(pid not in self._members and pid not in self._passed_over for pid in self._children(target))
 
     def _children(self, target: AttemptTarget) -> Iterator[int]:
-        """Children of the first thread of each member and of the runner; of other threads only a scan finds them."""
+        """Children of the first thread of each member and of the runner; of other threads only a search finds them."""
         runner = () if target.runner is None else (target.runner.pid,)
         for pid in (*self._members, *runner):
             yield from read_children(pid)
