@@ -15,7 +15,9 @@ from ..model.decision import (
     CopyAside,
     Decision,
     DeleteCheckpoint,
+    EndEvaluation,
     EndLeftovers,
+    EvaluateCheckpoint,
     GiveUp,
     ListCheckpoints,
     LookForLoop,
@@ -33,6 +35,7 @@ from ..model.observation import GpuReading, Outcome
 from ..model.ports.supervision import AttemptTarget, Retention
 from ..model.run import RunSpec
 from .attempt_launcher import AttemptLauncher, Performed, read_baseline
+from .evaluate.evaluator import Evaluator
 from .evidence.capture import KernelTail, examine, no_kernel_log, pause_s
 from .evidence.stack_capture import look_for_loops
 from .gpu.gpu_clearing import GpuHelp, clear_gpus
@@ -50,13 +53,13 @@ OF_THE_END = frozenset({"finish", "give_up", "end_by"})
 class RunActor:
     """Implements ``model.ports.Actor`` for one run.
 
-    ``incident_folder``: number → folder that may not exist yet. ``verify``: path, deep → verdict. ``gpus_now``: newest
-    readings, None if there is no telemetry. ``base_env``: the environment of the trainer. ``kernel_tail``: the last
-    lines of the kernel log. ``gpu_help``: what the GPU memory gate uses beside ``gpus_now``. ``wsl``: stop trainers
-    with the longer graces of WSL2. ``list_checkpoints``: lists the output folder within a number of seconds (and
-    whether checkpoints are expected there); returns None, or why the list is not complete. ``save_signal``,
-    ``save_file``: how the trainer is asked for a checkpoint. ``end_in_words``: what a notice that the run is over says
-    beside its reason.
+    ``incident_folder``: number → folder that may not exist yet. ``verify``: path, deep → verdict. ``gpus_now``:
+    newest readings, None if there is no telemetry. ``base_env``: the environment of the trainer. ``kernel_tail``:
+    the last lines of the kernel log. ``gpu_help``: what the GPU memory gate uses beside ``gpus_now``. ``wsl``: stop
+    trainers with the longer graces of WSL2. ``list_checkpoints``: lists the output folder within a number of
+    seconds (and whether checkpoints are expected there); returns None, or why the list is not complete.
+    ``save_signal``, ``save_file``: how the trainer is asked for a checkpoint. ``evaluator``: runs ``[evaluate]``.
+    ``end_in_words``: what a notice that the run is over says beside its reason.
     """
 
     def __init__(
@@ -77,6 +80,7 @@ class RunActor:
         save_file: str | None = None,
         copy_aside: Callable[[Sequence[Path]], CopiedAside] | None = None,
         end_in_words: Callable[[], str] = lambda: "",
+        evaluator: Evaluator | None = None,
     ) -> None:
         self._spec = spec
         self._launcher = launcher
@@ -93,6 +97,7 @@ class RunActor:
         self._saved: SaveReport | None = None
         self._copy = copy_aside
         self._end_in_words = end_in_words
+        self._evaluator = evaluator
         self._stacks = threading.Lock()
         """The runner takes stacks for one request at a time."""
         self._target: AttemptTarget | None = None
@@ -114,6 +119,8 @@ class RunActor:
             PlanRetention: ("plan_retention", self._plan_retention),
             DeleteCheckpoint: ("delete_checkpoint", self._delete_checkpoint),
             RunAtEnd: ("at_end", self._run_at_end),
+            EvaluateCheckpoint: ("evaluate_checkpoint", self._evaluate),
+            EndEvaluation: ("end_evaluation", self._end_evaluation),
             GiveUp: ("give_up", lambda _decision: (True, "", {})),
         }
 
@@ -256,3 +263,11 @@ class RunActor:
         if objection is not None:
             return False, f"{decision.checkpoint.name} was not deleted: it {objection}", {}
         return True, f"{decision.checkpoint.name} was deleted", {"freed_bytes": decision.checkpoint.size_bytes}
+
+    def _evaluate(self, decision: EvaluateCheckpoint) -> Performed:
+        if self._evaluator is None:
+            return False, "evaluate.command is not set", {"why": "evaluate.command is not set"}
+        return self._evaluator.evaluate(decision)
+
+    def _end_evaluation(self, decision: EndEvaluation) -> Performed:
+        return (True, "", {}) if self._evaluator is None else self._evaluator.end(decision)

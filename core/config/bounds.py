@@ -81,6 +81,23 @@ def program(value: tuple[str, ...]) -> str | None:
     return None if not value or value[0].strip() else "must begin with a program"
 
 
+def evaluation(value: tuple[str, ...] | str) -> str | None:
+    """No command, or one that is given the checkpoint."""
+    words = (value,) if isinstance(value, str) else value
+    if not any(words):
+        return None if not words or value == "" else "must begin with a program"
+    return None if any("{checkpoint}" in word for word in words) else "must contain {checkpoint}, the path to evaluate"
+
+
+def one_number(value: str) -> str | None:
+    """Empty, or a regular expression."""
+    try:
+        re.compile(value)
+    except re.error as error:
+        return f"must be a regular expression ({error})"
+    return None
+
+
 def filled(value: str | None) -> str | None:
     """A text that is not empty."""
     return "must not be empty" if value is not None and not value.strip() else None
@@ -221,6 +238,13 @@ BOUNDS: dict[str, dict[str, Rule]] = {
     "tmux": {"socket": filled, "session": tmux_name},
     "screen": {},  # true or false: both are valid
     "metrics": {"prometheus": endpoint},
+    "evaluate": {
+        "command": evaluation,
+        "score": one_number,
+        "gpu_memory_bytes": at_least(0),
+        "memory_bytes": above(0),
+        "timeout_s": above(0),
+    },
 }
 
 ORDERED: tuple[tuple[str, str, str], ...] = (

@@ -6,6 +6,7 @@ This module only passes each observation to its handler. What one step does, in 
 2. Pass the observation to its handler: ``handlers/`` for log, samples and checkpoints, ``recovery/`` for starts, exits,
    commands and outcomes.
 3. If the run's state has become due, handle that as well; so the time at which the run is to end.
+4. If checkpoints are to be evaluated, begin or end an evaluation.
 """
 
 from collections.abc import Callable, Mapping
@@ -36,6 +37,7 @@ from ..model.observation import (
     Tick,
 )
 from ..model.story import RunStory
+from .evaluation import evaluating
 from .failure.log_evidence import kernel_evidence
 from .failure.lost_gpu import is_of_run, names_lost_gpu
 from .handlers import deletion_plan, hang_check, learned_habits, on_checkpoints, on_log, on_output, on_samples
@@ -144,6 +146,9 @@ class Judge:
         if state.withheld is not None and state.withheld.again_t is not None and state.time.t >= state.withheld.again_t:
             state, more = _on_unanswered(self.knowledge, state)
             entries = (*entries, *more)
+        if self.knowledge.settings.evaluate.wanted:
+            state, more = _on_evaluations(self.knowledge, evaluating.observe(state, observation))
+            entries = (*entries, *more)
         return state, entries
 
     def _after_sleep(self, state: JudgeState, observation: Observation, slept_s: float) -> Result:
@@ -230,6 +235,12 @@ def _is_too_late(knowledge: Knowledge, state: JudgeState, command: Command) -> b
     return answers and hang_check.is_over(knowledge, state)
 
 
+def _on_evaluations(knowledge: Knowledge, state: JudgeState) -> Result:
+    builder = StepBuilder(knowledge, state)
+    evaluating.follow(builder)
+    return builder.state, tuple(builder.entries)
+
+
 def _on_unanswered(knowledge: Knowledge, state: JudgeState) -> Result:
     builder = StepBuilder(knowledge, state)
     assert state.withheld is not None
@@ -249,6 +260,8 @@ def _on_outcome(knowledge: Knowledge, state: JudgeState, outcome: Outcome) -> Re
     match state.machine:
         case _ if (quiet := state.quiet) is not None and quiet.capture == outcome.decision:
             hang_check.on_quiet_evidence(builder, quiet, outcome)
+        case _ if evaluating.is_awaited(state, outcome):
+            evaluating.on_outcome(builder, outcome)
         case _ if state.loops.order == outcome.decision:
             hang_check.on_look(builder, outcome)
         case Hung(capture=order) as machine if order == outcome.decision:

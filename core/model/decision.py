@@ -152,6 +152,27 @@ class DeleteCheckpoint(DecisionBase, frozen=True, kw_only=True, tag="delete_chec
     checkpoint: Checkpoint
 
 
+class EvaluateCheckpoint(DecisionBase, frozen=True, kw_only=True, tag="evaluate_checkpoint"):
+    """Run the user's evaluation of a checkpoint beside the training, with the lowest priority.
+
+    ``gpu``: index of the GPU that it may use, None = the CPU alone. ``memory_bytes``: RAM above which it is ended,
+    ``timeout_s``: likewise. Outcome data: a ``Measured``.
+    """
+
+    path: str
+    mtime: float
+    step: int | None = None
+    gpu: int | None = None
+    memory_bytes: float
+    timeout_s: float
+
+
+class EndEvaluation(DecisionBase, frozen=True, kw_only=True, tag="end_evaluation"):
+    """End the evaluation that the decision ``of`` began: the training needs the room. Its own outcome says so."""
+
+    of: int
+
+
 class GiveUp(DecisionBase, frozen=True, kw_only=True, tag="give_up"):
     """Make no further attempt until the user acts."""
 
@@ -185,6 +206,8 @@ Decision = (
     | UnpauseAttempt
     | PlanRetention
     | DeleteCheckpoint
+    | EvaluateCheckpoint
+    | EndEvaluation
     | GiveUp
     | RunAtEnd
     | EndWatch

@@ -9,6 +9,7 @@ import msgspec
 
 from .attempt import EndFacts
 from .checkpoints.checkpoint import Checkpoint
+from .checkpoints.evaluation import Evaluation
 from .checkpoints.origin import Origin
 from .health import Level
 from .incident import Incident
@@ -336,6 +337,12 @@ class MetricFilesKnown(FactBase, frozen=True, kw_only=True, tag="metric_files"):
     source: str
 
 
+class CheckpointEvaluated(FactBase, frozen=True, kw_only=True, tag="evaluated"):
+    """How good a checkpoint is, as ``[evaluate]`` measured it; a score that is not known has a reason."""
+
+    evaluation: Evaluation
+
+
 class Note(FactBase, frozen=True, kw_only=True, tag="note"):
     """A sentence for the user (a gap in telemetry, a suspend, tmux missing …)."""
 
@@ -370,5 +377,6 @@ Fact = (
     | CommandReceived
     | JudgeSnapshot
     | MetricFilesKnown
+    | CheckpointEvaluated
     | Note
 )

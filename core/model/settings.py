@@ -251,6 +251,37 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     reach shows them names and numbers of the runs."""
 
 
+class Evaluate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``[evaluate]``: your own command that measures how good a checkpoint is. It never affects the training."""
+
+    command: tuple[str, ...] | str = ()
+    """Run on each new verified checkpoint, with ``{checkpoint}`` for its path (also ``{step}``, ``{output_dir}`` and
+    ``{run}``); a text instead of a list is given to ``sh``. It prints the score: JSON as ``{"fid": 12.3}``,
+    ``fid: 12.3`` or a number alone. If it fails, takes too long or prints no number, the score is unknown."""
+    metric: str = ""
+    """Which number of the JSON is the score; empty = the first one."""
+    score: str = ""
+    """A regular expression with a group for the score, for output in another form; its last match counts."""
+    better: Literal["auto", "lower", "higher"] = "auto"
+    """Which scores are better. ``auto``: by the name of the metric (FID and losses lower, accuracy and CLIP score
+    higher); if the name does not tell it, no checkpoint is marked as the best."""
+    where: Literal["auto", "gpu", "cpu", "after"] = "auto"
+    """``auto``: on an empty GPU that the run does not use, on the run's own GPU if ``gpu_memory_bytes`` is free there,
+    else on the CPU. ``gpu``: as auto, but never on the CPU; ``cpu``: only there; ``after``: when the training is
+    finished. What has no place while the training runs is evaluated when it is finished."""
+    gpu_memory_bytes: float = 0.0
+    """GPU memory that the command needs. 0 = not known: it is not run on the training's GPU while it trains."""
+    memory_bytes: float = 8e9
+    """Most RAM of the command with all its processes. It gets less if less is left, and is ended above its limit."""
+    timeout_s: float = 1800.0
+    """Longest time of one evaluation; then it is ended and the score is unknown."""
+
+    @property
+    def wanted(self) -> bool:
+        """Whether there is a command."""
+        return bool(self.command)
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All sections. ``trainwatch.toml`` also has ``[run]``/``[runs.NAME]``, which become a RunSpec."""
 
@@ -270,3 +301,4 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     tmux: Tmux = Tmux()
     screen: Screen = Screen()
     metrics: Metrics = Metrics()
+    evaluate: Evaluate = Evaluate()

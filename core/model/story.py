@@ -4,6 +4,7 @@ import msgspec
 
 from .attempt import AttemptStory
 from .checkpoints.checkpoint import Checkpoint
+from .checkpoints.evaluation import Evaluation, best_of
 from .checkpoints.origin import Origin, origin_of
 from .fact import (
     ActionWithheld,
@@ -85,6 +86,14 @@ class CheckpointOrigin(msgspec.Struct, frozen=True, kw_only=True):
     t: float | None = None
 
 
+class EvaluationBegun(msgspec.Struct, frozen=True, kw_only=True):
+    """How often the evaluation of a checkpoint (the one of this ``mtime``) began without an end, and when last."""
+
+    mtime: float
+    times: int
+    t: float
+
+
 class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     """The content of a journal. Times in run seconds; ``wall0 + t`` is the time of day."""
 
@@ -118,6 +127,10 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     """By path, of those whose modification time says another thing."""
     set_aside: dict[str, CheckpointsSetAside] = {}
     """Complete checkpoints (by path) that automatic restarts do not use, and why."""
+    evaluations: dict[str, Evaluation] = {}
+    """What evaluations found, by path, oldest first; one of an older modification time is not of today's checkpoint."""
+    evaluations_begun: dict[str, EvaluationBegun] = {}
+    """By path, those without a result yet."""
     incidents: tuple[Incident, ...] = ()
     health: dict[str, HealthReading] = {}
     phases: tuple[PhaseSpan, ...] = ()
@@ -159,6 +172,17 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     def open_incidents(self) -> tuple[Incident, ...]:
         """The open incidents."""
         return tuple(i for i in self.incidents if i.open)
+
+    @property
+    def best(self) -> Evaluation | None:
+        """The best of the checkpoints that are there, by their scores; None if it cannot be told."""
+        there = {c.path: c.mtime for c in self.checkpoints}
+        return best_of([each for each in self.evaluations.values() if there.get(each.path) == each.mtime])
+
+    def evaluation(self, checkpoint: Checkpoint) -> Evaluation | None:
+        """What the evaluation of this checkpoint found; None if there was none of it as it is."""
+        found = self.evaluations.get(checkpoint.path)
+        return found if found is not None and found.mtime == checkpoint.mtime else None
 
     def origin(self, checkpoint: Checkpoint) -> Origin:
         """Whether this run wrote it."""

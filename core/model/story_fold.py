@@ -7,13 +7,15 @@ import msgspec
 
 from .attempt import AttemptStory
 from .checkpoints.checkpoint import age_order
-from .decision import Decision, NotifyPeople
+from .checkpoints.evaluation import Evaluation
+from .decision import Decision, EvaluateCheckpoint, NotifyPeople
 from .fact import (
     ActChanged,
     ActionWithheld,
     AttemptEnded,
     AttemptStarted,
     BudgetChanged,
+    CheckpointEvaluated,
     CheckpointKnown,
     CheckpointsSetAside,
     CommandReceived,
@@ -48,6 +50,7 @@ from .record import Record
 from .story import (
     ActionStory,
     CheckpointOrigin,
+    EvaluationBegun,
     PhaseSpan,
     ProfileSwitch,
     RampStep,
@@ -170,6 +173,8 @@ def _apply_fact(story: RunStory, record: Record, fact: Fact) -> RunStory:
         case MetricFilesKnown():
             before = tuple(known for known in story.metric_files if known.folder != fact.folder)
             return replace(story, metric_files=(*before, fact))
+        case CheckpointEvaluated(evaluation=found):
+            return _evaluated(story, found)
         case Note():
             return _with_notice(story, fact.text)
         case JudgeSnapshot():
@@ -207,7 +212,22 @@ def _apply_decision(story: RunStory, record: Record, decision: Decision) -> RunS
         incident=decision.incident,
     )
     updated = msgspec.structs.replace(story, actions=(*story.actions, action)[-ACTIONS:])
+    if isinstance(decision, EvaluateCheckpoint):
+        updated = _begun(updated, record.t, decision)
     return _with_notice(updated, decision.reason)
+
+
+def _evaluated(story: RunStory, found: Evaluation) -> RunStory:
+    rest = {path: other for path, other in story.evaluations.items() if path != found.path}
+    begun = {path: other for path, other in story.evaluations_begun.items() if path != found.path}
+    return msgspec.structs.replace(story, evaluations={**rest, found.path: found}, evaluations_begun=begun)
+
+
+def _begun(story: RunStory, t: float, decision: EvaluateCheckpoint) -> RunStory:
+    before = story.evaluations_begun.get(decision.path)
+    times = 1 + (before.times if before is not None and before.mtime == decision.mtime else 0)
+    begun = EvaluationBegun(mtime=decision.mtime, times=times, t=t)
+    return msgspec.structs.replace(story, evaluations_begun={**story.evaluations_begun, decision.path: begun})
 
 
 def _with_outcome(story: RunStory, t: float, outcome: Outcome) -> RunStory:

@@ -127,6 +127,11 @@ class RunDirectory(msgspec.Struct, frozen=True):
         """Folder with one folder per incident."""
         return self.path / "incidents"
 
+    @property
+    def evaluations(self) -> Path:
+        """``evaluations/``: the output and the result of each evaluation of a checkpoint."""
+        return self.path / "evaluations"
+
     def attempt_folders(self) -> list[Path]:
         """The folders of all attempts, newest first; also those in an annex."""
         places = [self.attempts, *(annex / self.attempts.name for annex in annexes(self.path))]

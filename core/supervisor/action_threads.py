@@ -11,7 +11,9 @@ from ..model.decision import (
     CopyAside,
     Decision,
     DeleteCheckpoint,
+    EndEvaluation,
     EndLeftovers,
+    EvaluateCheckpoint,
     ListCheckpoints,
     LookForLoop,
     NotifyPeople,
@@ -33,6 +35,7 @@ class ActionThreads:
       the last of them, since it may end the machine;
     - stacks, and stops in mode "kill", start at once;
     - retention runs beside everything, one at a time, and may be cut off at the end;
+    - an evaluation of a checkpoint runs beside everything;
     - a list of the output folder may wait for a disk that does not answer: beside everything, too.
     """
 
@@ -61,6 +64,11 @@ class ActionThreads:
                 threading.Thread(target=self._retain, args=(decision,), name="retention", daemon=True).start()
             case ListCheckpoints() | CopyAside():
                 threading.Thread(target=self._perform, args=(decision,), name="files", daemon=True).start()
+            case EvaluateCheckpoint():
+                # A daemon thread: it may take an hour, and its process ends with the supervisor.
+                threading.Thread(target=self._perform, args=(decision,), name="evaluate", daemon=True).start()
+            case EndEvaluation():
+                self._awaited.append(self._at_once.submit(self._perform, decision))
             case CaptureStacks() | LookForLoop() | StopAttempt(mode="kill") | EndLeftovers(mode="kill"):
                 # A gentle stop takes up to its graces, the GPU memory gate a minute.
                 self._awaited.append(self._at_once.submit(self._perform, decision))

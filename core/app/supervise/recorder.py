@@ -9,7 +9,7 @@ from ...judge.outlook import outlook_of
 from ...judge.progress.metric_reader import MetricReader
 from ...judge.state import JudgeState
 from ...judge.text.shapes.shape_table import ShapeTable
-from ...model.observation import GpuReading, GpuSample, LogChunk, Meta, MetricValues, Observation, Start
+from ...model.observation import GpuReading, GpuSample, LogChunk, Meta, MetricValues, Observation, Outcome, Start
 from ...model.progress import Progress
 from ...store.habits_file import HabitsFile
 from ...store.log_index import FILE_NAME, LogIndexWriter
@@ -28,6 +28,8 @@ them for a week are about 20 MB."""
 CHUNK_READ = 65_536
 """Characters at the end of a burst that are searched for metrics: a thousand lines hold each name."""
 
+SCORES = "evaluate/"
+"""Before the names of what evaluations measured, so that none is mixed with a metric of the trainer."""
 UNHEARD = Progress()
 
 
@@ -86,6 +88,8 @@ class RunRecorder:
         if isinstance(observation, Start):
             for reader in self._readers.values():
                 reader.begin_attempt()
+        elif isinstance(observation, Outcome) and observation.action == "evaluate_checkpoint":
+            self._keep_scores(observation)
         self._history.add(observation)
         if self._room():
             self._trace.write(observation)
@@ -99,6 +103,12 @@ class RunRecorder:
         if len(text) > CHUNK_READ:
             text, skipped = text[text.find("\n", len(text) - CHUNK_READ) + 1 :], True
         self._readers[chunk.source].read(text, skipped=skipped)
+
+    def _keep_scores(self, outcome: Outcome) -> None:
+        values = outcome.data.get("values") if outcome.ok else None
+        if values:
+            named = {f"{SCORES}{name}": float(value) for name, value in values.items()}
+            self._history.add(MetricValues(t=outcome.t, values=named, source="evaluate"))
 
     def _keep_metrics(self, t: float) -> None:
         self._next_metrics_t = t + min(METRICS_LONGEST_S, t * METRICS_SHARE)

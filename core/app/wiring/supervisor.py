@@ -7,15 +7,18 @@ from pathlib import Path
 
 from ...act.actor import RunActor
 from ...act.attempt_launcher import AttemptLauncher
+from ...act.evaluate.evaluator import Evaluator
 from ...act.gpu.gpu_clearing import GpuHelp
 from ...act.view import tmux
 from ...checkpoints import copy_aside, folder_for_copies, parts_in, verify
+from ...checkpoints.formats.reading_pace import BESIDE_TRAINING_BYTES_PER_S
 from ...judge.outlook import shown_progress
 from ...judge.state import SNAPSHOT_VERSION, to_snapshot
 from ...judge.step import Judge
 from ...model.checkpoints.copied_aside import CopiedAside
 from ...model.fact import ActChanged, BudgetChanged, Fact, OutputKnown
 from ...model.observation import Learned
+from ...model.preset import Preset
 from ...model.record import Record
 from ...model.run import RunSpec
 from ...model.settings import Restart
@@ -25,6 +28,7 @@ from ...sense.host.filesystem_type import is_network_filesystem
 from ...sense.host.kernel_log import kernel_tail
 from ...sense.host.wsl import is_wsl
 from ...sense.process.run_tree import RunTree
+from ...store.atomic import write_atomically
 from ...store.clock import RunClock
 from ...store.detail_files import DetailFiles
 from ...store.habits_file import HabitsFile
@@ -157,6 +161,7 @@ def build_supervisor(
         ),
         wsl=is_wsl(),
         end_in_words=partial(_end_in_words, run),
+        evaluator=_evaluator(run, spec, preset),
     )
     newest = newest_attempt(run)
     tree = RunTree()
@@ -281,6 +286,20 @@ def _mounts() -> str:
         return Path("/proc/self/mountinfo").read_text()
     except OSError:
         return ""
+
+
+def _evaluator(run: RunDirectory, spec: RunSpec, preset: Preset) -> Evaluator | None:
+    if not spec.settings.evaluate.wanted:
+        return None
+    return Evaluator(
+        spec=spec,
+        folders=run.evaluations,
+        verify=lambda path, deep: verify(
+            path, deep=deep, layout=preset.layout, rate_limit_bytes_per_s=BESIDE_TRAINING_BYTES_PER_S
+        ),
+        base_env=os.environ,
+        write=write_atomically,
+    )
 
 
 def _end_in_words(run: RunDirectory) -> str:

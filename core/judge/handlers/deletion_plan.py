@@ -14,6 +14,7 @@ from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.decision import DeleteCheckpoint, PlanRetention
 from ...model.fact import ActionWithheld
 from ...model.observation import Outcome
+from ..evaluation import evaluations
 from ..recovery.operator import gate
 from ..resume import checkpoint_index
 from ..run_machine import is_watched
@@ -109,4 +110,9 @@ def _objection(builder: StepBuilder, found: Checkpoint) -> str | None:
     newest = checkpoint_index.newest_verified(state.checkpoints, builder.knowledge.resume_support)
     if newest is not None and newest.path == found.path:
         return "it is the resume point"
+    running = state.evaluations.running
+    if running is not None and running.path == found.path:
+        return "it is being evaluated"
+    if evaluations.is_best(state.evaluations, state.checkpoints.known, found.path):
+        return "it has the best score"
     return None

@@ -7,6 +7,7 @@ from ...model.fact import AttemptEnded, CheckpointsSetAside, ProfileChanged, Pro
 from ...model.incident import ENDED_WITH_ATTEMPT
 from ...model.observation import Exit, Outcome
 from ...model.profile import NO_PROFILE
+from ..evaluation import evaluating
 from ..outlook import shown_progress
 from ..resume import checkpoint_index, doubt, unclear_state
 from ..resume.checkpoint_index import base_name
@@ -194,8 +195,7 @@ def conclude(builder: StepBuilder, reason: str) -> None:
         builder.close_incident(incident.id, "the training finished")
     builder.move("finish", Finished(), reason)
     builder.notify("finish", "finished", reason)
-    at_end.run_command(builder, "finish")
-    builder.decide(EndWatch, reason, exit_code=0)
+    evaluating.end_watch(builder, reason)
 
 
 def end_early(builder: StepBuilder, observation: Exit, reason: str, incident: int) -> None:

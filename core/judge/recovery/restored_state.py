@@ -13,6 +13,7 @@ from ...model.shipped.remedy import AppliedRemedy
 from ...model.story import RunStory
 from .. import run_states
 from ..attempt_progress import AttemptProgress
+from ..evaluation.evaluations import Evaluations
 from ..hang.active_time import ActiveTime
 from ..hang.step_clock import begin_attempt
 from ..resume.checkpoint_index import GOOD, CheckpointIndex, KnownCheckpoint
@@ -80,6 +81,11 @@ def from_story(story: RunStory, snapshot: Mapping[str, Any] | None, profile: str
         failed_position=state.failed_position if state.failed_position is not None else story.overall_step,
         applied=state.applied or _applied(story),
         planned_deletion=None,
+        evaluations=Evaluations(
+            done=tuple(story.evaluations.values()),
+            beginnings={path: (begun.mtime, begun.times) for path, begun in story.evaluations_begun.items()},
+            told=state.evaluations.told,
+        ),
         ran=state.ran or _settings_that_ran(story),
         ramp=msgspec.structs.replace(state.ramp, failed=story.failed_rungs),
         # Where somebody switched, no profile is a choice, too.

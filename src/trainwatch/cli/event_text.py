@@ -3,6 +3,7 @@
 import time
 from typing import assert_never
 
+from trainwatch.core.model.checkpoints.evaluation import score_words
 from trainwatch.core.model.decision import EndWatch, NotifyPeople
 from trainwatch.core.model.fact import (
     ActChanged,
@@ -10,6 +11,7 @@ from trainwatch.core.model.fact import (
     AttemptEnded,
     AttemptStarted,
     BudgetChanged,
+    CheckpointEvaluated,
     CheckpointKnown,
     CheckpointsSetAside,
     CommandReceived,
@@ -139,6 +141,9 @@ def _fact_text(fact: Fact) -> str | None:
         case MetricFilesKnown():
             view = view_command(fact.source, fact.folder)
             return f"metrics in {fact.source} files in {fact.folder}" + (f": view them with `{view}`" if view else "")
+        case CheckpointEvaluated(evaluation=found):
+            name = found.path.rstrip("/").rpartition("/")[2]
+            return f"evaluated {name}: {score_words(found)}, in {found.took_s:.0f} s on {found.place or 'the CPU'}"
         case Note():
             return fact.text
         case _:

@@ -1,0 +1,1 @@
+"""Evaluations of checkpoints by the user's own command."""

@@ -1,0 +1,1 @@
+"""Scores of checkpoints: when an evaluation begins and ends, and where."""

@@ -1,0 +1,117 @@
+"""The score in the output of an evaluation: a JSON object, ``name: number``, or a number alone on the last line."""
+
+import json
+import math
+import re
+
+import msgspec
+
+NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|inf(?:inity)?)\b"
+ALONE = re.compile(rf"(?:{NUMBER})", re.IGNORECASE)
+NAMED = re.compile(rf"(?P<name>[A-Za-z_][\w./ @-]{{0,60}}?)\s*[:=]\s*(?P<value>{NUMBER})\s*%?", re.IGNORECASE)
+MOST_VALUES = 32
+"""Numbers that are kept of one evaluation."""
+
+
+class Score(msgspec.Struct, frozen=True, kw_only=True):
+    """``value`` None = unknown; ``why``: the reason. ``values``: all finite numbers by name."""
+
+    metric: str = ""
+    value: float | None = None
+    values: dict[str, float] = {}
+    why: str = ""
+
+
+def read_score(output: str, metric: str = "", pattern: str = "") -> Score:
+    """The score that a command printed.
+
+    ``pattern``: a regular expression with a group for the number (named ``score``, or the first); its last match
+    counts. Without one: the last JSON object of the output, ``metric`` names the key (else its only number, or the
+    first); else the last line that is ``name: number`` or a number alone.
+    """
+    if pattern:
+        return _by_pattern(output, metric, pattern)
+    found = _last_object(output)
+    if found is not None:
+        return _of_object(found, metric)
+    return _of_lines(output, metric)
+
+
+def _by_pattern(output: str, metric: str, pattern: str) -> Score:
+    matches = list(re.finditer(pattern, output, re.MULTILINE))
+    if not matches:
+        return Score(why="nothing in its output matches evaluate.score")
+    last = matches[-1]
+    text = last["score"] if "score" in last.re.groupindex else last[1] if last.re.groups else last[0]
+    try:
+        return _scored(metric or "score", float(text))
+    except (TypeError, ValueError):
+        return Score(why=f'what evaluate.score finds is no number: "{text}"')
+
+
+def _last_object(output: str) -> dict[str, object] | None:
+    """The last JSON object that begins a line."""
+    decoder = json.JSONDecoder()
+    for start in reversed([m.start(1) for m in re.finditer(r"^[ \t]*(\{)", output, re.MULTILINE)]):
+        try:
+            value, end = decoder.raw_decode(output, start)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict) and not _lies_in_another(output, start, end, decoder):
+            return value
+    return None
+
+
+def _lies_in_another(output: str, start: int, end: int, decoder: json.JSONDecoder) -> bool:
+    """Whether an object that began on an earlier line contains it."""
+    for match in re.finditer(r"^[ \t]*(\{)", output[:start], re.MULTILINE):
+        try:
+            _, outer_end = decoder.raw_decode(output, match.start(1))
+        except (ValueError, RecursionError):
+            continue
+        if outer_end >= end:
+            return True
+    return False
+
+
+def _of_object(found: dict[str, object], metric: str) -> Score:
+    numbers = {
+        name: float(value)
+        for name, value in found.items()
+        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("1e300")
+    } | {name: value for name, value in found.items() if isinstance(value, float) and not math.isfinite(value)}
+    values = {name: value for name, value in list(numbers.items())[:MOST_VALUES] if math.isfinite(value)}
+    if metric and metric not in numbers:
+        names = ", ".join(list(found)[:5])
+        return Score(
+            metric=metric, values=values, why=f'its JSON has no number "{metric}" (it has: {names or "nothing"})'
+        )
+    name = metric or next(iter(numbers), "")
+    if not name:
+        return Score(why="its JSON has no number")
+    return _scored(name, numbers[name], values)
+
+
+def _of_lines(output: str, metric: str) -> Score:
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    if not lines:
+        return Score(metric=metric, why="it printed nothing")
+    for line in reversed(lines):
+        named = NAMED.fullmatch(line)
+        if named is not None and (not metric or named["name"].strip().lower() == metric.lower()):
+            return _scored(metric or named["name"].strip(), float(named["value"]))
+        if ALONE.fullmatch(line):
+            return _scored(metric or "score", float(line))
+    if metric:
+        inside = [m for m in NAMED.finditer(output) if m["name"].split()[-1].lower() == metric.lower()]
+        if inside:
+            return _scored(metric, float(inside[-1]["value"]))
+    last = lines[-1] if len(lines[-1]) <= 80 else f"{lines[-1][:77]}..."
+    return Score(metric=metric, why=f'no score in its output (last line: "{last}")')
+
+
+def _scored(metric: str, value: float, values: dict[str, float] | None = None) -> Score:
+    if not math.isfinite(value):
+        word = "NaN" if math.isnan(value) else "an infinite number"
+        return Score(metric=metric, values=values or {}, why=f"it printed {word} as {metric}")
+    return Score(metric=metric, value=value, values=values or {metric: value})

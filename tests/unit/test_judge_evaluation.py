@@ -1,0 +1,374 @@
+"""When a checkpoint is evaluated, where, and what follows from the score: never anything for the training."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.builders import GB, Story, World, judge
+from tests.unit.test_judge_recovery import crash
+from trainwatch.core.judge.state import from_snapshot, to_snapshot
+from trainwatch.core.model.checkpoints.evaluation import Evaluation
+from trainwatch.core.model.decision import (
+    Decision,
+    DeleteCheckpoint,
+    EndEvaluation,
+    EndWatch,
+    EvaluateCheckpoint,
+    NotifyPeople,
+    RunAtEnd,
+)
+from trainwatch.core.model.fact import CheckpointEvaluated
+from trainwatch.core.model.observation import (
+    CheckpointEvent,
+    Exit,
+    GpuReading,
+    GpuSample,
+    HostSample,
+    LogChunk,
+    Outcome,
+)
+from trainwatch.core.model.record import Record
+from trainwatch.core.model.settings import Checkpoints, End, Evaluate, Settings
+from trainwatch.core.model.story import RunStory
+from trainwatch.core.model.story_fold import apply
+
+COMMAND = ("eval.py", "{checkpoint}")
+
+
+def world(*, keep: int = 0, steps: int = 40, **evaluate: Any) -> World:
+    """A run that trains on GPU 0; evaluations do not answer by themselves."""
+    settings = Settings(evaluate=Evaluate(command=COMMAND, **evaluate), checkpoints=Checkpoints(keep_last=keep))
+    made = World(judge(settings, created_wall=1000.0), silent={"evaluate_checkpoint"}).begin()
+    return made.watch(Story(meta=False, period_s=5.0).load(10).train(steps))
+
+
+def gpus(made: World, *readings: tuple[bool | None, float | None, float], trouble: str | None = None) -> World:
+    """See GPUs of 16 GB: (own, GB in use, utilisation)."""
+    shown = tuple(
+        GpuReading(
+            index=index,
+            own=own,
+            mem_used_bytes=None if used is None else used * GB,
+            mem_total_bytes=16 * GB,
+            util_pct=util,
+            trouble=trouble,
+        )
+        for index, (own, used, util) in enumerate(readings)
+    )
+    return made.see(GpuSample(t=made.t, gpus=shown))
+
+
+def ram(made: World, available: float | None) -> World:
+    return made.see(HostSample(t=made.t, ram_available_bytes=None if available is None else available * GB))
+
+
+def saved(made: World, *steps: int, mtime: float = 2000.0) -> World:
+    for step in steps:
+        made.see(
+            CheckpointEvent(
+                t=made.t, path=f"out/step-{step}", event="complete", step=step, size_bytes=1e6, mtime=mtime + step
+            )
+        )
+    return made
+
+
+def done(made: World, score: float | None = None, *, metric: str = "fid", **data: Any) -> World:
+    """The evaluation that runs ends."""
+    order = made.of(EvaluateCheckpoint)[-1].id
+    data = {"metric": metric, "score": score, "values": {} if score is None else {metric: score}, **data}
+    return made.see(
+        Outcome(t=made.t, decision=order, action="evaluate_checkpoint", ok=score is not None, data=data, detail="said")
+    )
+
+
+def begun(made: World) -> list[tuple[str, int | None]]:
+    return [(each.path, each.gpu) for each in made.of(EvaluateCheckpoint)]
+
+
+def results(made: World) -> list[Evaluation]:
+    return [fact.evaluation for fact in made.of(CheckpointEvaluated)]
+
+
+def finish(made: World) -> World:
+    text = "\nsteps: 100%|###| 10260/10260 [1:00<0:00, 2.5s/it, avr_loss=0.1]\nTraining completed.\n"
+    return made.see(LogChunk(t=made.t, text=text), Exit(t=made.t + 1, code=0))
+
+
+def test_nothing_is_evaluated_without_a_command() -> None:
+    made = World(judge(created_wall=1000.0)).begin().watch(Story(meta=False, period_s=5.0).load(10).train(40))
+    assert begun(saved(made, 10)) == []
+
+
+def test_each_new_checkpoint_is_evaluated_once_on_the_cpu() -> None:
+    made = saved(world(), 10)
+    assert begun(made) == [("out/step-10", None)]
+    saved(made, 10)
+    done(made, 12.5).wait(10)
+    saved(made, 10)
+    assert begun(made) == [("out/step-10", None)]
+    found = results(made)[0]
+    assert (found.score, found.metric, found.better, found.step, found.place) == (12.5, "fid", "lower", 10, "CPU")
+    assert made.of(NotifyPeople) == []
+
+
+def test_a_checkpoint_that_was_written_again_is_evaluated_again() -> None:
+    made = done(saved(world(), 10), 12.5)
+    saved(made, 10, mtime=2100.0)
+    assert len(begun(made)) == 2
+
+
+def test_one_at_a_time_and_the_newest_first() -> None:
+    made = saved(world(), 10, 20, 30)
+    assert begun(made) == [("out/step-10", None)]
+    done(made, 3.0)
+    done(made, 2.0)
+    done(made, 1.0)
+    assert [path for path, _ in begun(made)] == ["out/step-10", "out/step-30", "out/step-20"]
+
+
+def test_checkpoints_of_others_and_damaged_ones_are_not_evaluated() -> None:
+    made = saved(world(), 10, mtime=10.0)
+    made.see(CheckpointEvent(t=made.t, path="out/a", event="growing", mtime=2000.0))
+    made.see(CheckpointEvent(t=made.t, path="out/b", event="complete", verdict="torn", reason="cut", mtime=2000.0))
+    assert begun(made) == []
+
+
+@pytest.mark.parametrize(
+    ("readings", "settings", "gpu"),
+    [
+        (((True, 15.4, 97), (False, 0.3, 0)), {}, 1),
+        (((True, 15.4, 97), (False, 0.3, 0), (False, 0.1, 0)), {}, 2),
+        (((True, 15.4, 97), (False, 0.3, 0)), {"where": "cpu"}, None),
+        (((True, 15.4, 97), (False, 0.3, 60)), {}, None),
+        (((True, 15.4, 97), (False, 3.0, 0)), {}, None),
+        (((True, 15.4, 97), (False, None, 0)), {}, None),
+        (((True, 15.4, 97), (None, 0.3, 0)), {}, None),
+        (((True, 4.0, 97),), {}, None),
+        (((True, 4.0, 97),), {"gpu_memory_bytes": 8 * GB}, 0),
+        (((True, 4.0, 97),), {"gpu_memory_bytes": 11.5 * GB}, None),
+        (((True, 4.0, 97), (False, 0.2, 0)), {"gpu_memory_bytes": 20 * GB}, None),
+    ],
+)
+def test_it_runs_where_it_takes_nothing_from_the_training(
+    readings: tuple[tuple[bool | None, float | None, float], ...], settings: dict[str, Any], gpu: int | None
+) -> None:
+    made = gpus(world(steps=40, **settings), *readings)
+    made.see(*[])
+    room = made.state.evaluations.room
+    # What the story's GPU had in use does not count here.
+    fresh = tuple(msgspec.structs.replace(g, least_free_bytes=g.free_bytes) for g in room.gpus or ())
+    known = msgspec.structs.replace(made.state.evaluations, room=msgspec.structs.replace(room, gpus=fresh))
+    made.state = msgspec.structs.replace(made.state, evaluations=known)
+    assert begun(saved(made, 10)) == [("out/step-10", gpu)]
+
+
+def test_the_peak_of_the_attempt_counts_on_the_gpu_of_the_training() -> None:
+    made = gpus(world(gpu_memory_bytes=4 * GB), (True, 13.0, 97))
+    gpus(made, (True, 4.0, 97))
+    assert begun(saved(made, 10)) == [("out/step-10", None)]
+
+
+def test_a_gpu_in_trouble_is_not_used() -> None:
+    made = gpus(world(where="gpu"), (True, 15.4, 97), (False, 0.1, 0), trouble="lost")
+    assert begun(saved(made, 10)) == []
+
+
+def test_without_a_place_it_waits_for_the_end_of_the_training() -> None:
+    made = gpus(world(where="gpu"), (True, 15.4, 97))
+    assert begun(saved(made, 10)) == []
+    finish(gpus(made, (True, 0.2, 0)))
+    assert begun(made) == [("out/step-10", 0)]
+    assert made.of(EndWatch) == []
+    done(made, 3.0)
+    assert [end.exit_code for end in made.of(EndWatch)] == [0]
+
+
+def test_after_means_after_the_training() -> None:
+    made = saved(world(where="after"), 10, 20)
+    assert begun(made) == []
+    finish(made)
+    done(made, 3.0)
+    assert made.of(EndWatch) == []
+    done(made, 2.0)
+    assert [path for path, _ in begun(made)] == ["out/step-20", "out/step-10"]
+    assert len(made.of(EndWatch)) == 1
+
+
+def test_a_score_that_runs_at_the_end_is_waited_for() -> None:
+    made = finish(saved(world(), 10))
+    assert made.of(EndWatch) == []
+    done(made, 3.0)
+    assert len(made.of(EndWatch)) == 1
+
+
+def test_a_run_without_checkpoints_to_evaluate_ends_at_once() -> None:
+    assert len(finish(world()).of(EndWatch)) == 1
+
+
+def test_the_command_of_the_end_waits_for_the_last_score_but_not_beyond_the_time_of_the_end() -> None:
+    settings = Settings(
+        evaluate=Evaluate(command=COMMAND, where="after"), end=End(at_finish=("poweroff",), end_by="08:00")
+    )
+    mind = judge(settings, created_wall=1000.0, end_after=lambda _wall: 1000.0 + 400.0)
+    made = World(mind, silent={"evaluate_checkpoint"}).begin().watch(Story(meta=False, period_s=5.0).load(10).train(40))
+    finish(saved(made, 10, 20))
+    done(made, 3.0).wait(100, every_s=5.0)
+    assert made.of(RunAtEnd) == []
+    made.wait(250, every_s=5.0)
+    assert [type(each) for each in made.of((RunAtEnd, EndWatch))] == [RunAtEnd, EndWatch]
+
+
+def test_no_room_even_at_the_end_is_unknown_and_the_run_ends() -> None:
+    made = finish(saved(world(where="gpu"), 10))
+    gpus(made, (True, 15.0, 0))
+    assert begun(made) == []
+    assert "no room" in results(made)[0].why
+    assert len(made.of(EndWatch)) == 1
+
+
+def test_little_ram_is_left_to_the_training() -> None:
+    made = ram(world(), 4.2)
+    assert begun(saved(made, 10)) == []
+    ram(made, None)
+    assert begun(made) == []
+    ram(made, 10.0)
+    assert made.of(EvaluateCheckpoint)[0].memory_bytes == 6 * GB
+    ram(made, 5.0)
+    assert made.of(EndEvaluation) == []
+    ram(made, 3.9)
+    assert "RAM is short" in made.of(EndEvaluation)[0].reason
+    ram(made, 3.5)
+    assert len(made.of(EndEvaluation)) == 1
+
+
+def beside(**settings: Any) -> World:
+    """An evaluation on the GPU of the training."""
+    made = gpus(world(gpu_memory_bytes=4 * GB, **settings), (True, 15.4, 97))
+    room = msgspec.structs.replace(made.state.evaluations.room, gpus=None)
+    known = msgspec.structs.replace(made.state.evaluations, room=room)
+    made.state = msgspec.structs.replace(made.state, evaluations=known)
+    made = saved(gpus(made, (True, 4.0, 97)), 10)
+    assert begun(made) == [("out/step-10", 0)]
+    return made
+
+
+def test_the_training_gets_its_gpu_back_if_its_memory_fills() -> None:
+    made = gpus(beside(), (True, 12.0, 97))
+    gpus(made, (True, None, 97))
+    assert made.of(EndEvaluation) == []
+    gpus(made, (True, 15.9, 97))
+    assert "memory of GPU 0 is nearly full" in made.of(EndEvaluation)[0].reason
+
+
+def test_the_training_gets_its_gpu_back_for_a_restart() -> None:
+    made = crash(beside())
+    assert "left to the training" in made.of(EndEvaluation)[0].reason
+
+
+def test_an_evaluation_on_the_gpu_of_the_training_does_not_hide_a_hang() -> None:
+    made = beside()
+    made.wait(80, every_s=5.0)
+    assert made.of(EndEvaluation) == []
+    made.wait(30, every_s=5.0)
+    assert len(made.of(EndEvaluation)) == 1
+
+
+def test_an_interrupted_evaluation_is_repeated_but_not_for_ever() -> None:
+    made = saved(world(), 10)
+    for _ in range(3):
+        done(made, why="it was ended", interrupted=True)
+        made.wait(1)
+    assert len(begun(made)) == 3
+    assert [found.why for found in results(made)] == ["it was interrupted 3 times"]
+
+
+@pytest.mark.parametrize("data", [{"why": "it printed NaN as fid"}, {"score": "high"}, {}])
+def test_an_unknown_score_is_told_once_and_changes_nothing(data: dict[str, Any]) -> None:
+    made = done(saved(world(), 10), **data)
+    before = made.word
+    done(saved(made, 20), why="it printed nothing")
+    assert [found.score for found in results(made)] == [None, None]
+    assert results(made)[0].why
+    assert [notice.event for notice in made.of(NotifyPeople)] == ["warning"]
+    assert "is not affected" in made.of(NotifyPeople)[0].title
+    assert [(i.kind, i.class_, i.open) for i in made.incidents] == [("checkpoint", "evaluation", False)]
+    assert made.word == before == "running"
+    done(saved(made, 30), 2.0)
+    done(saved(made, 40), why="it printed nothing")
+    assert len(made.incidents) == 2
+
+
+def folded(made: World) -> RunStory:
+    story = RunStory()
+    for seq, (t, entry) in enumerate(made.entries, 1):
+        if isinstance(entry, Decision):
+            record = Record(seq=seq, t=t, wall=1000.0 + t, decision=entry)
+        else:
+            record = Record(seq=seq, t=t, wall=1000.0 + t, fact=entry)
+        story = apply(story, record)
+    return story
+
+
+def again(made: World) -> World:
+    """The next supervisor of the run, which finds the trainer running."""
+    later = World(made.judge, silent={"evaluate_checkpoint"})
+    later.t = made.t
+    later.state = made.judge.start(folded(made), to_snapshot(made.state))
+    later.watch(Story(meta=False, period_s=5.0).train(10))
+    return later
+
+
+def test_nothing_is_evaluated_twice_by_the_next_supervisor() -> None:
+    later = again(done(saved(world(), 10), 12.5))
+    assert begun(saved(later, 10)) == []
+    assert begun(saved(later, 20)) == [("out/step-20", None)]
+
+
+def test_what_was_cut_off_with_its_supervisor_is_evaluated_again_but_not_for_ever() -> None:
+    made = saved(world(), 10)
+    story = folded(made)
+    assert story.evaluations_begun["out/step-10"].times == 1
+    later = again(made)
+    assert begun(later) == [("out/step-10", None)]
+    known = msgspec.structs.replace(made.state.evaluations, running=None, beginnings={"out/step-10": (2010.0, 3)})
+    later.state = msgspec.structs.replace(later.state, evaluations=known)
+    later.wait(1)
+    assert results(later)[0].why == "it began 3 times and did not end"
+
+
+def test_the_state_survives_a_snapshot() -> None:
+    made = done(saved(world(), 10), 12.5)
+    loaded = from_snapshot(to_snapshot(made.state))
+    assert loaded is not None
+    assert loaded.evaluations == made.state.evaluations
+
+
+def test_a_resume_by_a_person_after_the_end_leaves_the_rest_for_later() -> None:
+    made = finish(saved(world(where="after"), 10, 20))
+    made.command("resume").wait(5)
+    assert made.state.evaluations.end is None
+    done(made, 2.0)
+    assert made.of(EndWatch) == []
+
+
+def plan(made: World, *steps: int) -> World:
+    found = [
+        {"path": f"out/step-{s}", "name": f"step-{s}", "kind": "directory", "step": s, "epoch": None, "size_bytes": 1,
+         "mtime": 2000.0 + s, "verdict": "complete"}
+        for s in steps
+    ]  # fmt: skip
+    return made.answer("plan_retention", delete=found)
+
+
+def test_retention_keeps_the_best_and_what_is_being_evaluated() -> None:
+    made = world(keep=1)
+    for step, score in ((10, 5.0), (20, 2.0), (30, 9.0)):
+        done(saved(made, step), score)
+    made.silent.discard("plan_retention")
+    plan(made, 10, 20, 30)
+    saved(made, 40)
+    assert [each.checkpoint.name for each in made.of(DeleteCheckpoint)] == ["step-10", "step-30"]
+    plan(made, 40)
+    saved(made, 50)
+    assert len(made.of(DeleteCheckpoint)) == 2
