@@ -142,6 +142,16 @@ def healthy(sample: GpuSample) -> bool:
     return sample.trouble is None and bool(sample.gpus) and all(g.util_pct is not None for g in sample.gpus)
 
 
+def read(sample: GpuSample, *, but: int) -> bool:
+    """Whether all GPUs but one were read: on a busy machine the child may not have answered in time."""
+    return sample.trouble is None and all(g.util_pct is not None for g in sample.gpus if g.index != but)
+
+
+def first_read(inbox: ListInbox) -> GpuSample:
+    """The first sample with GPUs; before it a busy machine may have one that says that the child is silent."""
+    return wait_until(lambda: [s for s in inbox.of(GpuSample) if s.gpus], "a sample")[0]
+
+
 def test_all_values_of_eight_gpus_are_read(rig: Rig) -> None:
     rig.driver.gpus(8)
     rig.sensor.start()
@@ -163,9 +173,10 @@ def test_lost_gpu_stays_listed_and_the_others_are_read(rig: Rig) -> None:
     rig.sensor.start()
     rig.sees("eight GPUs", lambda s: healthy(s) and len(s.gpus) == 8)
     rig.driver.lose(3)
-    sample = rig.sees("GPU 3 lost", lambda s: len(s.gpus) == 8 and gpu(s, 3).trouble is not None)
+    sample = rig.sees(
+        "GPU 3 lost", lambda s: len(s.gpus) == 8 and "lost" in (gpu(s, 3).trouble or "") and read(s, but=3)
+    )
     lost = gpu(sample, 3)
-    assert "lost" in (lost.trouble or "")
     assert (lost.util_pct, lost.mem_used_bytes, lost.temp_c, lost.power_w) == (None, None, None, None)
     assert lost.name == "NVIDIA GeForce RTX 4080"
     assert all(g.util_pct == 12.0 and g.trouble is None for g in sample.gpus if g.index != 3)
@@ -177,7 +188,7 @@ def test_one_gpu_that_hangs_leaves_the_others_readable(rig: Rig) -> None:
     rig.sensor.start()
     rig.sees("four GPUs", lambda s: healthy(s) and len(s.gpus) == 4)
     rig.driver.hang_one(1)
-    sample = rig.sees("GPU 1 silent", lambda s: len(s.gpus) == 4 and gpu(s, 1).trouble is not None)
+    sample = rig.sees("GPU 1 silent", lambda s: len(s.gpus) == 4 and gpu(s, 1).trouble is not None and read(s, but=1))
     assert "no answer for" in (gpu(sample, 1).trouble or "")
     assert gpu(sample, 1).util_pct is None
     assert all(gpu(sample, index).util_pct == 12.0 for index in (0, 2, 3))
@@ -208,8 +219,7 @@ def test_child_that_hangs_at_its_start_is_reported_and_blocks_nothing(rig: Rig) 
 def test_a_driver_version_mismatch_message_contains_the_remedy(rig: Rig) -> None:
     rig.driver.mismatch()
     rig.sensor.start()
-    sample = rig.sees("mismatch", lambda s: s.trouble is not None)
-    assert "versions differ" in (sample.trouble or "")
+    sample = rig.sees("mismatch", lambda s: "versions differ" in (s.trouble or ""))
     assert "reboot" in (sample.trouble or "")
     rig.driver.gpus(1)
     rig.sees("a GPU after the driver came back", healthy)
@@ -218,9 +228,8 @@ def test_a_driver_version_mismatch_message_contains_the_remedy(rig: Rig) -> None
 def test_a_missing_gpu_driver_gives_a_one_line_message(rig: Rig) -> None:
     rig.driver.not_loaded()
     rig.sensor.start()
-    sample = rig.sees("no driver", lambda s: s.trouble is not None)
+    sample = rig.sees("no driver", lambda s: (s.trouble or "").startswith("No NVIDIA GPU seen: driver not loaded"))
     assert sample.gpus == ()
-    assert (sample.trouble or "").startswith("No NVIDIA GPU seen: driver not loaded")
 
 
 def test_power_that_is_not_supported_is_unknown_not_zero(rig: Rig) -> None:
@@ -243,10 +252,15 @@ def test_changed_gpu_values_are_reported(rig: Rig) -> None:
 
 
 @pytest.fixture
-def real(fake_nvml: FakeNvml) -> Iterator[tuple[FakeNvml, GpuSensor, ListInbox]]:
+def watch() -> Watch:
+    return WATCH
+
+
+@pytest.fixture
+def real(fake_nvml: FakeNvml, watch: Watch) -> Iterator[tuple[FakeNvml, GpuSensor, ListInbox]]:
     inbox = ListInbox()
     sensor = GpuSensor(
-        inbox=inbox, clock=RunClock(), watch=WATCH, trust_pids=True, start_limit_s=5.0, backoff_s=NEW_CHILD_AFTER_S
+        inbox=inbox, clock=RunClock(), watch=watch, trust_pids=True, start_limit_s=5.0, backoff_s=NEW_CHILD_AFTER_S
     )
     yield fake_nvml, sensor, inbox
     sensor.stop()
@@ -259,12 +273,13 @@ def children_of(pid: int) -> list[int]:
     return [child.pid for child in psutil.Process(pid).children()]
 
 
+@pytest.mark.parametrize("watch", [Watch(interval_s=0.1, gpu_timeout_s=2.0)])  # a busy machine delays the child, too
 def test_two_gpus_that_hang_at_once_hide_no_other_and_one_comes_back(real: Real) -> None:
     nvml, sensor, inbox = real
     nvml.show("gpus = 8\n")
     sensor.start()
     wait_until(lambda: [s for s in inbox.of(GpuSample) if healthy(s) and len(s.gpus) == 8], "eight GPUs")
-    nvml.show("gpus = 8\n[gpu 2]\nfault = hang:1500\n[gpu 5]\nfault = hang:60000\n")
+    nvml.show("gpus = 8\n[gpu 2]\nfault = hang:4000\n[gpu 5]\nfault = hang:60000\n")
     hung = len(inbox.of(GpuSample))
 
     def silent(sample: GpuSample) -> list[int]:
@@ -282,7 +297,7 @@ def test_gpu_throttling_is_reported_as_text(real: Real) -> None:
     nvml, sensor, inbox = real
     nvml.show("[gpu 0]\nthrottle = 0x45\n")
     sensor.start()
-    sample = wait_until(lambda: inbox.of(GpuSample), "a sample")[0]
+    sample = first_read(inbox)
     assert sample.gpus[0].throttle == ("power cap", "thermal (hardware)")
 
 
@@ -293,7 +308,7 @@ def test_memory_of_own_processes_is_reported_separately(real: Real) -> None:
         nvml.show(f"[gpu 0]\nproc = {trainer.pid} 5120 C\nproc = 1 2048 C\n")
         sensor.follow(target(identity(trainer.pid)))
         sensor.start()
-        sample = wait_until(lambda: inbox.of(GpuSample), "a sample")[0]
+        sample = first_read(inbox)
         assert sample.gpus[0].own_mem_bytes == 5120 * 2**20
         nvml.show(f"[gpu 0]\nproc = {trainer.pid} n/a C\n")
         wait_until(lambda: inbox.of(GpuSample)[-1].gpus[0].own_mem_bytes is None, "an amount that is hidden")
@@ -373,7 +388,7 @@ def test_own_gpus_are_those_of_the_trainers_environment(real: Real, monkeypatch:
         assert said(trainer) == "up"
         sensor.follow(target(identity(trainer.pid)))
         sensor.start()
-        sample = wait_until(lambda: inbox.of(GpuSample), "a sample")[0]
+        sample = first_read(inbox)
     assert [g.own for g in sample.gpus] == [False, True, True]
 
 
@@ -381,7 +396,7 @@ def test_a_gpu_field_that_fails_leaves_the_other_fields(real: Real) -> None:
     nvml, sensor, inbox = real
     nvml.show("[gpu 0]\nfault = error:999:procs\nmem_used = n/a\n")
     sensor.start()
-    sample = wait_until(lambda: inbox.of(GpuSample), "a sample")[0]
+    sample = first_read(inbox)
     assert sample.gpus[0].mem_used_bytes is None
     assert sample.gpus[0].own_mem_bytes is None
     assert sample.gpus[0].util_pct == 12.0

@@ -13,7 +13,7 @@ import pytest
 
 from tests.fakes.tmux_place import socket_folder
 
-PATIENCE_S = 30.0
+PATIENCE_S = 100.0
 NO_TMUX = pytest.mark.skipif(shutil.which("tmux") is None, reason="no tmux")
 
 

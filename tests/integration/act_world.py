@@ -31,6 +31,14 @@ def wait_for(look: Callable[[], T | None], what: str, deadline_s: float = DEADLI
         time.sleep(0.01)
 
 
+def growing(first_s: float) -> Iterator[float]:
+    """Times to give a program, each four times as long, for what it must do before its time is over.
+
+    A busy machine may not have run it at all in the first one. Leave the loop when it did; the last one counts.
+    """
+    yield from (first_s * 4**n for n in range(4))
+
+
 def python(code: str) -> tuple[str, ...]:
     return (sys.executable, "-c", code)
 

@@ -24,6 +24,7 @@ from trainwatch.core.act.launch.launching import (
     read_start,
 )
 from trainwatch.core.model.attempt import StartRecord
+from trainwatch.core.model.run import ProcessIdentity
 from trainwatch.core.sense.files.written_files import written_in_all
 
 STAY = "import time\nprint('up', flush=True)\ntime.sleep(600)"
@@ -211,11 +212,22 @@ def test_killing_the_runner_leaves_the_trainer_running(run: World) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
 def test_the_runner_ignores_hup_int_and_term(run: World, number: int) -> None:
-    target = run.launch(*python("import time\nprint('up', flush=True)\ntime.sleep(0.3)"))
+    gate = run.root / "gate"
+    os.mkfifo(gate)
+    target = run.launch(*python(f"print('up', flush=True)\nopen({str(gate)!r}).read()"))
     run.log_has(target, "up")
     assert target.runner is not None
     os.kill(target.runner.pid, number)
+    with gate.open("w"):
+        wait_for(lambda: not pending(target.runner), "the signal has been taken")
     assert run.exit(target).code == 0
+
+
+def pending(runner: ProcessIdentity | None) -> bool:
+    """Whether a signal waits for this process."""
+    assert runner is not None
+    status = Path(f"/proc/{runner.pid}/status").read_text()
+    return any(int(line.split()[1], 16) for line in status.splitlines() if line.startswith(("SigPnd", "ShdPnd")))
 
 
 def test_the_runner_lives_until_orphaned_workers_have_ended(run: World) -> None:

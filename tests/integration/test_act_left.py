@@ -2,7 +2,6 @@
 
 import os
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,8 +12,15 @@ from trainwatch.core.act import processes
 from trainwatch.core.act.launch import spool
 from trainwatch.core.act.launch.launching import is_alive, read_exit, read_start
 from trainwatch.core.act.stop.stopping import members, stop_attempt
+from trainwatch.core.model.attempt import StartRecord
+from trainwatch.core.model.run import ProcessIdentity
 
-TRAINS = f"{sys.executable} -uc 'import sys, time\nfor n in range(40): print(n); time.sleep(0.05)\nsys.exit(5)'"
+TRAINS = f"{sys.executable} t.py"
+TRAINING = """import os, sys, time
+while not os.path.exists("enough"):
+    print("step", flush=True)
+    time.sleep(0.05)
+sys.exit(5)"""
 
 
 @pytest.fixture
@@ -25,16 +31,20 @@ def run(tmp_path: Path) -> Iterator[World]:
 
 @pytest.mark.parametrize("status", [0, 1])
 def test_a_training_that_goes_on_after_its_command_is_the_attempt_until_it_ends(run: World, status: int) -> None:
+    (run.root / "t.py").write_text(TRAINING)
     target = run.launch("sh", "-c", f"sleep 600 & {TRAINS} & exit {status}")
     left = wait_for(
         lambda: (spool.read(target.directory, spool.LEFT) or {}).get("working"), "the runner sees that it prints"
     )
     assert len(left) == 1
     assert read_exit(Path(target.directory)) is None
-    start = read_start(Path(target.directory))
-    assert start is not None
-    assert start.trainer != target.trainer
-    assert is_alive(start.trainer)
+
+    def followed() -> StartRecord | None:
+        start = read_start(Path(target.directory))
+        return start if start is not None and start.trainer != target.trainer else None
+
+    assert is_alive(wait_for(followed, "it is the trainer now").trainer)
+    (run.root / "enough").touch()
     record = run.exit(target)
     assert record.code == 5
     assert len(record.left) == 1
@@ -54,6 +64,17 @@ def test_processes_that_end_with_the_command_delay_nothing(run: World) -> None:
     assert (record.code, record.left) == (3, ())
 
 
+LOOK_READS = 8
+"""Read calls of a look at the processes; the runner makes one or two when a signal wakes it."""
+
+
+def reads(runner: ProcessIdentity | None) -> int:
+    """Read calls that a process has made."""
+    assert runner is not None
+    values = dict(line.split(": ") for line in Path(f"/proc/{runner.pid}/io").read_text().splitlines())
+    return int(values["syscr"])
+
+
 CRASHES = """import os, sys, time
 if os.fork() == 0:
     time.sleep(600)
@@ -71,8 +92,9 @@ def test_after_a_crash_a_helper_of_the_script_is_spared_and_the_trainers_own_pro
         run.log_has(target, "up")
         assert target.runner is not None
         wait_for(lambda: len(members(target)) == 4, "the tree of shell, helper, trainer and its worker")
-        seen = time.monotonic()
-        wait_for(lambda: time.monotonic() - seen > 1.2, "a look of the runner, 0.5 s and 1.5 s after its start")
+        for _ in range(2):  # the first one may have begun before
+            before = reads(target.runner)
+            wait_for(lambda: reads(target.runner) > before + LOOK_READS, "a look of the runner")  # noqa: B023
     assert run.exit(target).code == 3
     report = stop_attempt(target, interrupt_grace_s=2.0, terminate_grace_s=2.0, leftovers=True)
     (helper,) = members(target)

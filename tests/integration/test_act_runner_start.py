@@ -28,13 +28,15 @@ def script(path: Path, text: str) -> str:
 def test_a_runner_that_starts_after_the_launch_gave_up_starts_nothing(
     run: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done = run.root / "done"
-    late = f'(sleep 0.5; "{sys.executable}" "$@"; sleep 0.5; touch "{done}") &'
+    done, gave_up = run.root / "done", run.root / "gave-up"
+    wait = f'until [ -e "{gave_up}" ]; do sleep 0.05; done'
+    late = f'({wait}; "{sys.executable}" "$@"; sleep 0.5; touch "{done}") &'
     monkeypatch.setattr(sys, "executable", script(run.root / "late", late))
     monkeypatch.setattr(launching, "START_TIMEOUT_S", 0.2)
     trace = run.root / "trace"
     with pytest.raises(LaunchError, match="the runner did not report"):
         run.launch("touch", str(trace))
+    gave_up.touch()
     wait_for(done.exists, "the late runner came and went")
     assert not trace.exists()
 

@@ -54,6 +54,7 @@ def test_adopt_takes_the_topmost_program_of_a_pane(user: HandMade) -> None:
     (user.root / "train.sh").chmod(0o755)
     user.session()
     user.type("./train.sh | tee copy.txt")
+    wait_for(lambda: "count 5" in user.tmux("capture-pane", "-p", "-t", "=luca:"), "all of them run")
     pid, _ = trainer(user)
     assert Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[1] == b"counting.py"
 
@@ -66,6 +67,8 @@ def test_adopt_takes_a_pane_whose_process_is_the_trainer(user: HandMade) -> None
 
 def test_a_pane_with_only_shells_holds_no_training(user: HandMade) -> None:
     user.session()
+    (pane,) = panes(user)
+    wait_for(lambda: Path(f"/proc/{pane.pid}/comm").read_text() == "bash\n", "the shell")
     with pytest.raises(AdoptionError, match="only shells") as caught:
         trainer_in(panes(user), "luca")
     assert caught.value.kind == "missing"
@@ -104,7 +107,7 @@ def test_pane_copy_loses_no_line_after_the_history(user: HandMade) -> None:
     tap(Tmux(socket=user.socket), pane, identity, log, user.environ)
     wait_for(lambda: copiers(log), "the copy begins")
     wait_for(lambda: "count 900" in log.read_text(), "the copy goes on")
-    numbers = [int(n) for n in re.findall(r"^count (\d+)\r?$", log.read_text(), re.MULTILINE)]
+    numbers = [int(n) for n in re.findall(r"^count (\d+)\r?\n", log.read_text(), re.MULTILINE)]
     assert numbers == list(range(len(numbers)))
     assert log.stat().st_mode & 0o777 == 0o600
     user.tmux("send-keys", "-t", pane.id, "C-c")

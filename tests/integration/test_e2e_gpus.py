@@ -28,13 +28,18 @@ def seen(world: World, what: str, wanted: Any) -> Any:
     return until(look, what)
 
 
+def has_util(status: Any, *numbers: int) -> bool:
+    """Whether these of 8 GPUs were read: on a busy machine the driver's child may not have answered in time."""
+    return len(status["gpus"]) == 8 and all(status["gpus"][number].get("util") is not None for number in numbers)
+
+
 def test_a_failing_gpu_driver_does_not_end_supervision(world: World, driver: FakeNvml) -> None:
     driver.show("gpus = 8\n")
     world.write("--steps", "5000", "--step-time", "0.02", "--save-every", "50", gpus=[0, 1])
     watcher = world.headless()
     world.at_step(1)
 
-    status = seen(world, "8 GPUs", lambda s: len(s["gpus"]) == 8)
+    status = seen(world, "8 GPUs", lambda s: has_util(s, *range(8)) and not s["gpu_trouble"])
     assert [g["index"] for g in status["gpus"]] == list(range(8))
     assert [g["own"] for g in status["gpus"]] == [True, True] + [False] * 6
     assert status["gpus"][0]["util"] == 12
@@ -42,14 +47,15 @@ def test_a_failing_gpu_driver_does_not_end_supervision(world: World, driver: Fak
     assert status["gpu_trouble"] is None
 
     driver.show("gpus = 8\n[gpu 3]\nfault = lost\n")
-    status = seen(world, "one lost", lambda s: any("lost" in g.get("trouble", "") for g in s["gpus"]))
+    status = seen(
+        world, "one lost", lambda s: has_util(s, 0, 1, 2, 4, 5, 6, 7) and "lost" in s["gpus"][3].get("trouble", "")
+    )
     assert len(status["gpus"]) == 8
     assert "util" not in status["gpus"][3]
     assert status["gpus"][4]["util"] == 12
 
     driver.show("gpus = 8\nhang = 60000\n")
-    status = seen(world, "a driver that hangs", lambda s: s["gpu_trouble"])
-    assert "not answered" in status["gpu_trouble"]
+    status = seen(world, "a driver that hangs", lambda s: "not answered" in (s["gpu_trouble"] or ""))
     assert all("util" not in g for g in status["gpus"])
 
     driver.show("init_error = driver_mismatch\n")

@@ -94,6 +94,7 @@ def test_sigterm_ends_the_supervisor_and_leaves_the_trainer(world: World, number
     world.write(*LONG)
     watcher = world.headless()
     world.at_step(10)
+    world.in_state("running")
     watcher.signal(number)
     assert watcher.ends() == code
     world.at_step(world.steps()[-1] + 10)

@@ -53,7 +53,8 @@ def test_retention_deletes_only_older_verified_checkpoints_of_this_run(world: Wo
     decided = {r.decision.id: r.seq for r in records if isinstance(r.decision, DeleteCheckpoint)}
     done = {r.outcome.decision: r.seq for r in records if r.outcome is not None and r.outcome.decision in decided}
     assert all(decided[number] < seq for number, seq in done.items())
-    assert "-> delete checkpoint: delete net-step00000020.safetensors: 3 newer verified ones are kept" in watcher.said
+    told = "-> delete checkpoint: delete net-step00000020.safetensors: 3 newer verified ones are kept"
+    until(lambda: told in watcher.said, "it is told")
     assert world.story().incidents == ()
     (world.out / "go").touch()
     assert watcher.ends() == 0

@@ -2,6 +2,7 @@
 
 import os
 import pty
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -17,9 +18,11 @@ def test_a_pipe_or_a_file_gets_plain_text(line: str, tmp_path: Path) -> None:
     try:
         done = subprocess.run(
             ["bash", "-c", line, sys.executable],
-            check=True, cwd=tmp_path, env=env, stdin=theirs, stdout=theirs, stderr=theirs, timeout=60,
+            check=True, cwd=tmp_path, env=env, stdin=theirs, stdout=theirs, stderr=theirs, timeout=100,
         )  # fmt: skip
-        shown = os.read(ours, 100_000)
+        shown = b""
+        while select.select([ours], [], [], 0.0)[0]:  # all was written; one read may return a part of it
+            shown += os.read(ours, 100_000)
     finally:
         os.close(theirs)
         os.close(ours)

@@ -52,7 +52,7 @@ def test_what_is_there_at_the_start_is_reported(sensor: CheckpointDirectory, inb
     for path in out.iterdir():
         os.utime(path, (1000, 1000))
     sensor.start()
-    assert sensor.drain(10.0)
+    assert sensor.drain(60.0)
 
     (event,) = inbox.of(CheckpointEvent)
     assert (Path(event.path).name, event.event, event.verdict) == ("whatever.q7", "created", "opaque")
@@ -64,8 +64,8 @@ def test_a_file_that_is_written_again_is_reported_again(
 ) -> None:
     sensor.start()
     for value in (b"\x00\x01", b"\x00\x02"):
-        (out / "memory.q7").write_bytes(value)
         count = len(settled(inbox, "memory.q7"))
+        (out / "memory.q7").write_bytes(value)
         wait_until(lambda count=count: len(settled(inbox, "memory.q7")) > count, "memory.q7 settles")  # type: ignore[misc]
 
 
@@ -75,8 +75,8 @@ def test_text_is_state_once_it_was_written_again_and_a_log_never(
     sensor.start()
     (out / "run.q7").write_text("w = 0.50")
     (out / "other.q8").write_text("line 1")
-    assert sensor.drain(10.0)
-    assert sensor.drain(10.0)
+    assert sensor.drain(60.0)
+    assert sensor.drain(60.0)
     assert inbox.of(CheckpointEvent) == []
     with (out / "other.q8").open("a") as log:
         log.write("\nline 2")
@@ -93,7 +93,7 @@ def test_a_checkpoint_deep_in_a_folder_of_logs_is_noticed(
     deep = out / "lightning_logs" / "version_0" / "checkpoints"
     deep.mkdir(parents=True)
     (deep.parent / "hparams.yaml").write_text("a: 1")
-    assert sensor.drain(10.0)
+    assert sensor.drain(60.0)
     torch.save({"state_dict": {"w": torch.ones(2)}}, deep / "epoch=0-step=5.ckpt")
 
     wait_until(lambda: bool(settled(inbox, "lightning_logs")), "the folder is state")

@@ -18,12 +18,16 @@ from trainwatch.core.sense.files.written_files import open_for_writing
 WRITER = """
 import os, sys, time
 DATA = bytes.fromhex(sys.argv[1]) + bytes(int(sys.argv[2]))
-def put(path, slow=0.0):
+def put(path, slow=0.0, held=False):
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     with open(path + ".tmp", "wb") as f:
-        f.write(DATA[:100]); f.flush(); time.sleep(slow); f.write(DATA[100:])
+        f.write(DATA[:100]); f.flush(); time.sleep(slow)
+        if held:
+            print("held", flush=True)
+            sys.stdin.readline()
+        f.write(DATA[100:])
     os.rename(path + ".tmp", path)
-for line in sys.stdin:
+for line in iter(sys.stdin.readline, ""):
     exec(line)
     print("done", flush=True)
 """
@@ -61,12 +65,12 @@ class Writer:
         self.process.kill()
         self.process.wait()
 
-    def do(self, line: str) -> None:
+    def do(self, line: str, answer: str = "done") -> None:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
-        assert self.process.stdout.readline() == "done\n"
+        assert self.process.stdout.readline() == f"{answer}\n"
 
 
 class World:
@@ -91,6 +95,13 @@ class World:
         self.search.follow(target(identity(self.trainer.process.pid)))
         wait_until(lambda: self.search.members, "the run's processes are known")
 
+    def saves(self, path: str) -> None:
+        """The trainer saves there, and its file is open until the search has seen that."""
+        self.trainer.do(f"put({path!r}, held=True)", "held")
+        name = f"{Path(path).name}.tmp"
+        wait_until(lambda: any(name in each for each in self.search.opened), "the open file is seen")
+        self.trainer.do("")
+
     def seen(self) -> dict[str, bool]:
         """Folder → whether it is sure that the run wrote there."""
         return {os.path.relpath(each.folder, self.folder): each.sure for each in self.inbox.of(OutputSeen)}
@@ -107,13 +118,13 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 
 def test_a_new_folder_in_a_new_folder_is_found(world: World) -> None:
-    world.trainer.do("put('results/2026-11-22/checkpoints/0000010.safetensors', 0.3)")
+    world.saves("results/2026-11-22/checkpoints/0000010.safetensors")
     wait_until(lambda: world.seen() == {"results/2026-11-22/checkpoints": True}, "the folder is found")
 
 
 def test_a_folder_far_from_the_working_folder_is_found_by_its_open_file(world: World, tmp_path: Path) -> None:
     away = tmp_path / "disk" / "runs" / "a"
-    world.trainer.do(f"put({str(away / 'model_10.safetensors')!r}, 1.5)")
+    world.saves(str(away / "model_10.safetensors"))
     wait_until(lambda: world.inbox.of(OutputSeen), "the folder is found")
     assert [each.folder for each in world.inbox.of(OutputSeen)] == [str(away)]
 
@@ -128,9 +139,9 @@ def test_a_log_that_is_open_in_a_new_folder_shows_whose_it_is(world: World) -> N
 def test_what_another_process_writes_is_not_the_runs(world: World) -> None:
     world.stranger.do("put('theirs/checkpoint_10.safetensors', 0.3)")
     world.stranger.do("put('old/checkpoint_11.safetensors')")
-    world.trainer.do("put('mine/checkpoint_12.safetensors', 0.3)")
+    world.saves("mine/checkpoint_12.safetensors")
     wait_until(lambda: "mine" in world.seen(), "the folder of the run is found")
-    assert world.search.drain(10.0)
+    assert world.search.drain(60.0)
     assert not any(sure for folder, sure in world.seen().items() if folder != "mine")
 
 
@@ -139,7 +150,7 @@ def test_caches_trackers_and_watched_folders_are_left_out(world: World) -> None:
     for folder in ("wandb/run-1/files", "cache", ".cache/hub", "known", "tokenizer"):
         world.trainer.do(f"put('{folder}/checkpoint_1.safetensors', 0.05)")
     world.trainer.do("open('notes.txt', 'w').write('x'); open('train.log', 'w').write('step 1')")
-    world.trainer.do("put('out/checkpoint_2.safetensors', 0.3)")
+    world.saves("out/checkpoint_2.safetensors")
     wait_until(lambda: "out" in world.seen(), "the folder of the run is found")
     assert list(world.seen()) == ["out"]
 
@@ -153,7 +164,7 @@ def test_a_save_that_nobody_saw_open_is_told_by_its_bytes(tmp_path: Path) -> Non
         made.trainer.do("put('out/checkpoint_2.safetensors')")
         wait_until(lambda: made.seen() == {"out": True}, "the folder is found")
         made.stranger.do("put('theirs/checkpoint_3.safetensors')")
-        assert made.search.drain(10.0)
+        assert made.search.drain(60.0)
         assert list(made.seen()) == ["out"]
 
 
@@ -188,7 +199,7 @@ def test_a_save_that_nobody_saw_is_found_before_the_next_launch_and_is_not_sure(
         world.trainer.ends()
         search = late_search(world, folder)
         with running(search):
-            assert search.look_again(10.0)
+            assert search.look_again(60.0)
         assert world.seen() == {"runs/2026-11-22": False}
 
 
@@ -201,7 +212,7 @@ def test_a_place_that_the_source_names_is_the_runs_though_nobody_saw_the_save(tm
         named = {str(away): "train.py:3"}
         search = late_search(world, folder, named=named, elsewhere=[str(away)])
         with running(search):
-            assert search.look_again(10.0)
+            assert search.look_again(60.0)
         assert [(each.folder, each.sure) for each in world.inbox.of(OutputSeen)] == [(str(away), True)]
 
 
@@ -212,7 +223,7 @@ def test_what_only_another_process_wrote_is_left_out_of_a_late_search(tmp_path: 
         world.stranger.do("put('theirs/model_10.safetensors')")
         search = late_search(world, folder)
         with running(search):
-            assert search.look_again(10.0)
+            assert search.look_again(60.0)
         assert world.seen() == {}
 
 
@@ -224,7 +235,7 @@ def test_a_folder_that_another_run_saves_to_is_left_out_of_a_late_search(tmp_pat
         taken = str(folder / "claimed")
         search = late_search(world, folder, taken=lambda where: where == taken)
         with running(search):
-            assert search.look_again(10.0)
+            assert search.look_again(60.0)
         assert world.seen() == {}
 
 
@@ -240,7 +251,7 @@ def test_what_was_there_before_the_attempt_and_our_own_copies_are_left_out_of_a_
         os.utime(folder / "out.kept" / "1" / "model_10.safetensors", (later, later))
         search = late_search(world, folder)
         with running(search):
-            assert search.look_again(10.0)
+            assert search.look_again(60.0)
         assert world.seen() == {}
 
 
@@ -266,7 +277,7 @@ def test_a_folder_behind_a_link_of_the_working_folder_is_watched(tmp_path: Path)
     world = World(folder)
     with world.trainer, world.stranger, running(world.search):
         world.follow()
-        world.trainer.do("put('outputs/a/model_10.safetensors', 0.3)")
+        world.saves("outputs/a/model_10.safetensors")
         wait_until(lambda: world.inbox.of(OutputSeen), "the folder is found")
         assert [each.folder for each in world.inbox.of(OutputSeen)] == [str(disk / "a")]
 
@@ -279,7 +290,7 @@ def test_a_late_search_finds_state_of_any_make_and_leaves_it_to_a_person(tmp_pat
         world.trainer.do("open('notes.txt', 'w').write('x'); open('curve.png', 'wb').write(bytes(9))")
         search = late_search(world, folder, state_of=state_of)
         with running(search):
-            assert search.look_again(10.0)
+            assert search.look_again(60.0)
         assert [(each.unknown_make, each.sure) for each in world.inbox.of(OutputSeen)] == [(True, False)]
 
 
@@ -290,5 +301,5 @@ def test_a_copy_with_the_time_of_its_original_is_seen_and_is_not_sure(tmp_path: 
         world.trainer.do("put('out/model_10.safetensors'); os.utime('out/model_10.safetensors', (500, 500))")
         search = late_search(world, folder)
         with running(search):
-            assert search.look_again(10.0)
+            assert search.look_again(60.0)
         assert world.seen() == {"out": False}

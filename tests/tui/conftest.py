@@ -53,7 +53,7 @@ def look(app: TrainwatchApp) -> None:
 
 async def until(pilot: Pilot[None], true: Callable[[], bool], what: str = "condition") -> None:
     """Wait for something that a thread does."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 100
     while not true():
         assert time.monotonic() < deadline, f"{what} did not come true"
         await pilot.pause(0.01)
