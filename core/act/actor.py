@@ -42,6 +42,7 @@ from .gpu.gpu_clearing import GpuHelp, clear_gpus
 from .launch.launching import is_alive
 from .notify.end_command import run_at_end
 from .notify.notices import send_notice
+from .stop.own_handler import end_by_own_handler, graces
 from .stop.pause import pause_attempt, unpause_attempt
 from .stop.save_request import SaveReport, request_save, take_back
 from .stop.stopping import members, stop_attempt
@@ -171,17 +172,20 @@ class RunActor:
     def _stop(self, decision: StopAttempt | EndLeftovers) -> Performed:
         if self._target is None:
             return True, "no process is left from an attempt", {"gone": True}
-        restart = self._spec.settings.restart
+        left_s = decision.within_s if isinstance(decision, StopAttempt) else None
+        if left_s is not None:
+            left_s = end_by_own_handler(self._target, left_s)
+        interrupt_s, terminate_s = graces(self._spec.settings.restart, left_s)
         if self._saved is not None:
             take_back(self._saved)
             self._saved = None
         report = stop_attempt(
             self._target,
             decision.mode,
-            interrupt_grace_s=restart.interrupt_grace_s,
-            terminate_grace_s=restart.terminate_grace_s,
+            interrupt_grace_s=interrupt_s,
+            terminate_grace_s=terminate_s,
             saves_to=self._spec.output_dir,
-            wsl=self._wsl,
+            wsl=self._wsl and left_s is None,
             leftovers=isinstance(decision, EndLeftovers),
         )
         spared = f"; left alone: {', '.join(report.spared)}" if report.spared else ""

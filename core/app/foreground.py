@@ -27,6 +27,7 @@ from .runs.known_runs import know_secrets
 from .runs.output_claim import OutputClaim
 from .runs.output_owner import require_own_output_to_start, trainer_pid
 from .supervise.keep_alive_order import REPLACES
+from .supervise.machine_end import ends_with_us, grace_s, passed_on
 from .supervise.metrics_endpoint import MetricsEndpoint
 from .supervise.vitality import Vitality
 from .wiring.supervisor import build_supervisor
@@ -141,7 +142,9 @@ def _watch(
     first: Command | None,
     stop_trainer: bool,
 ) -> int:
-    interrupted = _leave_on_signals(supervisor, stop_trainer=stop_trainer)
+    kind = ends_with_us()
+    within_s = None if kind is None or stop_trainer else grace_s(kind, run.load_spec().settings)
+    interrupted = _leave_on_signals(supervisor, stop_trainer=stop_trainer or kind is not None, within_s=within_s)
     server = ControlServer(run, lambda request: _answer(supervisor, vitality, request), os.environ)
     server.start()
     endpoint = _metrics_endpoint(run, supervisor, vitality)
@@ -153,8 +156,11 @@ def _watch(
         server.stop()
         if endpoint is not None:
             endpoint.stop()
-    if load_story(run.journal).state in TERMINAL_STATES:
+    story = load_story(run.journal)
+    if story.state in TERMINAL_STATES:
         close_view(run)
+    if kind is not None and not stop_trainer:
+        return passed_on(story, code)
     return ExitCode.INTERRUPTED if interrupted.is_set() else code
 
 
@@ -188,8 +194,10 @@ def _answer(supervisor: Supervisor, vitality: Vitality, request: Request) -> Rep
         )
 
 
-def _leave_on_signals(supervisor: Supervisor, *, stop_trainer: bool) -> threading.Event:
+def _leave_on_signals(supervisor: Supervisor, *, stop_trainer: bool, within_s: float | None) -> threading.Event:
     """SIGTERM, SIGHUP and SIGINT end the supervisor, and the trainer, too, with ``--stop-trainer``.
+
+    ``within_s``: so, too, because the machine ends then.
 
     The returned event is set after a SIGINT. Handlers only start threads, because they may interrupt the loop anywhere.
     """
@@ -200,7 +208,7 @@ def _leave_on_signals(supervisor: Supervisor, *, stop_trainer: bool) -> threadin
         if number == signal.SIGINT:
             interrupted.set()
         if stop_trainer:
-            shutdown = Command(t=0.0, verb="shutdown", by=name, stop_trainer=True)
+            shutdown = Command(t=0.0, verb="shutdown", by=name, stop_trainer=True, within_s=within_s)
             threading.Thread(target=supervisor.ask, args=(shutdown,), daemon=True).start()
         else:
             supervisor.end(ExitCode.DONE, f"requested by {name}; the training continues")

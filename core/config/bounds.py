@@ -228,6 +228,7 @@ BOUNDS: dict[str, dict[str, Rule]] = {
         "at_give_up": program,
         "at_end_by": program,
         "end_by": time_of_end,
+        "grace_s": above(0),
         "timeout_s": above(0),
     },
     "profiles": {"use": filled, "ladder": names, "ramp": goals},

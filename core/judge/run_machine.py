@@ -42,7 +42,7 @@ EXIT_WAIT_S = 2.0
 Event = Literal[
     "started", "training", "launch", "launched", "step", "hang", "pause", "suspend", "command", "stop", "kill",
     "exit", "processes_gone", "clear_leftovers", "clear_gpu", "no_room", "no_gpu", "list", "copy_aside", "verify",
-    "back_off", "hold", "lost", "finish", "end_early", "give_up",
+    "back_off", "hold", "lost", "leave", "finish", "end_early", "give_up",
 ]  # fmt: skip
 
 EVENTS: dict[Event, str] = {
@@ -69,6 +69,7 @@ EVENTS: dict[Event, str] = {
     "back_off": "the next attempt is to wait",
     "hold": "no restart until an operator asks for one",
     "lost": "the trainer ended while no supervisor was running",
+    "leave": "the trainer was stopped because its machine or container ends; the next start goes on",
     "finish": "the training is done",
     "end_early": "the trainer exited with success before the end of the training",
     "give_up": "no restart helps, or none is allowed",
@@ -125,6 +126,7 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
         "processes_gone": "stopping",
         "clear_gpu": "cleaning",
         "hold": "stopped",
+        "leave": "interrupted",
         "finish": "finished",
         "give_up": "given_up",
     },

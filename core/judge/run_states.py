@@ -18,6 +18,7 @@ class RestartPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     ``ending``, ``advice``: why the run is given up and what to look at, for ``Stopping(then="give_up")``.
     ``need_bytes``: free disk space that the next attempt waits for. ``needs_gpu``: it waits for a usable GPU.
     ``no_room``: launches in a row that found no room.
+    ``deadline_t``: run time at which the machine or its container is ended, for ``Stopping(then="end")``.
     ``path``, ``step``: the resume point chosen.
     ``by``: the person who ordered it, "" = the judge concluded it by itself (recovery/gate.py).
     ``verified``: the path that was verified last, and its modification time before that. ``newer``: how often a newer
@@ -35,6 +36,7 @@ class RestartPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     need_bytes: float | None = None
     needs_gpu: bool = False
     no_room: int = 0
+    deadline_t: float | None = None
     path: str | None = None
     step: int | None = None
     by: str = ""
@@ -58,7 +60,7 @@ class Starting(Variant, frozen=True, tag="starting"):
     ``stop_requested``: an operator asked for a stop during the launch; the trainer is ended as soon as it exists.
     ``told_resume``: whether the launch could pass the checkpoint to the trainer, None = not known. ``restores``: what
     the trainer restores from it ("state" or "weights"). ``named``: where the checkpoint is named (command line, derived
-    config). ``plan``: what was to be started.
+    config). ``plan``: what was to be started. ``end_plan``: the supervisor was told to end with the trainer meanwhile.
     """
 
     order: int | None = None
@@ -68,6 +70,7 @@ class Starting(Variant, frozen=True, tag="starting"):
     restores: str | None = None
     named: tuple[str, ...] = ()
     plan: RestartPlan | None = None
+    end_plan: RestartPlan | None = None
 
 
 class Running(Variant, frozen=True, tag="running"):

@@ -44,8 +44,8 @@ from .handlers import deletion_plan, hang_check, learned_habits, on_checkpoints,
 from .hang import active_time, liveness, log_activity, step_clock
 from .hang.quiet import GpuFault
 from .knowledge import Knowledge
-from .recovery import attempts, end_time, restart_stages, resume_choice, takeover, unclear_states
-from .recovery.ending import exits
+from .recovery import attempts, restart_stages, resume_choice, takeover, unclear_states
+from .recovery.ending import end_time, exits
 from .recovery.operator import command_replies, commands, gate, question
 from .recovery.restored_state import from_story
 from .run_machine import is_live, is_watched

@@ -65,6 +65,8 @@ class StopAttempt(DecisionBase, frozen=True, kw_only=True, tag="stop_attempt"):
 
     attempt: int
     mode: Literal["gentle", "kill"] = "gentle"
+    within_s: float | None = None
+    """Shortens the graces of the signals: the machine is ended then."""
 
 
 class EndLeftovers(DecisionBase, frozen=True, kw_only=True, tag="end_leftovers"):

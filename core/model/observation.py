@@ -272,6 +272,8 @@ class Command(Base, frozen=True, kw_only=True, tag="command"):
     now: bool = False
     incident: int | None = None
     stop_trainer: bool = False
+    within_s: float | None = None
+    """shutdown: the machine or its container is ended then, so the stop must be done."""
     fresh: bool = False
     """restart, resume: from the beginning, whatever checkpoints there are."""
     remedies: tuple[str, ...] = ()

@@ -170,6 +170,9 @@ class End(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     end_by: str = ""
     """Local time at which the run must have ended, ``"08:00"`` (the next after its start) or ``"2026-11-23 08:00"``. It
     is asked to save and stopped in time; ``trainwatch resume`` goes on later."""
+    grace_s: float | None = None
+    """Time between SIGTERM and the end of everything, as PID 1 of a container (``docker stop``) or in a job of Slurm:
+    the trainer saves and ends within it. Default: 10 in a container, 30 in a job."""
     timeout_s: float = 600.0
     """A command of these that takes longer is ended. Stopping a rented machine takes seconds, a last copy minutes."""
 

@@ -14,7 +14,7 @@ from ...model.decision import EndEvaluation, EndWatch, EvaluateCheckpoint
 from ...model.fact import CheckpointEvaluated
 from ...model.observation import GpuSample, HostSample, Observation, Outcome, Start
 from ..hang import active_time
-from ..recovery import at_end
+from ..recovery.ending import at_end
 from ..resume.checkpoint_index import KnownCheckpoint, base_name
 from ..run_states import Finished, Running
 from ..state import JudgeState

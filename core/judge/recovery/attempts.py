@@ -15,8 +15,9 @@ from ..resume.save_overdue import MISSING
 from ..run_states import BackingOff, EndedEarly, Finished, GivenUp, RestartPlan, Starting
 from ..state import JudgeState
 from ..step_builder import StepBuilder
-from . import at_end, fallback
+from . import fallback
 from .end_facts import end_facts
+from .ending import at_end
 from .operator import gate
 from .quiet_incident import close_quiet
 from .remedies.remedies import merged

@@ -12,16 +12,31 @@ import msgspec
 from ...model.decision import ClearGpu, EndLeftovers, EndWatch, StopAttempt
 from ...model.launch.disk_need import has_inodes
 from ...model.observation import Exit, HostSample, Outcome
-from ..run_states import Cleaning, RestartPlan, Saving, Stopped, Stopping, Then, WaitingForGpu, WaitingForRoom
+from ..run_states import (
+    Cleaning,
+    Interrupted,
+    RestartPlan,
+    Saving,
+    Stopped,
+    Stopping,
+    Then,
+    WaitingForGpu,
+    WaitingForRoom,
+)
 from ..step_builder import StepBuilder
-from . import at_end, save_first
+from . import save_first
 from .attempts import conclude, ended, give_up
 from .budget import nth_wait_s
+from .ending import at_end
 from .operator import gate
 from .resume_choice import choose
 
 replace = msgspec.structs.replace
 GB = 1e9
+STOP_S = 3.0
+"""What the signals get of a short time after a checkpoint was asked for: a trainer that has saved ends at once."""
+LAST_S = 1.0
+"""Kept free before the machine ends, for the journal."""
 
 
 def stop(
@@ -45,7 +60,12 @@ def stop(
         _save_first(builder, then, plan, by)
         return
     order = builder.decide(
-        StopAttempt, plan.reason, incident=plan.incident, attempt=builder.state.attempt.number, mode=mode
+        StopAttempt,
+        plan.reason,
+        incident=plan.incident,
+        attempt=builder.state.attempt.number,
+        mode=mode,
+        within_s=_left_s(builder, plan),
     )
     stopping = Stopping(order=order, then=then, plan=plan, by=by, exited=exited, kill=mode == "kill")
     builder.move("stop", stopping, plan.reason)
@@ -54,6 +74,9 @@ def stop(
 def _save_first(builder: StepBuilder, then: Then, plan: RestartPlan, by: str) -> None:
     order = save_first.request(builder, f"{plan.reason}: ask for a checkpoint first", plan.incident)
     wait_s = builder.knowledge.settings.restart.save_wait_s
+    left_s = _left_s(builder, plan)
+    if left_s is not None:
+        wait_s = min(wait_s, max(0.0, left_s - STOP_S))
     saving = Saving(asked_t=builder.t, until_t=builder.t + wait_s)
     reason = f"{plan.reason}; it was asked for a checkpoint first, for which the stop waits up to {wait_s:.0f} s"
     builder.move("stop", Stopping(order=order, then=then, plan=plan, by=by, saving=saving), reason)
@@ -65,6 +88,8 @@ def on_checkpoint_while_saving(builder: StepBuilder, machine: Stopping, saving: 
         end_saving(builder, machine, "the checkpoint that was asked for is complete")
         return
     until_t = max(saving.until_t, builder.t + builder.knowledge.settings.restart.save_wait_s)
+    if machine.plan.deadline_t is not None:
+        until_t = min(until_t, machine.plan.deadline_t - LAST_S)
     builder.move("command", replace(machine, saving=replace(saving, until_t=until_t)), "a checkpoint is written")
 
 
@@ -73,9 +98,19 @@ def end_saving(builder: StepBuilder, machine: Stopping, why: str) -> None:
     builder.note(why)
     plan = machine.plan
     order = builder.decide(
-        StopAttempt, plan.reason, incident=plan.incident, attempt=builder.state.attempt.number, mode="gentle"
+        StopAttempt,
+        plan.reason,
+        incident=plan.incident,
+        attempt=builder.state.attempt.number,
+        mode="gentle",
+        within_s=_left_s(builder, plan),
     )
     builder.move("stop", replace(machine, order=order, saving=None), plan.reason)
+
+
+def _left_s(builder: StepBuilder, plan: RestartPlan) -> float | None:
+    """Seconds that a stop has before the machine ends; None = as long as the settings say."""
+    return None if plan.deadline_t is None else max(LAST_S, plan.deadline_t - builder.t - LAST_S)
 
 
 def clear_and_restart(builder: StepBuilder, plan: RestartPlan) -> None:
@@ -160,6 +195,9 @@ def _after_end(builder: StepBuilder, machine: Stopping) -> None:
         case "end_by":
             builder.move("hold", Stopped(), f"{plan.reason}; held until resume or restart")
             at_end.over(builder)
+        case "end" if plan.deadline_t is not None:
+            builder.move("leave", Interrupted(), f"{plan.reason}; the next start goes on")
+            builder.decide(EndWatch, f"the trainer was stopped: {plan.reason}", exit_code=0)
         case "end":
             builder.move("hold", Stopped(), f"stopped by {machine.by or 'a person'} with the supervisor")
             builder.decide(EndWatch, "the trainer was stopped as requested", exit_code=0)

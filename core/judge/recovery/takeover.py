@@ -43,7 +43,8 @@ from ..run_states import (
     WaitingForRoom,
 )
 from ..step_builder import StepBuilder
-from . import at_end, attempts, restart_stages, resume_choice
+from . import attempts, restart_stages, resume_choice
+from .ending import at_end
 from .ending.ending_evidence import main_reading, run_total
 from .operator import gate
 from .quiet_incident import close_quiet
@@ -224,5 +225,7 @@ def _stand(builder: StepBuilder, start: Start, *, same: bool, was: run_states.Ma
         builder.move("training", Running(), how)
     else:
         builder.move("started", Starting(launched=True), how)
-    if isinstance(was, Starting) and was.stop_requested:
+    if isinstance(was, Starting) and was.end_plan is not None and not start.adopted:
+        restart_stages.stop(builder, "end", was.end_plan, by=was.end_plan.by)
+    elif isinstance(was, Starting) and was.stop_requested:
         restart_stages.stop(builder, "hold", RestartPlan(reason="stop requested during the launch"), by="a person")

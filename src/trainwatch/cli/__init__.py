@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from trainwatch.core.app.errors import CliError, ExitCode
+from trainwatch.core.app.supervise.as_init import divide_if_init
 
 from .parser import build_parser, refuse_unknown, spelled_out
 from .streams import discard_stdout, make_writable, without_secrets
@@ -13,6 +14,7 @@ from .streams import discard_stdout, make_writable, without_secrets
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb. Returns its exit code (``core.app.errors.ExitCode``)."""
+    divide_if_init()
     make_writable()
     with without_secrets():
         return _run(argv)

@@ -4,7 +4,7 @@ from typing import assert_never
 
 import msgspec
 
-from ....model.decision import CaptureStacks
+from ....model.decision import CaptureStacks, EndWatch
 from ....model.incident import Evidence
 from ....model.observation import Exit, Outcome
 from ....model.run import NOT_SAID
@@ -15,7 +15,7 @@ from ...failure.diagnosis import diagnose, diagnosis_as
 from ...failure.skeleton import last_line, skeleton_of
 from ...progress.log_progress import progress_of
 from ...run_machine import is_live
-from ...run_states import RestartPlan, Starting, Stopping
+from ...run_states import Interrupted, RestartPlan, Starting, Stopping
 from ...state import JudgeState
 from ...step_builder import StepBuilder
 from .. import restart_stages, resume_choice
@@ -172,6 +172,10 @@ def _seen_before(builder: StepBuilder) -> str:
 
 def on_launch_failed(builder: StepBuilder, machine: Starting, outcome: Outcome) -> None:
     """The launch itself failed: no such command, no room on the disk, a config that cannot be derived."""
+    if machine.end_plan is not None:
+        builder.move("lost", Interrupted(), f"{machine.end_plan.reason}; the launch failed: {outcome.detail}")
+        builder.decide(EndWatch, machine.end_plan.reason, exit_code=0)
+        return
     need = outcome.data.get("need_bytes")
     meant = machine.plan if machine.plan is not None else RestartPlan(reason="")
     again = RestartPlan(reason="the launch failed", wanted=meant.wanted, fresh=meant.fresh, before_t=meant.before_t)

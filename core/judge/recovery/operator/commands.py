@@ -33,8 +33,9 @@ from ...run_states import (
     WaitingForRoom,
 )
 from ...step_builder import StepBuilder
-from .. import at_end, fallback, restart_stages, resume_choice
+from .. import fallback, restart_stages, resume_choice
 from ..budget import Budget
+from ..ending import at_end
 from ..quiet_incident import close_quiet
 from ..remedies import ramp, remedy_choice
 from . import command_replies, gate, question
@@ -267,12 +268,17 @@ def _wait(builder: StepBuilder, command: Command) -> None:
 
 def _shutdown(builder: StepBuilder, command: Command) -> None:
     machine = builder.state.machine
-    if command.stop_trainer and run_machine.is_live(machine):
+    launching = isinstance(machine, Starting) and not machine.launched
+    if command.stop_trainer and (launching or run_machine.is_live(machine)):
         reason = f"shutdown with the trainer by {command.by}"
-        if isinstance(machine, Stopping):
-            builder.move("command", msgspec.structs.replace(machine, then="end", by=command.by), reason)
+        plan = RestartPlan(reason=reason, deadline_t=None if command.within_s is None else builder.t + command.within_s)
+        if isinstance(machine, Starting) and launching:
+            told = msgspec.structs.replace(machine, end_plan=msgspec.structs.replace(plan, by=command.by))
+            builder.move("command", told, f"{reason}: as soon as it is started")
+        elif isinstance(machine, Stopping):
+            builder.move("command", msgspec.structs.replace(machine, then="end", plan=plan, by=command.by), reason)
         else:
-            restart_stages.stop(builder, "end", RestartPlan(reason=reason), by=command.by)
+            restart_stages.stop(builder, "end", plan, by=command.by)
         return
     builder.decide(EndWatch, f"shutdown by {command.by}; a running trainer goes on", exit_code=0)
 

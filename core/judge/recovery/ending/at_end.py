@@ -6,10 +6,10 @@ the first launch, and anew by whoever starts a stopped run again; end_time.py ha
 
 from typing import Literal
 
-from ...model.decision import EndWatch, RunAtEnd
-from ..knowledge import Knowledge
-from ..state import EndTime
-from ..step_builder import StepBuilder
+from ....model.decision import EndWatch, RunAtEnd
+from ...knowledge import Knowledge
+from ...state import EndTime
+from ...step_builder import StepBuilder
 
 SLACK_S = 5.0
 """Beside its graces, a stop takes the time to look at its processes."""

@@ -2,13 +2,14 @@
 
 import msgspec
 
-from ..knowledge import Knowledge
-from ..run_machine import is_live
-from ..run_states import EndedEarly, Finished, GivenUp, RestartPlan, Starting, Stopped, Stopping
-from ..state import JudgeState
-from ..step_builder import StepBuilder
-from . import at_end, restart_stages
-from .operator import gate
+from ...knowledge import Knowledge
+from ...run_machine import is_live
+from ...run_states import EndedEarly, Finished, GivenUp, RestartPlan, Starting, Stopped, Stopping
+from ...state import JudgeState
+from ...step_builder import StepBuilder
+from .. import restart_stages
+from ..operator import gate
+from . import at_end
 
 BY = "end_by"
 """Who ordered the stop."""
