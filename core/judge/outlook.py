@@ -1,8 +1,7 @@
-"""What is expected of the next step of a run, for people who look at it."""
+"""The progress of a run, for people who look at it."""
 
-from ..model.progress import Outlook, Progress
+from ..model.progress import Progress
 from .findings import eta, run_length
-from .hang import active_time, phase_times, step_clock
 from .knowledge import Knowledge
 from .state import JudgeState
 
@@ -24,16 +23,3 @@ def _of_epochs(state: JudgeState, progress: Progress) -> Progress:
     if attempt.adopted or first is None or last is None or epoch is None or reading.first_epoch is None:
         return progress
     return eta.with_epoch_pace(progress, epoch - reading.first_epoch, last - first, epoch + (reading.run.base == 0))
-
-
-def outlook_of(state: JudgeState) -> Outlook:
-    """The expectations of now."""
-    now = active_time.now(state.time)
-    known = phase_times.habit(state.phase_times, state.progress.phase)
-    patient_s = state.attempt.patient_until - now
-    return Outlook(
-        usual_s=step_clock.usual_s(state.clock),
-        pause_s=max(state.clock.pause_s, known.longest_s, known.quiet_s),
-        hang_t=None if state.quiet is None else state.quiet.due_t,
-        patient_t=state.time.t + patient_s if patient_s > 0 else None,
-    )

@@ -40,7 +40,7 @@ def head(app: TrainwatchApp) -> str:
     [
         (empty(), "Not started yet: [Enter] start it"),
         (healthy(), "Training · step 7,300 of 10,260 · 2.50 s/step · done about 06:35"),
-        (hung(), "Seems to hang: no step for 96 s (usually 2.50 s) · GPU 0 %, CPU 0 %"),
+        (hung(), "Seems to hang: no step for 96 s (usually 2.50 s/step)"),
         (crashed(), "Crashed 00:57: CUDA out of memory · restarting in 0:14 from step 2,160"),
         (given_up(), "Given up · [e] see why · [r] resume · 3 restarts without progress"),
         (finished(), "Finished 06:44 · 10,260 steps in 7 h 24 m · 13 checkpoints complete"),

@@ -110,6 +110,21 @@ async def test_arrows_choose_a_gpu_and_its_charts_follow() -> None:
         assert str(again.gauges.border_title).startswith("GPU 1 "), "the page is as it was left"
 
 
+async def test_the_cursor_stays_on_its_process_when_the_order_changes() -> None:
+    app = app_of(healthy())
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await opened(app, pilot, "9")
+        screen.table.move(1)
+        chosen = screen.rows[screen.table.cursor].pid
+        details = screen.state.details
+        tree = msgspec.structs.replace(details.tree, processes=details.tree.processes[::-1])
+        screen.take_details(msgspec.structs.replace(details, tree=tree))
+        assert screen.rows[0].pid == chosen
+        assert screen.table.cursor == 0
+        await pilot.press("y")
+        assert app.clipboard.startswith(f"{chosen} ")
+
+
 async def test_processes_are_sorted_filtered_and_copied() -> None:
     app = app_of(healthy())
     async with app.run_test(size=(120, 40)) as pilot:

@@ -235,6 +235,17 @@ async def test_the_cursor_stays_on_its_incident_when_a_newer_one_comes() -> None
         assert front(app).table.cursor == 3
 
 
+@pytest.mark.parametrize(("key", "pane"), [("3", "incidents"), ("4", "table"), ("5", "ladder"), ("6", "runs")])
+async def test_a_key_is_not_lost_if_the_screen_is_drawn_right_after_it(key: str, pane: str) -> None:
+    async with open_place(key) as (app, pilot):
+        screen = front(app)
+        await until(pilot, lambda: len(screen.panes[pane].rows) > 1)
+        before = screen.panes[pane].cursor
+        screen.action_move(1 if before == 0 else -1)
+        screen.draw()
+        assert abs(screen.panes[pane].cursor - before) == 1
+
+
 async def test_an_open_incident_can_be_acknowledged_on_its_screen() -> None:
     async with open_place("3") as (app, pilot):
         await pilot.press("c")
@@ -589,9 +600,12 @@ async def test_selected_run_is_shown_in_full_if_columns_are_hidden() -> None:
         assert "id mira-2" in flowing(text(app, "about"))
 
 
-async def test_text_in_brackets_is_dropped_before_the_sentence_is_cut() -> None:
-    async with open_place("6", size=(45, 30)) as (app, _):
-        assert front(app).tabs.plain_lines()[1] == "✖ Seems to hang: no step for 96 s"
+@pytest.mark.parametrize("size", [(40, 10), (45, 30), (80, 24)])
+async def test_the_sentence_of_what_is_wrong_takes_the_rows_that_it_needs(size: tuple[int, int]) -> None:
+    async with open_place("6", size=size) as (app, _):
+        said = flowing("\n".join(front(app).tabs.plain_lines()[1:]))
+        assert "✖ Seems to hang: no step for 96 s (usually 2.50 s/step)" in said
+        assert ("[w] wait" in said) or said.endswith("…")
 
 
 async def test_message_without_incidents_is_complete_on_a_narrow_screen() -> None:

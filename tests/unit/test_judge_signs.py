@@ -16,10 +16,11 @@ from trainwatch.core.judge.hang.active_time import ActiveTime
 from trainwatch.core.judge.hang.gpu_activity import GpuNormal
 from trainwatch.core.judge.hang.liveness import Liveness
 from trainwatch.core.judge.hang.step_clock import StepClock
-from trainwatch.core.judge.outlook import outlook_of
+from trainwatch.core.judge.next_step import outlook_of
 from trainwatch.core.judge.recovery import budget
 from trainwatch.core.judge.recovery.operator.commands import WAIT_S
 from trainwatch.core.judge.resume import checkpoint_index
+from trainwatch.core.judge.run_states import Paused
 from trainwatch.core.model.observation import (
     CheckpointEvent,
     GpuReading,
@@ -543,13 +544,13 @@ def test_the_silence_from_which_ending_is_worth_it_is_the_one_at_which_it_is_dec
 
 def test_a_silence_says_when_it_becomes_a_hang() -> None:
     world = World().begin().watch(Story(meta=False).load(60).train(200))
-    assert outlook_of(world.state).hang_t is None
-    assert outlook_of(world.state).usual_s == pytest.approx(2.5, rel=0.2)
+    assert outlook_of(world.judge.knowledge, world.state).hang_t is None
+    assert outlook_of(world.judge.knowledge, world.state).usual_s == pytest.approx(2.5, rel=0.2)
     told: list[float] = []
     shift = world.t
     for sample in Story(meta=False).dead(400).observations:
         world.see(msgspec.structs.replace(sample, t=sample.t + shift))
-        due_t = outlook_of(world.state).hang_t
+        due_t = outlook_of(world.judge.knowledge, world.state).hang_t
         if due_t is not None and not world.hangs:
             told.append(due_t)
     assert told
@@ -557,12 +558,42 @@ def test_a_silence_says_when_it_becomes_a_hang() -> None:
     assert max(told) - min(told) < 10.0
 
 
+@pytest.mark.parametrize("min_s", [15.0, 30.0, 90.0])
+def test_a_silence_counts_down_to_its_hang_from_its_first_seconds(min_s: float) -> None:
+    world = (
+        World(judge(Settings(hang=Hang(min_s=min_s)))).begin().watch(Story(meta=False, step_s=0.2).load(60).train(60))
+    )
+    began = world.state.clock.last
+    told: list[tuple[float, float]] = []
+    shift = world.t
+    for sample in Story(meta=False).dead(400).observations:
+        world.see(msgspec.structs.replace(sample, t=sample.t + shift))
+        due_t = outlook_of(world.judge.knowledge, world.state).hang_t
+        if due_t is not None and not world.hangs:
+            told.append((world.t - began, due_t))
+    assert told[0][0] < 0.5 * min_s + 4.0
+    assert all(abs(due_t - world.hangs[0].t) < 5.0 for _, due_t in told)
+
+
+def test_a_silence_with_signs_of_life_has_no_countdown() -> None:
+    def due(story: Story, **more: object) -> float | None:
+        world = World().begin().watch(Story(meta=False, step_s=0.2).load(60).train(60))
+        state = msgspec.structs.replace(world.watch(story).state, **more)
+        return outlook_of(world.judge.knowledge, state).hang_t
+
+    assert due(Story(meta=False).dead(20)) is not None
+    assert due(Story(meta=False).go(20, gpu=busy, cpu=1.0)) is None
+    assert due(Story(meta=False).dead(2)) is None
+    assert due(Story(meta=False).dead(20), asks_since=1.0) is None
+    assert due(Story(meta=False).dead(20), machine=Paused(order=1)) is None
+
+
 def test_a_person_who_waits_puts_the_hang_off_and_is_told_until_when() -> None:
     world = World().begin().watch(Story(meta=False).load(60).train(200)).command("wait")
-    until_t = outlook_of(world.state).patient_t
+    until_t = outlook_of(world.judge.knowledge, world.state).patient_t
     assert until_t == pytest.approx(world.t + WAIT_S)
     world.watch(Story(meta=False).dead(200))
-    assert outlook_of(world.state).hang_t == pytest.approx(until_t, abs=5.0)
+    assert outlook_of(world.judge.knowledge, world.state).hang_t == pytest.approx(until_t, abs=5.0)
 
 
 def test_the_evidence_of_a_hang_says_when_its_sockets_carried_the_last_traffic() -> None:

@@ -71,8 +71,8 @@ def test_no_pid_is_shown_of_a_training_that_has_ended_without_a_supervisor(run: 
     ("age_s", "watched", "said"),
     [
         (1.0, True, "n: running (r)"),
-        (80.0, True, "n: running (last step 80 s ago, usually every 0.213 s)"),
-        (1200.0, True, "n: running (last step 20 min ago, usually every 0.213 s)"),
+        (80.0, True, "n: running (last step 80 s ago, usually 4.69 steps/s)"),
+        (1200.0, True, "n: running (last step 20 min ago, usually 4.69 steps/s)"),
         (80.0, False, "n: running (last seen running 90 s ago)"),
     ],
 )

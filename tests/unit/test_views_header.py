@@ -6,7 +6,19 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from tests.fakes.feed import WALL0, StoryTeller, crashed, finished, healthy, hung, in_state, readings, situation
+from tests.fakes.feed import (
+    WALL0,
+    StoryTeller,
+    crashed,
+    finished,
+    given_up,
+    healthy,
+    hung,
+    in_state,
+    readings,
+    situation,
+    unwatched,
+)  # fmt: skip
 from trainwatch.core.model.fact import Fact, IncidentOpened, IncidentUpdated
 from trainwatch.core.model.incident import AVERAGE_IS_NAN, ENDED_WITH_ATTEMPT, Incident
 from trainwatch.core.model.progress import Outlook
@@ -18,7 +30,9 @@ from trainwatch.core.views.panes.header import header_view
 from trainwatch.core.views.panes.memory import memory_view
 from trainwatch.core.views.screens.checkpoint_details import checkpoint_rows
 from trainwatch.core.views.state.concerns import concerns
+from trainwatch.core.views.state.last_step import usually
 from trainwatch.core.views.state.verdict import Verdict, verdict
+from trainwatch.tui.panes.head import sentence_rows, verdict_rows
 
 replace = msgspec.structs.replace
 
@@ -70,7 +84,7 @@ def said(now: Situation) -> Verdict:
         (4.0, "safe", "done"),
         (8.0, "safe", "last step 8 s ago"),
         (24.0, "safe", "last step 24 s ago"),
-        (26.0, "warning", "Last step 26 s ago, usually every 2.50 s"),
+        (26.0, "warning", "Last step 26 s ago, usually 2.50 s/step"),
         (356.0, "warning", "Last step 5 min ago"),
     ],
 )
@@ -80,10 +94,25 @@ def test_the_age_of_the_last_step_is_told_and_then_warned_of(age_s: float, level
     assert part in found.sentence
 
 
+@pytest.mark.parametrize(
+    ("usual_s", "step_s", "words"),
+    [
+        (2.5, 2.5, "usually 2.50 s/step"),
+        (0.6, 0.2, "usually 5.00 steps/s"),
+        (0.6, None, "usually 1.67 steps/s"),
+        (None, 0.2, "usually 5.00 steps/s"),
+        (40.0, 0.8, "usually one every 40.0 s"),
+        (None, None, ""),
+    ],
+)
+def test_what_is_usual_is_told_in_the_unit_of_the_pace(usual_s: float | None, step_s: float | None, words: str) -> None:
+    assert usually(usual_s, step_s) == words
+
+
 def test_a_time_of_the_end_is_not_promised_while_no_step_comes() -> None:
     assert "done about" in said(stepped(8.0)).sentence
     assert "done about" not in said(stepped(60.0)).sentence
-    assert "s/step" not in said(stepped(60.0)).sentence
+    assert "2.50 s/step" not in said(stepped(60.0)).clauses
 
 
 def test_a_log_that_is_not_read_yet_is_told_and_not_green() -> None:
@@ -100,7 +129,7 @@ def test_a_pause_of_the_length_of_earlier_ones_is_no_warning() -> None:
 
 def test_a_phase_without_steps_whose_length_is_not_known_is_unknown() -> None:
     found = said(stepped(200.0, phase="eval"))
-    assert (found.level, found.clauses[0]) == ("unknown", "Last step 3 min ago, usually every 2.50 s")
+    assert (found.level, found.clauses[0]) == ("unknown", "Last step 3 min ago, usually 2.50 s/step")
     assert said(stepped(200.0, phase="eval", pause_s=190.0)).level == "safe"
 
 
@@ -166,13 +195,59 @@ def test_checkpoints_of_a_finished_run_are_counted_with_the_damaged_ones() -> No
 
 def test_a_silence_counts_up_and_the_action_counts_down() -> None:
     quiet = incident(12, "quiet", "idle", "no step and no sign of life (92 s)", severity="warning")
-    now = with_incidents(stepped(130.0), quiet)
+    now = stepped(130.0)
+    now = with_incidents(now, replace(quiet, t=now.now_t - 38))
     now = replace(now, outlook=Outlook(usual_s=2.5, hang_t=now.now_t + 47))
     assert said(now).clauses[0] == "No step and no sign of life for 2 min, is ended and restarted in 0:47 ([w] wait)"
     asks = replace(now, story=replace(now.story, act="ask"))
     assert "you are asked in 0:47" in said(asks).sentence
     late = replace(now, outlook=Outlook(usual_s=2.5, hang_t=now.now_t - 1))
     assert "is ended and restarted now" in said(late).sentence
+
+
+def test_a_late_step_counts_down_if_nothing_shows_life() -> None:
+    now = stepped(30.0)
+    dead = replace(now, outlook=replace(now.outlook, hang_t=now.now_t + 110))
+    clause = "Last step 30 s ago, usually 2.50 s/step, is ended and restarted in 1:50 ([w] wait)"
+    assert said(dead).clauses[0] == clause
+    swift = stepped(8.0, usual_s=0.2)
+    assert said(swift).level == "safe"
+    assert said(replace(swift, outlook=replace(swift.outlook, hang_t=swift.now_t + 3))).level == "warning"
+
+
+def test_after_a_restart_the_hang_before_it_is_not_told_as_of_now() -> None:
+    now = stepped(1.0)
+    before = replace(
+        incident(13, "hang", "idle", "no step and no sign of life (92 s)", severity="danger"), t=now.now_t - 60
+    )
+    assert said(with_incidents(now, before)).level == "safe"
+    assert said(with_incidents(replace(now, step_t=now.now_t - 90), before)).level == "danger"
+
+
+@pytest.mark.parametrize(("width", "most"), [(80, 4), (40, 7)])
+def test_what_is_wrong_is_never_cut(width: int, most: int) -> None:
+    long = incident(
+        14, "health", "gpu5.lost", "GPU 5 lost: it no longer answers on the bus; reboot to get it back " * 2
+    )
+    for now in (
+        hung(),
+        crashed(),
+        given_up(),
+        with_incidents(healthy(), replace(long, severity="danger")),
+        unwatched(),
+    ):
+        found = verdict(now)
+        rows = sentence_rows(header_view(now), width)
+        text = " ".join(rows)
+        assert len(rows) <= most
+        for clause in found.clauses[: found.vital]:
+            assert clause in text, (clause, rows)
+
+
+def test_what_is_left_out_of_the_sentence_has_a_sign() -> None:
+    found = Verdict(level="safe", clauses=("Training", "step 7,300 of 10,260", "2.50 s/step", "done about 04:12"))
+    assert verdict_rows(found, 40, 1, 1) == ["Training · step 7,300 of 10,260 …"]
+    assert verdict_rows(found, 80, 1, 1) == [" · ".join(found.clauses)]
 
 
 def test_a_hang_names_what_follows_and_when() -> None:

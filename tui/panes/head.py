@@ -1,5 +1,7 @@
 """The head of the screen: one sentence, one bar."""
 
+from rich.cells import cell_len
+
 from ...core.views.panes.header import HeaderView
 from ...core.views.state.verdict import Verdict
 from ..ui.cells import Line, Span, clauses, cut, fit, width_of, wrap_words
@@ -8,7 +10,10 @@ from ..ui.glyphs import LEVEL_WORDS
 from .pane import Pane
 
 SENTENCE_ROWS = 2
+VITAL_ROWS = 4
 NARROW_ROWS = 4
+NARROW_VITAL_ROWS = 7
+"""Rows of the sentence: usually, and if what is wrong needs more; on a screen of 10 rows one is left for the log."""
 NARROW = 60
 BAR_LEAST = 8
 BAR_SHARE = 4
@@ -18,23 +23,31 @@ EMPTY = HeaderView(name="", verdict=Verdict(level="unknown", clauses=("Looking �
 
 def sentence_rows(view: HeaderView, width: int) -> list[str]:
     """The sentence in as many rows as it needs and may have; whole clauses move to the next row if that helps."""
-    room = max(8, width - 2 - (4 + len(view.name) if width >= NARROW else 2))
-    limit = SENTENCE_ROWS if width >= NARROW else NARROW_ROWS
+    if width >= NARROW:
+        return verdict_rows(view.verdict, max(8, width - 6 - len(view.name)), SENTENCE_ROWS, VITAL_ROWS)
+    return verdict_rows(view.verdict, max(8, width - 4), NARROW_ROWS, NARROW_VITAL_ROWS)
+
+
+def verdict_rows(verdict: Verdict, room: int, limit: int, most: int) -> list[str]:
+    """At most ``limit`` rows of ``room`` cells, ``most`` if vital clauses need them; what is left out has a sign."""
     rows: list[str] = []
     row = ""
-    for clause in view.verdict.clauses:
+    for number, clause in enumerate(verdict.clauses):
         longer = f"{row} · {clause}" if row else clause
-        if len(longer) <= room:
+        if cell_len(longer) <= room:
             row = longer
-            continue
-        if row:
-            rows.append(row)
-        *full, row = wrap_words(clause, room)
-        rows += full
-    aside = view.verdict.aside
-    rows.append(f"{row} · {aside}" if aside and len(row) + 3 + len(aside) <= room else row)
+        else:
+            if row:
+                rows.append(row)
+            *full, row = wrap_words(clause, room)
+            rows += full
+        if number < verdict.vital:
+            limit = max(limit, min(len(rows) + 1, most))
+    aside = verdict.aside
+    rows.append(f"{row} · {aside}" if aside and cell_len(row) + 3 + cell_len(aside) <= room else row)
     if len(rows) > limit:
-        rows = [*rows[: limit - 1], cut(" · ".join(rows[limit - 1 :]), room)]
+        left = " · ".join(rows[limit - 1 :]).split(" · ")
+        rows = [*rows[: limit - 1], f"{clauses(left, room - 2)} …"]
     return rows
 
 

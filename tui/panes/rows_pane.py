@@ -1,6 +1,6 @@
 """A list with a cursor."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rich.segment import Segment
 from rich.style import Style
@@ -21,14 +21,11 @@ class RowsPane(Pane):
     cursor = 0
     top = 0
     active = True
+    ids: tuple[object, ...] = ()
+    _chosen: object = None
 
-    class Moved(Message):
-        """The cursor was moved to row ``cursor``; drawn again meanwhile, the pane may have another by now."""
-
-        def __init__(self, pane: "RowsPane") -> None:
-            super().__init__()
-            self.pane = pane
-            self.cursor = pane.cursor
+    follow: Callable[["RowsPane"], None] | None = None
+    """Called as soon as the cursor has moved: a message would come after rows and cursor have changed again."""
 
     class Chosen(Message):
         """The row under the cursor was clicked once more."""
@@ -37,9 +34,13 @@ class RowsPane(Pane):
             super().__init__()
             self.pane = pane
 
-    def show(self, rows: Sequence[Line], *, head: Sequence[Line] = (), message: str = "") -> None:
-        """Draw them; ``message`` is shown if there are none."""
-        self.rows, self.head, self.message = tuple(rows), tuple(head), message
+    def show(
+        self, rows: Sequence[Line], *, head: Sequence[Line] = (), message: str = "", ids: Sequence[object] = ()
+    ) -> None:
+        """Draw them; ``message`` is shown if there are none. ``ids``: a cursor that was moved stays on its row's id."""
+        self.rows, self.head, self.message, self.ids = tuple(rows), tuple(head), message, tuple(ids)
+        if self._chosen in self.ids:
+            self.cursor = self.ids.index(self._chosen)
         self.cursor = max(0, min(self.cursor, len(self.rows) - 1))
         self.redraw()
 
@@ -52,8 +53,10 @@ class RowsPane(Pane):
         row = max(0, min(row, len(self.rows) - 1))
         if row != self.cursor:
             self.cursor = row
+            self._chosen = self.ids[row] if row < len(self.ids) else None
             self.redraw()
-            self.post_message(self.Moved(self))
+            if self.follow is not None:
+                self.follow(self)
 
     def lines(self, width: int, height: int) -> list[Line]:
         """Head, then the rows around the cursor."""

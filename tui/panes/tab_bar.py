@@ -1,15 +1,22 @@
 """The head of the numbered screens: tabs, and the sentence of the run."""
 
-from rich.cells import cell_len
 from textual import events
 
 from ...core.views.panes.header import HeaderView
 from ..places import PLACES, Place
-from ..ui.cells import Line, Span, clauses, cut, width_of
-from .head import EMPTY
+from ..ui.cells import Line, Span, cut, width_of
+from .head import EMPTY, verdict_rows
 from .pane import Pane
 
-ROWS = 2
+MOST_ROWS = 3
+"""Rows of the sentence if what is wrong needs them; a third of the screen at most."""
+
+
+def tab_rows(view: HeaderView, width: int, height: int) -> int:
+    """Rows of the tabs and the sentence, on a screen of this size."""
+    if height < 3:
+        return max(1, height - 1)
+    return 1 + len(verdict_rows(view.verdict, width - 2, 1, max(1, min(MOST_ROWS, height // 3))))
 
 
 class TabBar(Pane):
@@ -36,12 +43,9 @@ class TabBar(Pane):
             verdict = self.view.verdict
             glyph = self.glyphs.levels[verdict.level]
             style = "text" if verdict.level in {"safe", "unknown"} else verdict.level
-            parts = (*verdict.clauses, *((verdict.aside,) if verdict.aside else ()))
-            if cell_len(parts[0]) > width - 2:
-                # Text in brackets is left out before a number is cut.
-                parts = (parts[0].partition(" (")[0], *parts[1:])
-            sentence = clauses(parts, width - 2)
-            lines.append(((verdict.level, f"{glyph} "), (style, sentence)))
+            signs = (f"{glyph} ", *("  " for _ in range(height)))
+            rows = verdict_rows(verdict, width - 2, 1, height - 1)
+            lines += [((verdict.level, sign), (style, row)) for sign, row in zip(signs, rows, strict=False)]
         return lines
 
     def on_click(self, event: events.Click) -> None:

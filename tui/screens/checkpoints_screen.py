@@ -177,9 +177,9 @@ class CheckpointsScreen(PlaceScreen):
         self.reload()
         self.draw()
 
-    def on_rows_pane_moved(self, message: RowsPane.Moved) -> None:
+    def row_chosen(self, pane: RowsPane) -> None:
         """Another checkpoint: its own detail."""
-        self.state.chosen = self.rows[message.pane.cursor].path
+        self.state.chosen = self.rows[pane.cursor].path
         self.state.close()
         self.page.top = 0
         self.draw()

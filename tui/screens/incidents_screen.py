@@ -141,9 +141,9 @@ class IncidentsScreen(PlaceScreen):
         self.evidence_spreads = found
         self.draw()
 
-    def on_rows_pane_moved(self, message: RowsPane.Moved) -> None:
-        if self.views:
-            self.choose(self.views[message.pane.cursor].id)
+    def row_chosen(self, pane: RowsPane) -> None:
+        """Another incident."""
+        self.choose(self.views[pane.cursor].id)
 
     def choose(self, incident: int) -> None:
         """Show this incident."""

@@ -14,7 +14,8 @@ from ..keys import Key, KeyContext
 from ..panes.head import EMPTY
 from ..panes.key_bar import KeyBar
 from ..panes.pane import Pane
-from ..panes.tab_bar import ROWS, TabBar
+from ..panes.rows_pane import RowsPane
+from ..panes.tab_bar import TabBar, tab_rows
 from ..places import PLACES
 from ..run_session import Application, RunSession
 from .box import Box
@@ -81,7 +82,14 @@ class PlaceScreen(PanedScreen):
         """Head, bodies, footer."""
         self.tabs = TabBar(id="tabs", classes="-bare")
         self.key_bar = KeyBar(id="keys", classes="-bare")
-        return (self.tabs, *self.bodies(), self.key_bar)
+        bodies = self.bodies()
+        for pane in bodies:
+            if isinstance(pane, RowsPane):
+                pane.follow = self.row_chosen
+        return (self.tabs, *bodies, self.key_bar)
+
+    def row_chosen(self, pane: RowsPane) -> None:
+        """The cursor of a list has moved."""
 
     def on_mount(self) -> None:
         self.draw()
@@ -99,12 +107,11 @@ class PlaceScreen(PanedScreen):
             width, height = self.size
         if not self.panes or not width or not height:
             return
-        self._place(width, height)
         session = self.session
-        if session is None:
-            self.tabs.show(self.tab or self.place, headline(self.alone), tuple(p for p in PLACES if p.name == "runs"))
-        else:
-            self.tabs.show(self.tab or self.place, header_view(self.now, session.run.name))
+        view = headline(self.alone) if session is None else header_view(self.now, session.run.name)
+        self._place(width, height, tab_rows(view, width, height))
+        offered = PLACES if session is not None else tuple(p for p in PLACES if p.name == "runs")
+        self.tabs.show(self.tab or self.place, view, offered)
         self.show()
         self.key_bar.show(self.offered(), self.key_bar.message)
 
@@ -144,8 +151,7 @@ class PlaceScreen(PanedScreen):
 
         self.app.push_screen(help_dialog(self.context, self.keys))
 
-    def _place(self, width: int, height: int) -> None:
-        head = min(ROWS, max(1, height - 1))
+    def _place(self, width: int, height: int, head: int) -> None:
         boxes: dict[str, Box] = {"tabs": (0, 0, width, head), "keys": (0, height - 1, width, 1)}
         room = height - head - 1
         if room >= BORDERED_ROWS:

@@ -235,7 +235,8 @@ class ProfilesScreen(PlaceScreen):
             ]
         return found
 
-    def on_rows_pane_moved(self, _: RowsPane.Moved) -> None:
+    def row_chosen(self, _: RowsPane) -> None:
+        """Another profile: from the top of its page."""
         self.page.top = 0
         self.draw()
 

@@ -225,7 +225,7 @@ class RunsScreen(PlaceScreen):
         """A second click opens."""
         self.action_open()
 
-    def on_rows_pane_moved(self, _: RowsPane.Moved) -> None:
+    def row_chosen(self, _: RowsPane) -> None:
         """Show the details of the run under the cursor."""
         self.draw()
 

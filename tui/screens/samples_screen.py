@@ -226,10 +226,9 @@ class SamplesScreen(PlaceScreen):
         """Decode for the new size."""
         self.draw()
 
-    def on_rows_pane_moved(self, message: RowsPane.Moved) -> None:
+    def row_chosen(self, pane: RowsPane) -> None:
         """Another picture; on the newest: follow it."""
-        cursor = min(message.cursor, len(self.rows) - 1)
-        self._chosen = self.rows[cursor].path if cursor > 0 else None
+        self._chosen = self.rows[pane.cursor].path if pane.cursor > 0 else None
         self.trouble = ""
         self.draw()
 

@@ -5,12 +5,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ...judge.handlers.learned_habits import habits_of
-from ...judge.outlook import outlook_of
 from ...judge.progress.metric_reader import MetricReader
 from ...judge.state import JudgeState
 from ...judge.text.shapes.shape_table import ShapeTable
 from ...model.observation import GpuReading, GpuSample, LogChunk, Meta, MetricValues, Observation, Outcome, Start
-from ...model.progress import Progress
+from ...model.progress import Outlook, Progress
 from ...store.habits_file import HabitsFile
 from ...store.log_index import FILE_NAME, LogIndexWriter
 from ...store.metrics.history import HistoryWriter, ProgressPoint
@@ -50,6 +49,7 @@ class RunRecorder:
         room: Callable[[], bool] = lambda: True,
         shapes: ShapeTable | None = None,
         shown: Callable[[JudgeState], Progress] = lambda state: state.progress,
+        outlook: Callable[[JudgeState], Outlook] = lambda _: Outlook(),
     ) -> None:
         self._history = history
         self._trace = trace
@@ -58,7 +58,7 @@ class RunRecorder:
         self._room = room
         self._shapes = shapes
         self._lines_behind: Callable[[], int] = lambda: 0
-        self._shown = shown
+        self._shown, self._outlook = shown, outlook
         self._readers: dict[str | None, MetricReader] = {}
         self._next_metrics_t = self._t = 0.0
         self._next_habits_t = HABITS_S
@@ -128,7 +128,7 @@ class RunRecorder:
                 t=t,
                 progress=shown,
                 step_t=state.attempt.beat_t,
-                outlook=outlook_of(state),
+                outlook=self._outlook(state),
                 lines_behind=self._lines_behind(),
             )
             self._history.add(self.newest)

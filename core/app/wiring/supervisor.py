@@ -12,6 +12,7 @@ from ...act.gpu.gpu_clearing import GpuHelp
 from ...act.view import tmux
 from ...checkpoints import copy_aside, folder_for_copies, parts_in, verify
 from ...checkpoints.formats.reading_pace import BESIDE_TRAINING_BYTES_PER_S
+from ...judge.next_step import outlook_of
 from ...judge.outlook import shown_progress
 from ...judge.state import SNAPSHOT_VERSION, to_snapshot
 from ...judge.step import Judge
@@ -106,6 +107,7 @@ def build_supervisor(
         room=keeper.room,
         shapes=judge.knowledge.shapes,
         shown=partial(shown_progress, judge.knowledge),
+        outlook=partial(outlook_of, judge.knowledge),
     )
     snapshot = latest_snapshot(run.journal)
     state = judge.start(story, snapshot.state if snapshot is not None else None)

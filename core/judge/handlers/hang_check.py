@@ -36,6 +36,8 @@ replace = msgspec.structs.replace
 
 CAPTURE_S = 30.0
 """Longest wait for the evidence (py-spy) before the stop."""
+TOLD_FROM_S = 5.0
+"""A shorter silence says nothing: readings come about once a second."""
 NO_PROGRESS = "no_progress"
 """Class of the incident (kind ``stall``) of a run that makes no new highest step."""
 
@@ -139,6 +141,25 @@ def _check_silence(builder: StepBuilder, run: deadlines.HangInput) -> None:
     quiet = builder.state.quiet
     assert quiet is not None
     builder.set(quiet=replace(quiet, due_t=_due_t(builder, run, sign)))
+
+
+def due_t(knowledge: Knowledge, state: JudgeState) -> float | None:
+    """Return when a silence becomes a hang if all stays as it is, in run seconds; None = not known, or none begins."""
+    if state.quiet is not None:
+        return state.quiet.due_t
+    now = active_time.now(state.time)
+    if now - state.clock.last < TOLD_FROM_S or state.asks_since is not None or state.time.stopped:
+        return None
+    if isinstance(state.machine, Hung | Suspended) or not is_watched(state.machine):
+        return None
+    run = _input(knowledge, state, now, state.time.period_s or 1.0)
+    coming = detector.dead_from(run, knowledge.settings.hang)
+    if coming is None:
+        return None
+    worth_s = cost.worth_ending_from(coming.weight, deadline_s=coming.deadline_s, loss_s=loss_s(state))
+    return state.time.t + max(
+        max(worth_s, coming.silent_s) - (now - state.clock.last), state.attempt.patient_until - now, 0.0
+    )
 
 
 def _due_t(builder: StepBuilder, run: deadlines.HangInput, sign: detector.Verdict) -> float:

@@ -38,6 +38,8 @@ POLLING = 2.0
 """x ``hang.max_s``: several cores are busy, but no GPU works and no byte moves: a polling loop."""
 QUIET_SHARE = 0.65
 """x the deadline from which a run is quiet."""
+STILL_S = 4.0
+"""Without a sign of life for so long, people are told when the silence would be a hang."""
 DEAD_FOR_SURE = 2.0
 """x ``min_s`` (180 s): no sign of life at all for this long, where none is expected, needs no weighing of costs."""
 
@@ -104,6 +106,29 @@ def judge(run: HangInput, hang: Hang, share: float = 1.0) -> Verdict | None:
         reason = _stopped(run) if at_once else "no step and no sign of life"
         return _dead(run, hang, _kind(run), reason, silent_s=look.dead_s, deadline_s=deadline_s)
     return _polling(run, hang, since, look.still_s, share)
+
+
+class Coming(msgspec.Struct, frozen=True, kw_only=True):
+    """From which silence a run is hung if no sign of life comes; ``deadline_s`` and ``weight`` as in a verdict."""
+
+    silent_s: float
+    deadline_s: float
+    weight: Weight
+
+
+def dead_from(run: HangInput, hang: Hang) -> Coming | None:
+    """Return when ``judge`` would find no sign of life, seen from a silence that has begun; None if one is seen."""
+    clock, seen = run.clock, run.liveness
+    since = deadlines.last_progress(clock, run.log_activity)
+    look = _look(run, since)
+    works = look.spinning or look.pinned or look.dim or process_signs.is_blocked(seen) or run.stopped_s is not None
+    if not look.sees_process or not clock.beats or run.ended_well or works or look.dead_s < STILL_S:
+        return None
+    deadline_s = deadlines.for_dead(run, hang, partly_seen=not look.sees_gpu)
+    late_s = min(hang.max_s, deadlines.overdue(run, hang))
+    alive_s = run.now - since - look.dead_s
+    silent_s = max(deadline_s, late_s, alive_s + _without_sign_s(hang, deadline_s))
+    return Coming(silent_s=silent_s + since - clock.last, deadline_s=deadline_s, weight="strong")
 
 
 def can_loop(run: HangInput, hang: Hang) -> bool:

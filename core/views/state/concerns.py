@@ -93,7 +93,7 @@ def _of_incidents(now: Situation) -> Iterator[Concern]:
         at = "" if nan.step is None else f" since step {quantity.count(nan.step)}"
         yield Concern(level="danger", text=f"Loss is NaN{at}{', acknowledged' if asked else ''}", incident=nan.id)
     for incident in sorted(story.incidents, key=lambda i: -i.t):
-        serious = incident.severity == "danger" or incident.open
+        serious = (incident.severity == "danger" or incident.open) and not _moves_again(incident, now)
         if incident.severity == "info" or not serious or _is_nan(incident) or not unresolved(incident, story):
             continue
         text, level = _text(incident, now), incident.severity
@@ -101,6 +101,11 @@ def _of_incidents(now: Situation) -> Iterator[Concern]:
             yield Concern(level="warning", text=f"{text}, acknowledged", incident=incident.id)
         else:
             yield Concern(level=level, text=text, incident=incident.id)
+
+
+def _moves_again(incident: Incident, now: Situation) -> bool:
+    """Whether steps came after this silence: it is closed once the resume is verified."""
+    return incident.kind in SILENT and now.step_t is not None and now.step_t > incident.t
 
 
 def _text(incident: Incident, now: Situation) -> str:
@@ -129,7 +134,7 @@ def _of_silence(now: Situation) -> Iterator[Concern]:
     step = last_step(now)
     said = any(i.open and i.kind in SILENT for i in now.story.incidents)
     if step is not None and not said and step.level != "safe":
-        yield Concern(level=step.level, text=sentence(step.words))
+        yield Concern(level=step.level, text=sentence(f"{step.words}{_then(now)}"))
 
 
 def _of_backlog(now: Situation) -> Iterator[Concern]:

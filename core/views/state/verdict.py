@@ -14,7 +14,7 @@ from ..length_words import by_words, time_words
 from ..withheld_words import question_clause
 from ..words import PHASE_WORDS, STATE_WORDS, sentence, title_of
 from .concerns import SILENT, concerns, saved_after_nan, worst_clause
-from .last_step import last_step
+from .last_step import last_step, usually
 from .level import SEVERITY
 from .run_progress import live_progress, run_progress
 
@@ -34,12 +34,13 @@ ABOUT: dict[str, frozenset[str]] = {
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """``clauses`` joined by `` · `` make the sentence, the most important first.
 
-    ``aside``: one more, left out if it needs another line.
+    ``aside``: one more, left out if it needs another line. ``vital``: so many of the first ones are never cut.
     """
 
     level: Level
     clauses: tuple[str, ...]
     aside: str = ""
+    vital: int = 1
 
     @property
     def sentence(self) -> str:
@@ -68,7 +69,7 @@ def _with_concerns(said: Verdict, now: Situation) -> Verdict:
     clause = worst_clause(found)
     first = now.story.state == "running" and said.level == "safe"
     clauses = (clause, *said.clauses) if first else (said.clauses[0], clause, *said.clauses[1:])
-    return Verdict(level=level, clauses=clauses, aside=said.aside)
+    return Verdict(level=level, clauses=clauses, aside=said.aside, vital=1 if first else 1 + said.vital)
 
 
 def unwatched(now: Situation) -> bool:
@@ -198,12 +199,14 @@ def _hung(now: Situation) -> Verdict:
     last_sign_t = story.state_t
     if incident is not None and incident.open:
         last_sign_t = incident.t - (incident.detect_s or 0.0)
-    usual = live_progress(now).sec_per_step
-    usually = "" if usual is None else f" (usually {quantity.three_digits(usual)} s)"
-    clauses = [f"Seems to hang: no step for {quantity.duration(now.now_t - last_sign_t)}{usually}"]
+    usual = usually(now.outlook.usual_s, live_progress(now).sec_per_step)
+    clauses = [
+        f"Seems to hang: no step for {quantity.duration(now.now_t - last_sign_t)}{f' ({usual})' if usual else ''}"
+    ]
     question = question_clause(now)
     if question is not None:
-        return Verdict(level="danger", clauses=(*clauses, question, "[w] wait"))
+        clauses += [question, "[w] wait"]
+        return Verdict(level="danger", clauses=tuple(clauses), vital=len(clauses))
     signs = _signs(now)
     if signs:
         clauses.append(signs)
@@ -212,7 +215,7 @@ def _hung(now: Situation) -> Verdict:
     elif story.act not in {"ask", "notify"}:
         clauses.append(f"{_act_on_hang(now)} now")
     clauses.append("[w] wait")
-    return Verdict(level="danger", clauses=tuple(clauses))
+    return Verdict(level="danger", clauses=tuple(clauses), vital=len(clauses))
 
 
 def _act_on_hang(now: Situation) -> str:
@@ -276,7 +279,7 @@ def _after_trouble(now: Situation, clauses: tuple[str, ...]) -> Verdict:
         return Verdict(level="warning", clauses=(sentence(clauses[0]), *clauses[1:], *reason))
     word = "Crashed" if trouble.kind == "crash" else "Hung"
     at = quantity.clock(trouble.wall, now.now_wall)
-    return Verdict(level="warning", clauses=(f"{word} {at}: {title_of(trouble)}", *clauses))
+    return Verdict(level="warning", clauses=(f"{word} {at}: {title_of(trouble)}", *clauses), vital=2)
 
 
 def _paused(now: Situation) -> Verdict:
@@ -333,17 +336,16 @@ def _ended_early(now: Situation) -> Verdict:
     story = now.story
     at = quantity.clock(story.wall0 + story.state_t, now.now_wall)
     clauses = (f"Ended early {at}", "[r] resume", story.state_reason or "the end of the training was not reached")
-    return Verdict(level="danger", clauses=(*clauses, *where(now)[:1]))
+    return Verdict(level="danger", clauses=(*clauses, *where(now)[:1]), vital=3)
 
 
 def _given_up(now: Situation) -> Verdict:
     story = now.story
     trouble = newest_trouble(now)
-    # The keys come before the reason, which a small screen may cut off.
     clauses = ["Given up", "[e] see why", "[r] resume", story.state_reason or "no further attempt is made"]
     if trouble is not None:
         clauses.append(title_of(trouble))
-    return Verdict(level="danger", clauses=tuple(clauses))
+    return Verdict(level="danger", clauses=tuple(clauses), vital=4)
 
 
 def _with_reason(now: Situation, word: str, level: Level) -> Verdict:

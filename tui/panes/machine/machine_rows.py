@@ -80,7 +80,8 @@ class ProcessRows(RowsPane):
         self.set_title(title, note if rows else "")
         width = max(0, self.size.width - 2)
         lines = [_dimmed(row_cells(PROCESS_COLUMNS, row, rows, width, self.glyphs), old=old) for row in rows]
-        self.show(lines, head=[tuple(heading_cells(PROCESS_COLUMNS, rows, width))], message=note)
+        head = [tuple(heading_cells(PROCESS_COLUMNS, rows, width))]
+        self.show(lines, head=head, message=note, ids=[(row.gpu, row.pid) for row in rows])
 
 
 class TreeRows(RowsPane):
@@ -91,7 +92,8 @@ class TreeRows(RowsPane):
         self.set_title(title, note if rows else "")
         width = max(0, self.size.width - 2)
         lines = [_dimmed(row_cells(TREE_COLUMNS, row, rows, width, self.glyphs), old=bool(note)) for row in rows]
-        self.show(lines, head=[tuple(heading_cells(TREE_COLUMNS, rows, width))], message=note)
+        head = [tuple(heading_cells(TREE_COLUMNS, rows, width))]
+        self.show(lines, head=head, message=note, ids=[row.pid for row in rows])
 
 
 def _dimmed(cells: Sequence[Span], *, old: bool) -> Line:

@@ -163,7 +163,8 @@ class LaunchScreen(PlaceScreen):
         self.page.top = self.looks.top = 0
         self.inquiry.ask()
 
-    def on_rows_pane_moved(self, _: RowsPane.Moved) -> None:
+    def row_chosen(self, _: RowsPane) -> None:
+        """Another run to start."""
         self.profile = None
         self.ask()
 

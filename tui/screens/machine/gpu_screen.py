@@ -155,10 +155,10 @@ class GpuScreen(MachineScreen):
                 ),
             )
 
-    def on_rows_pane_moved(self, message: RowsPane.Moved) -> None:
+    def row_chosen(self, pane: RowsPane) -> None:
         """Another GPU is chosen."""
-        if message.pane is self.table:
-            self.state.chosen = self.table.cursor
+        if pane is self.table:
+            self.state.chosen = pane.cursor
             self.draw()
 
     def action_next(self, gpus: int) -> None:
