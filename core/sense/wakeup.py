@@ -1,6 +1,7 @@
 """A pipe that wakes a thread which waits in ``poll``."""
 
 import os
+import select
 import threading
 
 from .sampler import JOIN_S
@@ -22,6 +23,12 @@ class Wakeup:
             os.write(self._write, b"!")
         except OSError:
             return  # full: it is awake already; or closed: it has ended
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait until somebody wakes it, at most this long."""
+        poll = select.poll()
+        poll.register(self._read, select.POLLIN)
+        poll.poll(max(0.0, timeout_s) * 1000)
 
     def clear(self) -> None:
         """Clear all wakeups so far."""

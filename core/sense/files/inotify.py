@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ..wakeup import Wakeup
 
 CREATE, MOVED_TO, CLOSE_WRITE = 0x100, 0x80, 0x8
+MODIFY, ATTRIBUTES, MOVE_SELF, DELETE_SELF = 0x2, 0x4, 0x800, 0x400
 IS_DIRECTORY, OVERFLOW, IGNORED = 0x40000000, 0x4000, 0x8000
 _ONLY_DIRECTORY, _NO_LINK = 0x01000000, 0x02000000
 _HEAD = struct.Struct("iIII")
@@ -19,7 +20,10 @@ _READ_BYTES = 1 << 16
 
 
 class FileEvent(NamedTuple):
-    """``folder``: as it was given to ``watch``. ``overflow``: events were lost, and nothing else is set."""
+    """``folder``: as it was given to ``watch``, or the path given to ``watch_file``.
+
+    ``overflow``: events were lost, and nothing else is set.
+    """
 
     folder: str
     name: str
@@ -50,11 +54,23 @@ class Inotify:
 
     def watch(self, folder: str) -> bool:
         """Begin to watch a folder, without those below it; False if that is not possible."""
-        mask = CREATE | MOVED_TO | CLOSE_WRITE | _ONLY_DIRECTORY | _NO_LINK
-        number = self._libc.inotify_add_watch(self._descriptor, os.fsencode(folder), mask)
+        return self._watch(folder, CREATE | MOVED_TO | CLOSE_WRITE | _ONLY_DIRECTORY | _NO_LINK)
+
+    def watch_file(self, path: str) -> bool:
+        """Begin to watch one file for writes, a new name and its removal; False if that is not possible."""
+        return self._watch(path, MODIFY | ATTRIBUTES | MOVE_SELF | DELETE_SELF)
+
+    def unwatch(self, path: str) -> None:
+        """End a watch, if there is one."""
+        for number in [number for number, watched in self._folders.items() if watched == path]:
+            del self._folders[number]
+            self._libc.inotify_rm_watch(self._descriptor, number)
+
+    def _watch(self, path: str, mask: int) -> bool:
+        number = self._libc.inotify_add_watch(self._descriptor, os.fsencode(path), mask)
         if number < 0:
             return False
-        self._folders[number] = folder
+        self._folders[number] = path
         return True
 
     def wait(self, timeout_s: float, wakeup: Wakeup | None = None) -> list[FileEvent]:

@@ -12,7 +12,7 @@ from ...model.checkpoints.checkpoint_names import is_temporary
 from ...model.checkpoints.other_files import is_other_file
 from ...model.launch.output_place import is_below
 from ...model.ports.supervision import AttemptTarget
-from ..process.proc_stat import read_all
+from ..process.proc_stat import all_pids
 from ..process.run_tree import RunTree
 from .byte_evidence import ByteEvidence, Save, has_to_do_with
 from .written_files import OpenFile, ended_at
@@ -74,7 +74,7 @@ class WriterEvidence:
 
     def count_others(self) -> None:
         """Count the bytes of all processes of the machine before anything of the run is known."""
-        self._bytes.sample_others((), read_all())
+        self._bytes.sample_others((), all_pids())
 
     def begin(self) -> None:
         """Begin another attempt."""
@@ -91,10 +91,11 @@ class WriterEvidence:
         self._bytes.sample_own(own)
         if now - self._others_sampled >= (KNOWN_OTHERS_S if known else OTHERS_S):
             self._others_sampled = now
-            self._bytes.sample_others(own, read_all())
+            self._bytes.sample_others(own, all_pids())
         self.members = members
         for pid in members:
-            self._names.setdefault(pid, _name(pid))
+            if pid not in self._names:
+                self._names[pid] = _name(pid)
         return members
 
     def opened(self, is_elsewhere: Callable[[str], bool]) -> list[Opened]:

@@ -9,7 +9,7 @@ import msgspec
 
 from ...model.attempt import ExitRecord
 from ...model.text.json_line import decode_exact
-from ..process.proc_stat import read_io
+from ..process.proc_stat import read_written
 
 _WRITABLE = 0o200
 """The mode of a link below ``/proc/PID/fd`` shows whether the file was opened for writing."""
@@ -49,8 +49,8 @@ def _path(entry: os.DirEntry[str]) -> str | None:
 
 def written_bytes(pids: Iterable[int]) -> dict[int, int]:
     """Bytes that each process has written since it began, with those of children that it waited for."""
-    found = {pid: read_io(pid) for pid in pids}
-    return {pid: io.write_bytes for pid, io in found.items() if io is not None}
+    found = {pid: read_written(pid) for pid in pids}
+    return {pid: written for pid, written in found.items() if written is not None}
 
 
 def growth(before: dict[int, int], now: dict[int, int]) -> dict[int, int]:

@@ -29,6 +29,8 @@ BACKOFF_S = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 """Wait before the n-th new child without an answer; the last value repeats."""
 REPLACE_FACTOR = 4.0
 """A child is replaced if no GPU answers for this many time limits. With a shorter time slow drivers never answer."""
+LATE_FACTOR = 1.3
+"""A message that comes on time is awaited, not missed by a moment."""
 START_LIMIT_S = 30.0
 """Longest wait for the driver's first answer. Without persistence mode it takes 1.5 s per GPU
 (pop-os/system76-power#492)."""
@@ -220,7 +222,7 @@ class GpuSensor:
         while not self._stopping:
             if self._details.wanted() or (self._shared is not None and self._shared.details_wanted()):
                 self._ask_for_details(child)
-            self._wait(fd, min(self._watch.interval_s, self._watch.gpu_timeout_s))
+            self._wait(fd, min(LATE_FACTOR * self._watch.interval_s, self._watch.gpu_timeout_s))
             data = self._read(fd)
             *lines, held = (held + (data or b"")).split(b"\n")
             self._publish(lines[-1] if lines else None)

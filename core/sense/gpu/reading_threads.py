@@ -94,7 +94,8 @@ class ReadingThread:
             with self._changed:
                 self._reading = None
                 self._read_s = time.monotonic()
-                self._changed.notify_all()
+                if not self._due:  # else the one who waits would only wait on
+                    self._changed.notify_all()
                 while not self._due:
                     if self._ended:
                         return

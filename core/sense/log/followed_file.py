@@ -42,6 +42,16 @@ class FollowedFile:
         self._fingerprint = b""
         self._ended_looks = 0
 
+    @property
+    def key(self) -> tuple[int, int] | None:
+        """Device and inode of the file that is open."""
+        return None if self._fd is None else self._key
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether the file was renamed, and is looked at again before the new one is read."""
+        return self._ended_looks > 0
+
     def refresh(self) -> Refresh:
         first, self._scan_first = self._scan_first, False
         if self._fd is None:

@@ -2,17 +2,21 @@
 
 import codecs
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 
 from ...model.observation import LogChunk
 from ...model.ports.supervision import AttemptTarget, Clock, Inbox
-from ..sampler import JOIN_S
 from ..sensor_problem import OnProblem, ProblemReport, ignore_problem
+from ..wakeup import Wakeup
 from .burst_reduction import BurstReduction
 from .followed_file import FollowedFile
+from .log_events import LogEvents
 
 POLL_S = 0.1
-"""Polling works on every file system and costs two system calls for an idle file."""
+"""Polling works on every file system. Also the shortest time between two looks that events cause."""
+TOLD_S = 1.0
+"""Period of looking at logs of whose writes the kernel tells."""
 CHUNK_BYTES = 65536
 BURST_BYTES = 262144
 """More bytes than this at one poll (2.6 MB/s) are too many to judge line by line and are reduced."""
@@ -119,7 +123,8 @@ class LogTail:
         self._main: FollowedLog | None = None
         self._followed: AttemptTarget | None = None
         self._target: AttemptTarget | None = None
-        self._wake = threading.Event()
+        self._events = LogEvents()
+        self._wakeup = Wakeup()
         self._passes = threading.Condition()
         self._wanted = 0
         self._finished = 0
@@ -133,7 +138,7 @@ class LogTail:
     def follow(self, target: AttemptTarget | None) -> None:
         """Set the attempt whose log is read. After None the last log is read to its end once."""
         self._target = target
-        self._wake.set()
+        self._wakeup.wake()
 
     def add(self, path: str) -> None:
         """Read one more file, from at most ``begin_within_bytes`` before its end. A known one is not added again."""
@@ -141,25 +146,24 @@ class LogTail:
         if path not in known:
             file = FollowedFile(path, begin_within_bytes=self._begin_within_bytes)
             self._extra.append(FollowedLog(file, path, self._is_news))
-            self._wake.set()
+            self._wakeup.wake()
 
     def drain(self, timeout_s: float = 1.0) -> bool:
         """Block until all that was written before the call is in the inbox. False: it takes longer."""
         with self._passes:
             self._wanted += 1
             wanted = self._wanted
-            self._wake.set()
+            self._wakeup.wake()
             return self._passes.wait_for(lambda: self._finished >= wanted or self._stopping, timeout_s)
 
     def stop(self) -> None:
         """End the thread and join it."""
         self._stopping = True
-        self._wake.set()
+        self._wakeup.wake()
         with self._passes:
             self._passes.notify_all()
-        if self._thread is not None:
-            self._thread.join(JOIN_S)
-        else:
+        self._wakeup.close_after(self._thread)
+        if self._thread is None:
             self._close()
 
     def lines_behind(self) -> int:
@@ -174,21 +178,20 @@ class LogTail:
         """Read all that waits now."""
         if self._target != self._followed:
             self._leave()
-        main = self._main
-        if main is not None:
-            self._read(main)
-        for log in list(self._extra):
-            if main is None or log.file.path != main.file.path:
-                self._read(log)
+        for log in self._logs():
+            self._read(log)
 
     def _run(self) -> None:
         while not self._stopping:
-            self._wake.clear()
+            self._wakeup.clear()
             wanted = self._wanted
             asked = wanted > self._finished or self._target != self._followed
+            pause_s = self._poll_s
             try:
                 if asked or self._inbox.unread() <= AHEAD_CHARACTERS:
                     self.read_waiting()
+                    self._events.answered()
+                    pause_s = self._pause_s()
                 self._looked()
             except Exception as fault:
                 self._problems.report("log", f"the log cannot be followed ({fault!r}); retrying")
@@ -196,13 +199,27 @@ class LogTail:
                 with self._passes:
                     self._finished = wanted
                     self._passes.notify_all()
-            self._wake.wait(self._poll_s)
+            looked = time.monotonic()
+            if self._events.wait(pause_s, self._wakeup):
+                self._wakeup.wait(looked + self._poll_s - time.monotonic())
         self._close()
+
+    def _pause_s(self) -> float:
+        """Until the next look, unless there is an event or a request before."""
+        files = [log.file for log in self._logs()]
+        told = self._events.follow(files) and not any(file.is_leaving for file in files)
+        return max(TOLD_S, self._poll_s) if told and files else self._poll_s
+
+    def _logs(self) -> list[FollowedLog]:
+        main = self._main
+        others = [log for log in self._extra if main is None or log.file.path != main.file.path]
+        return others if main is None else [main, *others]
 
     def _close(self) -> None:
         for log in (self._main, *self._extra):
             if log is not None:
                 log.file.close()
+        self._events.close()
 
     def _leave(self) -> None:
         """Read the last attempt's log to its end, then switch to the next one's."""
@@ -222,6 +239,7 @@ class LogTail:
     def _read(self, log: FollowedLog) -> None:
         try:
             for chunk in log.read(self._clock.now):
+                self._events.found(log.file.path)
                 self._inbox.put(chunk)
                 if self._stopping:
                     return

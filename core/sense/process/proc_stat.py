@@ -117,6 +117,9 @@ class _KernelThreads:
         self.parent: int | None = None
         self._until = 0.0
 
+    def is_old(self) -> bool:
+        return time.monotonic() >= self._until
+
     def renew(self) -> None:
         """Forget them after KERNEL_S seconds: a pid may be given to another process one day."""
         now = time.monotonic()
@@ -138,9 +141,12 @@ def _name_of(pid: int) -> str:
         return ""
 
 
-def count_processes() -> int:
-    """How many processes the machine has, without kernel threads that are known."""
-    return sum(name.isdecimal() for name in os.listdir("/proc")) - len(_KERNEL_THREADS.pids)  # noqa: PTH208
+def all_pids() -> list[int]:
+    """Pids of all processes, without kernel threads."""
+    if _KERNEL_THREADS.is_old():
+        return list(read_all())
+    kernel = _KERNEL_THREADS.pids
+    return [pid for name in os.listdir("/proc") if name.isdecimal() and (pid := int(name)) not in kernel]  # noqa: PTH208
 
 
 def read_all() -> dict[int, ProcStat]:
@@ -190,4 +196,13 @@ def read_io(pid: int) -> ProcIo | None:
     try:
         return parse_io(_text_of(f"/proc/{pid}/io"))
     except OSError:
+        return None
+
+
+def read_written(pid: int) -> int | None:
+    """``write_bytes`` of ``read_io`` alone: it is read of every process of the machine."""
+    try:
+        words = _text_of(f"/proc/{pid}/io").split()
+        return max(int(words[words.index("wchar:") + 1]), int(words[words.index("write_bytes:") + 1]))
+    except (OSError, ValueError, IndexError):
         return None

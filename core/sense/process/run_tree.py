@@ -10,7 +10,7 @@ from ...model.ports.supervision import AttemptTarget
 from ...model.run import ProcessIdentity
 from .proc_stat import (
     ProcStat,
-    count_processes,
+    all_pids,
     has_children_lists,
     read_all,
     read_all_children,
@@ -111,7 +111,7 @@ class RunTree:
         A list of children may lack one while others end, so members that still live are kept.
         """
         known = [stat for was in self._members.values() if (stat := _same(was)) is not None]
-        if not known or not has_children_lists() or sum(stat.threads for stat in known) > count_processes():
+        if not known or not has_children_lists() or sum(stat.threads for stat in known) > len(all_pids()):
             return None
         runner = None if target.runner is None else read_stat(target.runner.pid)
         waiting = deque([*known, *((runner,) if runner is not None else ())])
