@@ -19,7 +19,8 @@ from .config.derive import Derived, DeriveError, preview, write_config_copy
 from .config.output_names import own_name
 from .config.remaining_steps import counted, remaining
 from .launch import spool
-from .launch.launching import LaunchError, is_full, launch, read_start
+from .launch.attempt_records import read_start
+from .launch.launching import LaunchError, is_full, launch
 
 BASELINE = "gpu_baseline.json"
 """File in the attempt's directory: GPU memory that other processes held before it began, bytes per GPU index."""

@@ -6,7 +6,6 @@ back when the state folder can be written again; attempts stay where they are.
 """
 
 import contextlib
-import hashlib
 import os
 import stat
 from collections.abc import Iterator, Mapping
@@ -34,8 +33,12 @@ def roots(env: Mapping[str, str]) -> list[Path]:
 
 def annexes(run: Path, env: Mapping[str, str] = os.environ) -> Iterator[Path]:
     """The annexes that this run has now; usually none."""
-    name = _name(run)
+    name = ""
     for root in roots(env):
+        if not name:
+            if not os.path.exists(root / "annex"):  # noqa: PTH110  # also False if it may not be looked at
+                continue
+            name = _name(run)
         folder = root / "annex" / name
         with contextlib.suppress(OSError):
             if _is_ours(root) and folder.is_dir():
@@ -81,6 +84,8 @@ def free_bytes(folder: Path) -> int:
 
 
 def _name(run: Path) -> str:
+    import hashlib  # slow to import, and rarely needed
+
     digest = hashlib.sha256(os.fsencode(os.path.normpath(run.absolute()))).hexdigest()[:12]
     return f"{run.name[:60]}-{digest}"
 

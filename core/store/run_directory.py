@@ -2,8 +2,6 @@
 
 import contextlib
 import re
-import shutil
-import unicodedata
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -186,6 +184,8 @@ class RunDirectory(msgspec.Struct, frozen=True):
         if not spec.id or spec.id.startswith(".") or "/" in spec.id:
             raise ValueError(f"not a run id: {spec.id!r}")
         fresh = runs / f".new-{spec.id}"
+        import shutil  # slow to import: it loads three compression libraries
+
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(fresh)  # left by an interrupted creation
         make_private(fresh / directory.attempts.name)
@@ -232,6 +232,8 @@ def run_id_for(name: str, project: Path | None) -> str:
 
     ``project``: its trainwatch.toml, or the working folder of a run without one. Slug of the name, "-", 8 hex digits.
     """
+    import unicodedata
+
     ascii_name = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     slug = re.sub(r"[^a-z0-9]+", "-", ascii_name).strip("-")[:_SLUG_LENGTH].strip("-") or "run"
     import hashlib  # slow to import, and not needed for the first screen

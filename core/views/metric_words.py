@@ -4,12 +4,16 @@ import re
 import shlex
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..model.ports.screen import Point
 from ..model.text.memory_words import GIB, LEAST_GIB, MIB
+from ..model.text.patterns import LazyPattern
 from . import quantity
+
+if TYPE_CHECKING:
+    from ..model.ports.screen import Point
 
 PROGRAMS = {"tensorboard": ("tensorboard", "--logdir")}
 """Kind of file → the words before its folder."""
@@ -62,7 +66,7 @@ ORDER = ("progress", "metric", "gpu", "process", "host")
 """Sources in the order of the page: what the training is about first."""
 LAST = ("step", "global_step", "epoch")
 """Names of counters: their charts are lines, and come last."""
-_PER_SECOND = re.compile(
+_PER_SECOND = LazyPattern(
     r"(token|sample|image|example|frame|step|iter(?:ation)?)s?_?(?:/|_?per_)(?:s$|sec)", re.IGNORECASE
 )
 
@@ -111,7 +115,7 @@ def matching(metrics: Sequence[str], sought: str) -> tuple[str, ...]:
     )
 
 
-def unit_of(metric: str, points: Sequence[Point]) -> str:
+def unit_of(metric: str, points: Sequence["Point"]) -> str:
     """The unit in which a series is shown; of the pace that of its newest value."""
     unit = words_of(metric).unit
     if unit != PACE:
@@ -120,7 +124,7 @@ def unit_of(metric: str, points: Sequence[Point]) -> str:
     return quantity.pace_unit(newest)
 
 
-def shown_points(metric: str, points: Sequence[Point], unit: str) -> tuple[Point, ...]:
+def shown_points(metric: str, points: Sequence["Point"], unit: str) -> tuple["Point", ...]:
     """The points in a unit of ``unit_of``: rates of totals, the pace as s/step or steps/s."""
     words = words_of(metric)
     if words.total:
@@ -133,7 +137,7 @@ def shown_points(metric: str, points: Sequence[Point], unit: str) -> tuple[Point
     return tuple((t, 1 / high, 1 / mean, 1 / low) for t, low, mean, high in known)
 
 
-def _rates(points: Sequence[Point]) -> tuple[Point, ...]:
+def _rates(points: Sequence["Point"]) -> tuple["Point", ...]:
     """What a total grew by in a second, between neighbours. It begins anew with each attempt."""
     found: list[Point] = []
     for before, after in pairwise(points):

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from trainwatch.core.act import processes
-from trainwatch.core.act.launch.launching import launch, read_exit
+from trainwatch.core.act.launch.attempt_records import read_exit
+from trainwatch.core.act.launch.launching import launch
 from trainwatch.core.act.stop.stopping import members
 from trainwatch.core.model.attempt import ExitRecord, LaunchOrder
 from trainwatch.core.model.ports.supervision import AttemptTarget

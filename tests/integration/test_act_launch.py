@@ -15,14 +15,8 @@ import pytest
 from tests.integration.act_world import World, lives, python, wait_for, world
 from trainwatch.core.act import processes
 from trainwatch.core.act.launch import launching, spool
-from trainwatch.core.act.launch.launching import (
-    LaunchError,
-    find_attempt,
-    is_alive,
-    launch,
-    read_exit,
-    read_start,
-)
+from trainwatch.core.act.launch.attempt_records import read_exit, read_start
+from trainwatch.core.act.launch.launching import LaunchError, find_attempt, is_alive, launch
 from trainwatch.core.model.attempt import StartRecord
 from trainwatch.core.model.run import ProcessIdentity
 from trainwatch.core.sense.files.written_files import written_in_all
@@ -178,7 +172,7 @@ def test_a_runner_that_dies_between_start_and_report_is_reported_for(
 ) -> None:
     """Its trainer lives: a second one would be started beside it."""
     reports: list[Path] = []
-    read = launching.read_start
+    read = read_start
 
     def before_the_report(directory: Path) -> StartRecord | None:
         found = read(directory)

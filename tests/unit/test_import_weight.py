@@ -6,16 +6,21 @@ from pathlib import Path
 
 import pytest
 
+from trainwatch.core.model.fact import RunCreated
+from trainwatch.core.model.run import RunSpec
+from trainwatch.core.store.journal import JournalWriter
+from trainwatch.core.store.run_directory import RunDirectory
+
 
 def loaded_by(statement: str) -> set[str]:
     done = subprocess.run(
-        [sys.executable, "-c", f"import sys; {statement}; print(*sys.modules)"],
+        [sys.executable, "-c", f"import sys\n{statement}\nprint(*sys.modules, file=sys.stderr)"],
         capture_output=True,
         text=True,
         check=True,
         cwd="/",
     )
-    return set(done.stdout.split())
+    return set(done.stderr.splitlines()[-1].split())
 
 
 def roots(modules: set[str]) -> set[str]:
@@ -45,9 +50,63 @@ def test_pure_packages_load_no_package_that_does_io(package: str) -> None:
     assert rooms <= {"judge", "model"}
 
 
-def test_help_loads_neither_screen_nor_core_machinery() -> None:
-    modules = loaded_by("from trainwatch.cli.parser import build_parser; build_parser(['status'])")
-    assert not roots(modules) & {"textual", "numpy", "psutil", "watchdog", "sqlite3", "libtmux"}
+SLOW = {"asyncio", "ctypes", "gzip", "hashlib", "inspect", "secrets", "shutil", "socket", "subprocess", "tempfile"}
+"""Modules of Python that take a millisecond or more."""
+HEAVY = {"libtmux", "numpy", "psutil", "textual", "tomlkit", "typing_extensions", "watchdog"}
+
+
+def loaded_by_call(*words: str, home: Path) -> set[str]:
+    """What one call of trainwatch loads, as a process of its own."""
+    argv = ["trainwatch", *words]
+    return loaded_by(
+        f"import os; os.environ['TRAINWATCH_HOME'] = {str(home)!r}; sys.argv = {argv!r}\n"
+        "from trainwatch.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass"
+    )
+
+
+def ours(modules: set[str]) -> set[str]:
+    """Modules of trainwatch beside the command line."""
+    return {name for name in modules if name.startswith("trainwatch.") and not name.startswith("trainwatch.cli")}
+
+
+@pytest.fixture
+def one_run(tmp_path: Path) -> Path:
+    """A state folder with one run."""
+    spec = RunSpec(id="r-1", name="r", command=("true",), cwd=str(tmp_path), created_wall=0.0)
+    run = RunDirectory.create(tmp_path / "home", spec)
+    with JournalWriter(run.journal) as journal:
+        journal.append_all(0.0, 0.0, (RunCreated(run="r-1", name="r", command=("true",), cwd="/", preset="generic"),))
+    return tmp_path / "home"
+
+
+def test_the_version_is_printed_by_two_modules(tmp_path: Path) -> None:
+    modules = loaded_by_call("--version", home=tmp_path)
+    assert {name for name in modules if name.startswith("trainwatch")} == {"trainwatch", "trainwatch.cli"}
+    assert not modules & {"argparse", "typing", "pathlib"}
+
+
+def test_the_list_of_verbs_loads_nothing_that_a_verb_needs_to_act(tmp_path: Path) -> None:
+    modules = loaded_by_call("--help", home=tmp_path)
+    assert not roots(modules) & (SLOW | HEAVY | {"msgspec", "sqlite3", "tomllib"})
+    assert {n for n in ours(modules) if not n.startswith("trainwatch.core.model.text")} == {
+        "trainwatch.core",
+        "trainwatch.core.app",
+        "trainwatch.core.app.errors",
+        "trainwatch.core.model",
+    }
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["status", "status --json", "runs", "runs --json", "events", "logs", "checkpoints list .", "status --help"],
+)
+def test_a_verb_that_only_reads_loads_neither_the_judge_nor_the_launching(words: str, one_run: Path) -> None:
+    modules = loaded_by_call(*words.split(), home=one_run)
+    assert not roots(modules) & (SLOW | HEAVY | {"tomllib"})
+    assert not {name for name in modules if name.startswith(("trainwatch.core.judge", "trainwatch.tui"))}
+    assert "trainwatch.core.act.launch.launching" not in modules
 
 
 @pytest.mark.parametrize("verb", ["status", "runs", "profiles"])

@@ -1,6 +1,6 @@
 """Readings of the machine in the text of ``status`` and in the health line."""
 
-from trainwatch.cli.watch.verb_status import machine_lines
+from trainwatch.cli.watch.status_text import machine_lines
 
 
 def test_status_has_a_line_per_gpu_and_one_for_memory() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from trainwatch.cli.watch.status_text import status_lines
 from trainwatch.cli.watch.verb_runs import act as show_runs
-from trainwatch.cli.watch.verb_status import status_lines
 from trainwatch.core.act import processes
 from trainwatch.core.act.launch import spool
 from trainwatch.core.app.runs.run_status import read_run, read_status

@@ -7,7 +7,7 @@ from pathlib import Path
 from ...model.ports.supervision import AttemptTarget
 from ...model.run import RunSpec
 from ...model.text.redact import HIDDEN, Redaction, is_secret_name
-from ..launch.launching import read_order
+from ..launch.attempt_records import read_order
 from .stack_probe import write_file
 
 CONFIG_BYTES = 1 << 20

@@ -7,23 +7,22 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
-from ...model.attempt import ExitRecord, LaunchOrder, StartRecord
+from ...model.attempt import LaunchOrder, StartRecord
 from ...model.ports.supervision import AttemptTarget
 from ...model.run import ProcessIdentity
 from .. import processes
 from . import scope, spool
+from .attempt_records import read_exit, read_order, read_start
 
 START_TIMEOUT_S = 10.0
 """Python needs one or two seconds if it has to be read from a slow disk."""
 CLAIMED_TIMEOUT_S = 20.0
 """A runner that has claimed the order but not reported may be in a slow exec from a network disk."""
 POLL_S = 0.01
-
-Record = TypeVar("Record", StartRecord, ExitRecord, LaunchOrder)
 
 
 class LaunchError(RuntimeError):
@@ -76,21 +75,6 @@ def launch(order: LaunchOrder, directory: Path, *, scope: bool = True) -> Attemp
             # The runner has claimed the order: the trainer may exist at any moment and must not be started twice.
             claimed, deadline = True, time.monotonic() + CLAIMED_TIMEOUT_S
         time.sleep(POLL_S)
-
-
-def read_start(directory: Path) -> StartRecord | None:
-    """``start.json`` of an attempt; None if it does not exist yet or is of another version."""
-    return _read(directory, spool.START, StartRecord)
-
-
-def read_exit(directory: Path) -> ExitRecord | None:
-    """``exit.json`` of an attempt; None while the trainer runs, or if its runner died first."""
-    return _read(directory, spool.EXIT, ExitRecord)
-
-
-def read_order(directory: Path) -> LaunchOrder | None:
-    """``order.json`` of an attempt, or None."""
-    return _read(directory, spool.ORDER, LaunchOrder)
 
 
 def target_of(start: StartRecord, directory: Path) -> AttemptTarget:
@@ -188,16 +172,6 @@ def identify(pid: int) -> ProcessIdentity | None:
     if process is None or process.state in processes.DEAD_STATES:
         return None
     return ProcessIdentity(boot_id=processes.boot_id(), pid=pid, start_ticks=process.start_ticks)
-
-
-def _read(directory: Path, name: str, kind: type[Record]) -> Record | None:
-    content = spool.read(str(directory), name)
-    if content is None:
-        return None
-    try:
-        return msgspec.convert(content, kind)
-    except msgspec.ValidationError:
-        return None
 
 
 def _put_order(order: LaunchOrder, directory: Path) -> None:

@@ -12,7 +12,8 @@ from ...model.ports.supervision import AttemptTarget
 from ...model.run import ProcessIdentity
 from .. import processes
 from ..launch import spool
-from ..launch.launching import is_alive, read_exit
+from ..launch.attempt_records import read_exit
+from ..launch.launching import is_alive
 from .save_in_progress import SaveWatch
 from .stop_sequence import POLL_S, SAVE_POLL_S, StopResult, StopSequence, run_to_end, stop_steps
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from ...act.adopt.log_place import LogPlace
-from ...act.launch.launching import read_start
+from ...act.launch.attempt_records import read_start
 from ...config.project import FILE_NAME
 from ...config.spec import Overrides, settings_with, spec_for_command
 from ...model.run import RunSpec

@@ -8,7 +8,7 @@ from functools import reduce
 from pathlib import Path
 
 from ...act import processes
-from ...act.launch.launching import read_start
+from ...act.launch.attempt_records import read_start
 from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.control_messages import Request
 from ...model.observation import Command

@@ -4,7 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
-from ...act.launch.launching import read_start
+from ...act.launch.attempt_records import read_start
 from ...sense.process.process_identity import is_alive
 from ...store.annex import annexes
 from ...store.lock import is_held

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from ...act.launch.launching import read_order
+from ...act.launch.attempt_records import read_order
 from ...model.run import RunSpec
 from ...model.text.edge import EDGE
 from ...model.text.redact import url_secrets

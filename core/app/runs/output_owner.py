@@ -6,7 +6,7 @@ The runs of this state folder are known by their own records, all others by the 
 import os
 from pathlib import Path
 
-from ...act.launch.launching import read_start
+from ...act.launch.attempt_records import read_start
 from ...model.run import RunSpec
 from ...sense.process.process_identity import is_alive
 from ...store.lock import holder_pid, is_held

@@ -11,10 +11,10 @@ TAIL_BYTES = 64 * 1024
 
 def ranks_now(process: ProcessSample | None, log: str | None) -> list[dict[str, Any]]:
     """One object for each rank, for ``status --json``; empty if the run has fewer than two."""
-    from ...judge.hang.ranks import with_processes, with_text
-
     if process is None or not process.ranks:
         return []
+    from ...judge.hang.ranks import with_processes, with_text
+
     found = with_text(with_processes((), process.ranks, process.t), _tail(log), process.t)
     return [
         {"rank": each.rank, "pid": each.pid, "state": each.state, "step": each.step, "last_line": each.line}

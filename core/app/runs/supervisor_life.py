@@ -5,10 +5,8 @@ from typing import Any
 
 import msgspec
 
-from ...model.control_messages import Request
 from ...model.supervisor_life import RESPONSIVE_S, SupervisorLife, Trouble
 from ...sense.process.proc_stat import read_stat
-from ...store.control_client import ControlError, send
 from ...store.life_sign import read_life_sign
 from ...store.lock import holder_pid, is_held
 from ...store.metrics.history_schema import ProgressPoint
@@ -57,6 +55,9 @@ def _asked(run: RunDirectory) -> dict[str, Any] | None:
     """The data of its answer; None: no answer in time."""
     if not Path(run.control).exists():
         return None
+    from ...model.control_messages import Request
+    from ...store.control_client import ControlError, send
+
     try:
         reply = send(run, Request(), ANSWER_S)
     except (ControlError, OSError):

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from ...act.launch.launching import read_exit, read_start
+from ...act.launch.attempt_records import read_exit, read_start
 from ...model.attempt import AttemptStory, ExitRecord
 from ...model.run import TERMINAL_STATES
 from ...model.story import RunStory

@@ -16,7 +16,7 @@ CONFIGS = frozenset({".toml", ".yaml", ".yml", ".json"})
 
 def settings_of(run: RunDirectory, spec: RunSpec) -> RunSettings:
     """Of the newest launch; of the run's definition, if it was never launched. Unreadable files are left out."""
-    from ...act.launch.launching import read_order
+    from ...act.launch.attempt_records import read_order
 
     folder = next(iter(run.attempt_folders()), None)
     order = None if folder is None else read_order(folder)

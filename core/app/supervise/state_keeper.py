@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from ...act.launch import spool
-from ...act.launch.launching import read_order, read_start
+from ...act.launch.attempt_records import read_order, read_start
 from ...act.launch.log_room import reserve_by_name
 from ...act.notify.notices import send_notice
 from ...model.attempt import LaunchOrder, StartRecord

@@ -1,7 +1,6 @@
 """Long reads that do not starve the trainer's own loader: idle disk priority, a speed limit, progress."""
 
-import ctypes
-import platform
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -68,10 +67,12 @@ def idle_io_priority() -> Iterator[bool]:
     The kernel then serves it only when nobody else wants the disk. Schedulers other than BFQ ignore the class; on
     machines without these call numbers nothing is done.
     """
-    calls = _CALLS.get(platform.machine())
+    calls = _CALLS.get(os.uname().machine)
     if calls is None:
         yield False
         return
+    import ctypes  # slow to import
+
     libc = ctypes.CDLL(None, use_errno=True)
     set_call, get_call = calls
     before = libc.syscall(get_call, _WHO_PROCESS, _CALLING_THREAD)

@@ -1,7 +1,6 @@
 """A verified copy of a checkpoint: copied, flushed, read back, verified, and renamed last."""
 
 import os
-import shutil
 import zlib
 from pathlib import Path
 
@@ -45,6 +44,8 @@ def backup(
     last. Nothing is overwritten. ``progress``: bytes copied. Raises FileNotFoundError; BackupRefusedError for a source
     that is not complete, a target that exists or lies inside of the source, too little space, a copy that differs.
     """
+    import shutil  # slow to import
+
     target = destination / path.name if destination.is_dir() else destination
     files, size = _source(path, target)
     free = shutil.disk_usage(target.parent).free
@@ -127,6 +128,8 @@ def _copy_file(source_path: Path, place: Path, pace: Pace) -> None:
 
 
 def _remove(path: Path) -> None:
+    import shutil  # slow to import
+
     if path.is_symlink() or not path.is_dir():
         path.unlink(missing_ok=True)
     else:

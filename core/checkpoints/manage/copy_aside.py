@@ -8,7 +8,6 @@ link would not protect: ``torch.save`` truncates the file in place.
 import errno
 import fcntl
 import os
-import shutil
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -69,6 +68,8 @@ def copy_aside(
     Each copy is flushed, and its size and that of the original are compared after it; the folder has another name until
     all is done. Refused: no room, an original that changes. Raises OSError.
     """
+    import shutil  # slow to import
+
     files = [file for path in paths for file in _files(path)]
     folder.parent.mkdir(parents=True, exist_ok=True)
     stage = folder.with_name(f".{folder.name}.incomplete")
@@ -112,6 +113,8 @@ def _files(path: Path) -> list[tuple[str, Path]]:
 
 def _copy(source: Path, place: Path, clone: Callable[[int, int], bool], *, need: int) -> bool:
     """Whether the copy shares its blocks with the original. ``need``: bytes that must be free if it cannot."""
+    import shutil  # slow to import
+
     place.parent.mkdir(parents=True, exist_ok=True)
     if source.is_symlink():
         place.symlink_to(source.readlink())

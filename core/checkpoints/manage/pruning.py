@@ -1,7 +1,6 @@
 """Which checkpoints may be deleted, and their deletion. Nothing is deleted without a plan that lists it."""
 
 import os
-import shutil
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -146,6 +145,8 @@ def _objection(checkpoint: Checkpoint, path: Path, real_directory: str) -> str |
 
 
 def _delete(path: Path) -> None:
+    import shutil  # slow to import
+
     if path.is_dir():
         # renamed first, so that an interrupted deletion leaves nothing that looks like a checkpoint
         renamed = path.with_name(f".{path.name}.deleting")

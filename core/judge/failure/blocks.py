@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from ..text.patterns import LazyPattern
+from ...model.text.patterns import LazyPattern
 
 Link = Literal["", "handling", "direct"]
 LINKS: dict[str, Link] = {

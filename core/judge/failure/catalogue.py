@@ -15,9 +15,9 @@ from ...model.shipped.failure import (
     MessageWords,
     Noise,
 )
+from ...model.text.patterns import LazyPattern
 from ..text.carriers import TRACEBACK
 from ..text.lines import gate_of, gates_of, shape_of
-from ..text.patterns import LazyPattern
 from ..text.shapes.shape_table import ShapeTable
 from . import exit_status
 from .meanings import pattern_of_meaning

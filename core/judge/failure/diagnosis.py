@@ -11,8 +11,8 @@ from collections.abc import Iterable
 import msgspec
 
 from ...model.shipped.failure import CauseVariant, Diagnosis, EvidenceLine, FailureClass
+from ...model.text.patterns import LazyPattern
 from ..text.lines import plain
-from ..text.patterns import LazyPattern
 from .blocks import DETAIL_LINES
 from .catalogue import CompiledCatalogue, Proof
 from .circumstances import Circumstances, fused

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from ...model.text.patterns import LazyPattern
 from ..text.carriers import TRACEBACK, Carried, peel, unglued
-from ..text.patterns import LazyPattern
 from ..text.position.reading import Reading
 from . import blocks
 from .blocks import DETAIL_LINES, Block, Raised

@@ -8,7 +8,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from ..text.patterns import LazyPattern
+from ...model.text.patterns import LazyPattern
 from .catalogue import CompiledCatalogue, Proof
 
 _CONFIGURED = LazyPattern(

@@ -1,6 +1,6 @@
 """Kernel log lines about the GPU and memory: NVIDIA Xid numbers, the OOM killer, WSL2's GPU channel."""
 
-from ..text.patterns import LazyPattern
+from ...model.text.patterns import LazyPattern
 from .catalogue import CompiledCatalogue, Proof
 
 XID = LazyPattern(r"\b(?i:xid)(?: error| code| event| number)?(?: ?\([^)]*\))?\s?[:=#]?\s?(?P<number>\d{1,3})\b")

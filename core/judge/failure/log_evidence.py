@@ -6,9 +6,9 @@ out-of-memory error that was caught, a retry of wandb, an earlier run in the sam
 
 import msgspec
 
+from ...model.text.patterns import LazyPattern
 from ..text.carriers import peel
 from ..text.lines import Finished, fold, is_quiet, lines_with, plain
-from ..text.patterns import LazyPattern
 from ..text.position.reading import Reading
 from ..text.shapes.segments import read_segment
 from ..text.shapes.shape_table import ShapeTable

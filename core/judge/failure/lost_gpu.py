@@ -8,7 +8,7 @@ must be that of a GPU of the run.
 import re
 from typing import NamedTuple
 
-from ..text.patterns import LazyPattern
+from ...model.text.patterns import LazyPattern
 from .catalogue import CompiledCatalogue
 from .kernel_lines import XID, read_kernel_line
 

@@ -7,7 +7,7 @@ the kinds that stand together: ``"device memory lack"``.
 
 from collections.abc import Mapping, Sequence
 
-from ..text.patterns import LazyPattern
+from ...model.text.patterns import LazyPattern
 
 _GAP = LazyPattern(r"\[[^\]]*\]| ")
 """Words of a kind stand apart by a space, or as in a name: ``OUT_OF_DEVICE_MEMORY``."""

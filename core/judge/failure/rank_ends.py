@@ -10,7 +10,7 @@ Source: torch.distributed.elastic prints the exit code and pid of each failed ra
 
 import msgspec
 
-from ..text.patterns import LazyPattern
+from ...model.text.patterns import LazyPattern
 
 GATES = ("exitcode", "closing signal")
 KEPT = 64

@@ -3,7 +3,7 @@
 from functools import cache
 
 from ...model.shipped.failure import FailureClass
-from ..text.patterns import LazyPattern
+from ...model.text.patterns import LazyPattern
 
 _WAITS = {
     "network": "a restart helps once the network is back",

@@ -2,9 +2,9 @@
 
 import re
 
+from ...model.text.patterns import LazyPattern
 from ..text.carriers import peel, unglued
 from ..text.lines import plain
-from ..text.patterns import LazyPattern
 
 KEPT_CHARS = 160
 _VARIES = LazyPattern(

@@ -8,7 +8,7 @@ its message says; in its message a hypothesis ("this may be caused by …") prov
 import re
 from typing import Literal
 
-from ..text.patterns import LazyPattern
+from ...model.text.patterns import LazyPattern
 
 Act = Literal["event", "warning", "handled", "spoken"]
 

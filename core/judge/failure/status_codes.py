@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ...model.shipped.failure import FailureClass, StatusCode
+from ...model.text.patterns import LazyPattern
 from ..text.lines import shape_of
-from ..text.patterns import LazyPattern
 
 _NUMBERS = {
     "cuda": LazyPattern(

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import Literal
 
-from ..text.patterns import LazyPattern
+from ...model.text.patterns import LazyPattern
 from .catalogue import CompiledCatalogue
 from .kernel_lines import read_kernel_line
 

@@ -6,11 +6,11 @@ not show what it waits for, the last line of the log must end like a prompt.
 """
 
 from ...model.observation import ProcessSample
+from ...model.text.patterns import LazyPattern
 from ..hang import active_time, step_clock, step_peak
 from ..state import JudgeState
 from ..step_builder import StepBuilder
 from ..text.lines import plain
-from ..text.patterns import LazyPattern
 
 ASKS = "asks"
 """Class of the incident (kind ``stall``)."""

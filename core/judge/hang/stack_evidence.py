@@ -13,7 +13,7 @@ import msgspec
 
 from ...model.incident import HangKind
 from ...model.observation import Outcome
-from ..text.patterns import LazyPattern
+from ...model.text.patterns import LazyPattern
 
 
 class Sign(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from ..text.patterns import LazyPattern
+from ...model.text.patterns import LazyPattern
 from .checkpoint_index import CheckpointIndex, Doubt, base_name
 
 DOUBTED = "the trainer could not read it; it is complete and is kept"

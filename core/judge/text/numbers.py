@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from .patterns import LazyPattern
+from ...model.text.patterns import LazyPattern
 
 NUMBER = r"[-+]?(?:[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?|\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 """A real number, possibly grouped by commas. The same as ``NUMBER`` in ``configs/log_shapes.toml``."""

@@ -8,18 +8,19 @@ import string
 
 import msgspec
 
+from ..text.patterns import LazyPattern
 from .checkpoint_suffixes import INDEX_SUFFIX, TENSOR_SUFFIXES, TensorFormat
 
 _SUFFIX = "(?:" + "|".join(map(re.escape, TENSOR_SUFFIXES)) + ")"
 _UNCLEAR_SUFFIX = "(?:" + "|".join(re.escape(s) for s, what in TENSOR_SUFFIXES.items() if what == "maybe_torch") + ")"
 
-_KNOWN_BIN = re.compile(
+_KNOWN_BIN = LazyPattern(
     r"^(pytorch_model|diffusion_pytorch_model|pytorch_lora_weights|adapter_model|model|optimizer|scheduler|sampler"
     r"|dl_state_dict|training_args|random_states|learned_embeds).*" + _UNCLEAR_SUFFIX + "$"
 )
 """Members of transformers, diffusers, peft and accelerate checkpoints."""
 
-_PART = re.compile(
+_PART = LazyPattern(
     r"^(optimizer|optim|scheduler|lr_scheduler|scaler|grad_scaler|rng_state|random_states|training_args|sampler"
     r"|dl_state_dict|custom_checkpoint|ema_scheduler|recipe_state)([-_.]|\d|$)"
     r"|^cached?[-_](latent|embed|text|prompt|vae)"
@@ -27,34 +28,34 @@ _PART = re.compile(
 )
 """Files that belong beside weights (torchtune's recipe state, too), or are made from the data before training."""
 
-OPAQUE_BY_DESIGN = re.compile(
+OPAQUE_BY_DESIGN = LazyPattern(
     r"^(training_args|rng_state|random_states|sampler|dl_state_dict|custom_checkpoint)[-_.\d]|\.pkl$"
 )
 """Members whose objects a resume of weights, optimizer and step does not need."""
 
-_TEMPORARY = re.compile(
+_TEMPORARY = LazyPattern(
     r"\.(tmp|temp|partial|part|incomplete|writing|lock|crdownload|swp)$|\.tmp[-_.]|~$|^tmp[-_.]|^\.|_tmp$|\.incomplete\."
 )
 """Names that writers use until the final rename: transformers' ``tmp-checkpoint-500``, ``*.tmp``, ``*.incomplete``."""
 
-_CHECKPOINT_DIRECTORY = re.compile(
+_CHECKPOINT_DIRECTORY = LazyPattern(
     r"^(checkpoint|ckpt|global_step)[-_]?(\w+[-_])?\d+$|[-_]state$|\.ckpt$|^checkpoint-last$"
 )
 """Directories that are checkpoints by their name, even if they are empty."""
 
-_COUNTED_DIRECTORY = re.compile(r"^(step|steps|epoch|ep|iter|iteration)[-_]?\d+$", re.IGNORECASE)
+_COUNTED_DIRECTORY = LazyPattern(r"^(step|steps|epoch|ep|iter|iteration)[-_]?\d+$", re.IGNORECASE)
 """Directories that are checkpoints if tensors lie in them; sample images are kept under such names too."""
 
-SHARD = re.compile(rf"^(?P<stem>.+)-(?P<number>\d{{5}})-of-(?P<total>\d{{5}})(?P<suffix>{_SUFFIX})$")
-KNOWN_WEIGHTS = re.compile(
+SHARD = LazyPattern(rf"^(?P<stem>.+)-(?P<number>\d{{5}})-of-(?P<total>\d{{5}})(?P<suffix>{_SUFFIX})$")
+KNOWN_WEIGHTS = LazyPattern(
     r"^(model|pytorch_model|diffusion_pytorch_model|adapter_model|pytorch_lora_weights|consolidated)"
     rf"(-\d{{5}}-of-\d{{5}}|\.\d+)?(\.fp16)?{_SUFFIX}({re.escape(INDEX_SUFFIX)})?$"
 )
 """Names of weights that a directory is known by; any other ``.safetensors`` in a folder may be a collection."""
 
 _KOHYA = r"(?:-state)?(?:\.[a-z]+)?$"
-_COUNTERS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), what)
+_COUNTERS: tuple[tuple[LazyPattern, str], ...] = tuple(
+    (LazyPattern(pattern, re.IGNORECASE), what)
     for pattern, what in (
         # Lightning: epoch=3-step=1000.ckpt, also epoch=3_step=1000
         (r"epoch=(\d+)", "epoch"),
@@ -81,10 +82,10 @@ _COUNTERS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 )
 
 
-_TRY = re.compile(r"-try\d+$")
+_TRY = LazyPattern(r"-try\d+$")
 """What a restart appends to the name if each launch would write the same names again (act/derive_names.py)."""
-_CHECKPOINT_WORD = re.compile(r"^(?:checkpoint|ckpt|chkpt)", re.IGNORECASE)
-_STEP_WORD = re.compile(r"[a-z]", re.IGNORECASE)
+_CHECKPOINT_WORD = LazyPattern(r"^(?:checkpoint|ckpt|chkpt)", re.IGNORECASE)
+_STEP_WORD = LazyPattern(r"[a-z]", re.IGNORECASE)
 _NO_DIGITS = string.ascii_letters + "-_.="
 
 
@@ -135,7 +136,7 @@ def _without_shard(name: str) -> str:
 def _counters_in(text: str) -> dict[str, "re.Match[str]"]:
     found: dict[str, re.Match[str]] = {}
     for pattern, what in _COUNTERS:
-        if what in found or (pattern.pattern.startswith(("-(", "_(", "[-_](?!")) and found):
+        if what in found or (pattern.text.startswith(("-(", "_(", "[-_](?!")) and found):
             continue  # numbers without a word count only if no number has one
         match = pattern.search(text)
         if match and len(match[1]) <= 15:

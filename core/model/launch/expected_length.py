@@ -1,11 +1,12 @@
 """Length of a training before its first step, from its settings, its data and the pace of earlier runs."""
 
 import math
-import re
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+
+from ..text.patterns import LazyPattern
 
 
 class LengthKeys(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -91,7 +92,7 @@ def guide_pace(keys: LengthKeys, settings: Mapping[str, Any], *, models: frozens
     return Pace(s=paces[0], most_s=paces[-1] if len(paces) > 1 else None, guess=guide.by)
 
 
-_SPEED = re.compile(r"(?P<pct>[-+]\d+) ?%")
+_SPEED = LazyPattern(r"(?P<pct>[-+]\d+) ?%")
 
 
 def expected_length(

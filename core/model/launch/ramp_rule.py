@@ -1,13 +1,14 @@
 """The ramp: when a run climbs to the next rung of its ladder, and which rungs failed."""
 
-import re
 from collections.abc import Sequence
 from typing import Final, Literal
 
 import msgspec
 
-_GOAL = re.compile(r"(\d+(?:\.\d+)?)\s*(checkpoint|epoch|hour)s?")
-_OR = re.compile(r"\s+or\s+|\s*,\s*")
+from ..text.patterns import LazyPattern
+
+_GOAL = LazyPattern(r"(\d+(?:\.\d+)?)\s*(checkpoint|epoch|hour)s?")
+_OR = LazyPattern(r"\s+or\s+|\s*,\s*")
 
 
 class RampGoal(msgspec.Struct, frozen=True, kw_only=True):

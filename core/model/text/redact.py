@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
+from .patterns import LazyPattern
+
 HIDDEN = "[redacted]"
 SHORTEST_SECRET = 6
 """Shorter values ("1", "true") occur everywhere in a text."""
@@ -32,7 +34,7 @@ OPEN_PREFIXES = (
 """Variables that help to explain failures and hold no secrets. Values of others are never shown."""
 
 SCHEMES = frozenset({"bearer", "basic", "token", "digest", "apikey"})
-_SHAPES = re.compile(
+_SHAPES = LazyPattern(
     r"\bhf_[A-Za-z0-9]{20,}|\bhf_(?![a-z]+\d*\b)[A-Za-z0-9]{16,}|\bhf_(?=[a-z]*\d)(?=[a-z0-9]*[A-Z])[A-Za-z0-9]{8,}"
     r"|\bsk-(?:proj|ant|or|svcacct|admin|lf)-[\w-]{12,}|\bsk-[A-Za-z0-9]{16,}\b|\b[sr]k_(?:live|test)_[A-Za-z0-9]{10,}"
     r"|\bgh[pousr]_[A-Za-z0-9]{16,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}|\bnpm_[A-Za-z0-9]{30,}|\bpypi-[\w-]{32,}"
@@ -42,31 +44,31 @@ _SHAPES = re.compile(
     r"|(?<=wandb login )[0-9a-zA-Z]{20,}|(?<=\b[Bb]earer )(?!\[redacted\])[\w.~+/=-]{4,}"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
 )
-_HINTS = re.compile(
+_HINTS = LazyPattern(
     r"hf_|s?k[-_]|gh[pousr]_|_pat_|glpat-|npm_|pypi-|xox|AKIA|ASIA|AIza|ya29|eyJ|\d{6}:|hooks|earer |login |PRIVATE KEY"
 )
 """Every one of _SHAPES has one of these, which are found much faster."""
-_NAMED = re.compile(r"token|secret|pass|pwd|credential|api|auth|cookie|hook|pat|key", re.IGNORECASE)
+_NAMED = LazyPattern(r"token|secret|pass|pwd|credential|api|auth|cookie|hook|pat|key", re.IGNORECASE)
 """The same for names of secrets (``is_secret_name``)."""
-_USER_IN_URL = re.compile(
+_USER_IN_URL = LazyPattern(
     r"(?<=://)(?:[^/\s@:\"'<>]*:[^/\s\"'<>]*|(?<=https://)[^/\s@:\"'<>]+|(?<=http://)[^/\s@:\"'<>]+)(?=@)"
 )
 """``user:password``, whatever the scheme; a name alone only in http (a token), not in ``ssh://git@host``."""
-_SIGNED = re.compile(
+_SIGNED = LazyPattern(
     r"(?<=[?&])((?:x-amz-|x-goog-)?(?:signature|credential|security-token)|sig)=[^&\s\"'<>]+", re.IGNORECASE
 )
-_LABEL = re.compile(
+_LABEL = LazyPattern(
     r"""(?<![\w-])(?P<name>-*[A-Za-z_][\w-]*+)(?:["']?[ \t]*[:=][ \t]*)"""
     r"""|(?<![\w-])(?P<option>--?[A-Za-z][\w-]*+)(?:["']?,?[ \t]+|["'],[ \t]*)(?!["']?-)"""
 )
 """A name and the characters up to its value. Values are not part of it: they may hold labels themselves."""
-_VALUE = re.compile(
+_VALUE = LazyPattern(
     r"""(?:(?:Bearer|Basic|Token|Digest|ApiKey)\s+)?(?:"(?P<double>[^"\n]*)"|'(?P<single>[^'\n]*)'"""
     r"""|["']?(?P<bare>\[redacted\]|[^\s"',;&#})\]]+))"""
 )
-_PLAIN = re.compile(r"\d{1,6}(\.\d+)?|<[^<>]*>|\[[A-Z]+\]|\[[A-Z]+", re.IGNORECASE)
-_NOTHING = re.compile(r"true|false|none|null|\[redacted\]|\*+|\$\{?\w+\}?|", re.IGNORECASE)
-_PLACE = re.compile(r"~?\.{0,2}/[\w./-]*")
+_PLAIN = LazyPattern(r"\d{1,6}(\.\d+)?|<[^<>]*>|\[[A-Z]+\]|\[[A-Z]+", re.IGNORECASE)
+_NOTHING = LazyPattern(r"true|false|none|null|\[redacted\]|\*+|\$\{?\w+\}?|", re.IGNORECASE)
+_PLACE = LazyPattern(r"~?\.{0,2}/[\w./-]*")
 _NEVER_A_NUMBER = frozenset({"password", "passwd", "passphrase", "key", "apikey"})
 
 

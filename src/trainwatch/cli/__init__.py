@@ -1,56 +1,40 @@
 """The command line: ``main`` runs one verb. One file per verb (``parser.py`` describes its contents)."""
 
-import errno
 import os
 import sys
 from collections.abc import Sequence
 
-from trainwatch.core.app.errors import CliError, ExitCode
-from trainwatch.core.app.supervise.as_init import divide_if_init
-
-from .parser import build_parser, refuse_unknown, spelled_out
-from .streams import discard_stdout, make_writable, without_secrets
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb. Returns its exit code (``core.app.errors.ExitCode``)."""
-    divide_if_init()
-    make_writable()
-    with without_secrets():
-        return _run(argv)
+    if os.getpid() == 1:
+        from trainwatch.core.app.supervise.as_init import divide_if_init
 
-
-def _run(argv: Sequence[str] | None) -> int:
+        divide_if_init()
     words = list(sys.argv[1:] if argv is None else argv)
-    command: list[str] | None = None
-    if "--" in words:  # all words behind it are the trainer's
-        at = words.index("--")
-        words, command = words[:at], words[at + 1 :]
-    try:
-        words = spelled_out(words)
-        parser = build_parser(words)
-        args, unknown = parser.parse_known_args(words)
-        refuse_unknown(unknown, parser, args.verb)
-        args.command_after_dashes = command
-        code = int(args.act(args))
-        sys.stdout.flush()  # a full disk fails here, where it can be reported
-        return code
-    except CliError as error:
-        from trainwatch.core.model.text.printable import printable_lines
+    if words == ["--version"] and _printed_version():
+        return 0
+    if argv is not None:
+        from .command_line import run_verb
 
-        print(f"trainwatch: {printable_lines(str(error))}", file=sys.stderr)
-        return int(error.code)
-    except KeyboardInterrupt:
-        return int(ExitCode.INTERRUPTED)
-    except BrokenPipeError:  # `trainwatch events | head`
-        discard_stdout()
-        return int(ExitCode.DONE)
-    except OSError as error:  # a full disk, a permission, a path
-        if error.filename is None and error.errno != errno.ENOSPC:
-            raise
-        if error.filename is None:
-            discard_stdout()
-        where = "the output" if error.filename is None else os.fsdecode(error.filename)
-        print(f"trainwatch: {where}: {error.strerror}", file=sys.stderr)
-        missing = isinstance(error, FileNotFoundError | NotADirectoryError)
-        return int(ExitCode.NOT_FOUND if missing else ExitCode.FAILED)
+        return run_verb(words)
+    from .quick_start import leave_collector_out, rest_collector_while_loading
+
+    rest_collector_while_loading()
+    from .command_line import run_verb
+
+    try:
+        return run_verb(words)
+    finally:
+        leave_collector_out()
+
+
+def _printed_version() -> bool:
+    """Print the version without loading anything. False if it cannot be written."""
+    from trainwatch import __version__
+
+    try:
+        print(f"trainwatch {__version__}", flush=True)
+    except OSError:
+        return False
+    return True

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from trainwatch.core.app.errors import ExitCode
 
-from .launch_checks import tell_checks
 from .launch_options import overrides_of
 from .output import warn
 
@@ -36,6 +35,7 @@ def act(args: argparse.Namespace) -> int:
         from trainwatch.core.app.start.project_run import project_run
 
         from .event_printer import supervise_and_print
+        from .launch_checks import tell_checks
 
         ready = project_run(args.run_name, overrides_of(args), to_start=True, forced=args.force)
         tell_checks(ready.plan, sys.stderr)
@@ -69,8 +69,8 @@ def _plain(args: argparse.Namespace) -> int:
     from trainwatch.core.app.runs.run_status import read_run
     from trainwatch.core.app.start.project_run import run_to_show
 
+    from .watch.status_text import status_lines
     from .watch.verb_runs import act as show_runs
-    from .watch.verb_status import status_lines
 
     run = run_to_show(args.run_name, overrides_of(args))
     if run is None:

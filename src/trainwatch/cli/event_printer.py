@@ -17,6 +17,7 @@ from trainwatch.core.model.record import Record
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply
 
+from .quick_start import collector_as_usual
 from .watch.verb_events import show
 
 
@@ -32,6 +33,7 @@ def supervise_and_print(
     """``supervise`` with every record printed as it is written. For a run that has ended it prints one line."""
     from trainwatch.core.app.foreground import NothingToSuperviseError, supervise
 
+    collector_as_usual()
     try:
         return supervise(
             run,
@@ -72,7 +74,7 @@ class EventPrinter:
     def _summarise(self) -> None:
         from trainwatch.core.app.runs.run_status import read_run
 
-        from .watch.verb_status import machine_lines, status_lines
+        from .watch.status_text import machine_lines, status_lines
 
         while not self._stopped.wait(self._summary_s):
             with self._lock:

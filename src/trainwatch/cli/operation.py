@@ -5,7 +5,6 @@ import sys
 from typing import Any
 
 from trainwatch.core.app.errors import CliError, ExitCode
-from trainwatch.core.model.observation import Command
 
 from .launch_checks import check_line
 from .output import printable, warn
@@ -58,6 +57,7 @@ def operate(
         require_checked,
         send_command,
     )
+    from trainwatch.core.model.observation import Command
 
     run = run_of(args)
     values["checkpoint"] = checkpoint_argument(run, values.get("checkpoint"))

@@ -1,14 +1,9 @@
 """What verbs print: one JSON object (or JSON lines) on stdout, or plain text. No NaN, no Infinity: null."""
 
-import json
 import math
 import sys
 from typing import Any
 
-import msgspec
-
-from trainwatch.core.model.text.edge import EDGE
-from trainwatch.core.model.text.json_line import encode_line
 from trainwatch.core.model.text.printable import printable, printable_lines
 
 __all__ = ["jsonable", "print_json", "printable", "printable_lines", "warn"]
@@ -21,6 +16,10 @@ def warn(text: str) -> None:
 
 def jsonable(value: Any) -> Any:
     """Plain builtins with non-finite numbers as None, without secrets."""
+    import msgspec
+
+    from trainwatch.core.model.text.edge import EDGE
+
     return _finite(EDGE.value(msgspec.to_builtins(value)))
 
 
@@ -36,11 +35,15 @@ def _finite(value: Any) -> Any:
 
 def print_json(value: Any) -> None:
     """One JSON object on one line of stdout, in UTF-8 or with what the stream lacks as escapes."""
+    from trainwatch.core.model.text.json_line import encode_line
+
     text = encode_line(jsonable(value)).decode()
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
+        import json
+
         text = json.dumps(json.loads(text)) + "\n"
     getattr(sys.stdout, "write_redacted", sys.stdout.write)(text)
     sys.stdout.flush()

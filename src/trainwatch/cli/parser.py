@@ -6,11 +6,11 @@ code.
 """
 
 import argparse
-import re
+import os
+import sys
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -45,9 +45,37 @@ ALIASES = {
 """Words that people type out of habit → the words that they mean."""
 STARTING = frozenset({"run", "adopt", "restart", "resume", "trial", "rehearse", "demo", "drill"})
 """Verbs that start processes: none of them is offered for a mistyped word."""
-_CHOICE = re.compile(
-    r"argument (?P<what>[^:]+): invalid choice: '(?P<word>.*?)' \(choose from (?P<known>.*)\)", re.DOTALL
-)
+_CHOICE = r"(?s)argument (?P<what>[^:]+): invalid choice: '(?P<word>.*?)' \(choose from (?P<known>.*)\)"
+
+
+class Formatter(argparse.HelpFormatter):
+    """As argparse's own. Asks for the terminal's width without ``shutil``, which loads three compression libraries.
+
+    argparse makes one for every argument that is added.
+    """
+
+    def __init__(self, prog: str, indent_increment: int = 2, max_help_position: int = 24) -> None:
+        super().__init__(prog, indent_increment, max_help_position, width=terminal_columns() - 2)
+
+
+class PlainFormatter(Formatter, argparse.RawDescriptionHelpFormatter):
+    """The same, with the line ends of description and examples."""
+
+
+def terminal_columns() -> int:
+    """As ``shutil.get_terminal_size``: COLUMNS, else the terminal of standard output, else 80."""
+    try:
+        columns = int(os.environ["COLUMNS"])
+    except (KeyError, ValueError):
+        columns = 0
+    if columns > 0:
+        return columns
+    if sys.__stdout__ is None:
+        return 80
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80
+    except (ValueError, OSError):  # closed, or no terminal
+        return 80
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -55,9 +83,14 @@ class OneLineParser(argparse.ArgumentParser):
 
     top = False
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{"formatter_class": Formatter, **kwargs})
+
     def error(self, message: str) -> NoReturn:
         """End the verb with exit code 2."""
-        found = _CHOICE.fullmatch(message)
+        import re
+
+        found = re.fullmatch(_CHOICE, message)
         if found is not None:
             known = listed_verbs() if self.top else [word.strip(" '\"") for word in found["known"].split(",")]
             what = f"{found['what']} takes no" if found["what"].startswith("-") else "there is no verb"
@@ -71,7 +104,9 @@ def verbs() -> dict[str, str]:
     found: dict[str, str] = {}
     for section in SECTIONS:
         for folder in import_module(f".{section}", __package__).__path__:
-            found |= {file.stem.removeprefix(PREFIX): section for file in Path(folder).glob(f"{PREFIX}*.py")}
+            for name in os.listdir(folder):  # noqa: PTH208  # pathlib is slow to import
+                if name.startswith(PREFIX) and name.endswith(".py"):
+                    found[name.removeprefix(PREFIX).removesuffix(".py")] = section
     return dict(sorted(found.items()))
 
 
@@ -95,17 +130,29 @@ def module_of(verb: str) -> Any:
 
 
 def build_parser(words: Sequence[str]) -> OneLineParser:
-    """The parser for these words. Imports only the verb among them, or all verbs for ``--help`` and an unknown verb."""
+    """The parser for these words. Imports only the verb among them, or all verbs for ``--help`` and an unknown verb.
+
+    It has the arguments of the verbs that are among the words; ``whole_parser`` has those of all.
+    """
     known = verbs()
     wanted = list(dict.fromkeys(word for word in words if word in known))  # a run may be called `stop`, too
     everything = not wanted and any(not word.startswith("-") or word in {"-h", "--help"} for word in words)
+    return _parser(wanted, overview=everything)
+
+
+def whole_parser() -> OneLineParser:
+    """The parser with all verbs."""
+    return _parser(list(verbs()), overview=True)
+
+
+def _parser(wanted: Sequence[str], *, overview: bool) -> OneLineParser:
     parser = OneLineParser(
         prog="trainwatch",
         usage="trainwatch [options] [VERB …]",
         description="Supervises a long training run: launches it, shows it, detects when it hangs or crashes,\n"
         "reports why, and restarts it from a verified checkpoint. Without a verb: the screen.",
-        epilog=f"{_overview()}\n{EXAMPLES}" if everything else EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=f"{_overview()}\n{EXAMPLES}" if overview else EXAMPLES,
+        formatter_class=PlainFormatter,
     )
     parser.top = True
     parser.add_argument("--version", action="version", version=f"trainwatch {__version__}")
@@ -114,7 +161,7 @@ def build_parser(words: Sequence[str]) -> OneLineParser:
     bare_command.add_arguments(parser)
     parser.set_defaults(act=bare_command.act)
     subparsers = parser.add_subparsers(metavar="VERB", dest="verb", prog="trainwatch", help=argparse.SUPPRESS)
-    for verb in known if everything else wanted:
+    for verb in wanted:
         module = module_of(verb)
         inner = subparsers.add_parser(
             verb,

@@ -8,7 +8,7 @@ from typing import Any
 from ....act.config.derive import Derived, DeriveError, read_config
 from ....act.config.nested_keys import leaves
 from ....act.config.trainer_config import config_in_command
-from ....act.launch.launching import read_order
+from ....act.launch.attempt_records import read_order
 from ....checkpoints import CheckpointOverview, show
 from ....model.checkpoints.checkpoint_names import tensor_format
 from ....model.run import RunSpec

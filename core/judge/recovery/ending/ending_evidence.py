@@ -3,12 +3,12 @@
 import re
 
 from ....model.shipped.failure import Diagnosis
+from ....model.text.patterns import LazyPattern
 from ...failure.diagnosis import hidden_failure, line_of
 from ...knowledge import Knowledge
 from ...progress.log_progress import ProgressState
 from ...resume.checkpoint_index import KnownCheckpoint, base_name, newest_own
 from ...state import JudgeState
-from ...text.patterns import LazyPattern
 from ..end_facts import new_oom_kills
 from .ending import Counters, EndingInput, Place, place_of
 

@@ -19,11 +19,11 @@ import msgspec
 
 from ....model.fact import RemediesDropped
 from ....model.launch.change import Change
+from ....model.text.patterns import LazyPattern
 from ...knowledge import Knowledge
 from ...run_states import RestartPlan
 from ...state import JudgeState
 from ...step_builder import StepBuilder
-from ...text.patterns import LazyPattern
 from .. import restart_stages
 from .remedies import merged, number
 from .remedy_memory import Printed

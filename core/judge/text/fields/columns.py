@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import msgspec
 
+from ....model.text.patterns import LazyPattern
 from ..numbers import parse_count, parse_number
-from ..patterns import LazyPattern
 from .line_fields import find_loss, find_lr
 
 LINES_BETWEEN = 60

@@ -3,8 +3,8 @@
 import re
 from typing import NamedTuple
 
+from ....model.text.patterns import LazyPattern
 from ..numbers import parse_count, parse_number
-from ..patterns import LazyPattern
 
 _COUNT = r"(?:\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?[km]\b|\d+)"
 """A count in lower case: "12,000", "12.5k", "12000"."""

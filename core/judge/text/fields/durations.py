@@ -1,7 +1,7 @@
 """Time and pace by name, anywhere in a lower-cased line: seconds for a step, steps per second, time to go."""
 
+from ....model.text.patterns import LazyPattern
 from ..numbers import NUMBER, parse_number, seconds_of
-from ..patterns import LazyPattern
 
 _PER_UNIT = LazyPattern(
     r"(?P<value>\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s?(?P<unit>ms|us|µs|μs|s|secs?|seconds?|min)\s?/\s?(?:it|iters?"

@@ -1,7 +1,7 @@
 """Whether a line without a loss is about its counter: "epoch 9/40", "… INFO: [step 4]", "step: 4, reward: 2.5"."""
 
+from ....model.text.patterns import LazyPattern
 from ..carriers import peel
-from ..patterns import LazyPattern
 from .counters import Epoch, Step
 from .durations import find_seconds_per_step
 from .skeletons import is_measured

@@ -7,8 +7,8 @@ validation, test or one side of a GAN.
 import re
 from typing import NamedTuple
 
+from ....model.text.patterns import LazyPattern
 from ..numbers import NUMBER, parse_number
-from ..patterns import LazyPattern
 
 GATES = (
     *("tep", "iter", "Iter", "poch", "oss", "atch ", "atch=", "atch:", "STEP", "ITER", "EPOCH", "LOSS", "pisode"),

@@ -2,8 +2,8 @@
 
 import re
 
+from ....model.text.patterns import LazyPattern
 from ..numbers import NUMBER, parse_number
-from ..patterns import LazyPattern
 from .line_fields import words
 
 LONGEST_NAME = 64

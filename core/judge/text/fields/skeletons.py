@@ -11,7 +11,7 @@ A counter of a known form is trusted more: after one was read, nothing is taken 
 import msgspec
 
 from ....model.progress import Phase
-from ..patterns import LazyPattern
+from ....model.text.patterns import LazyPattern
 from .counters import Step, find_leading, find_pair
 
 KEPT = 4

@@ -12,11 +12,11 @@ from typing import NamedTuple
 import msgspec
 
 from ....model.progress import Phase
+from ....model.text.patterns import LazyPattern
 from ..fields.counters import find_epoch
 from ..fields.durations import find_seconds_per_step
 from ..fields.line_fields import Loss, find_loss, find_lr
 from ..numbers import parse_clock, parse_count, parse_number, parse_rate
-from ..patterns import LazyPattern
 from ..position.reading import Bar, Reading, TrainingFields, advance, enter
 from ..position.run_count import Rule, is_evaluated, without_counts
 from .shape_table import CompiledShape, ShapeTable

@@ -10,9 +10,9 @@ import msgspec
 
 from ....model.progress import Phase
 from ....model.shipped.log_shapes import SHAPE_GROUPS, EndWords, LineShape, LogShapes, ShapeKind, expand
+from ....model.text.patterns import LazyPattern
 from ..fields import line_fields
 from ..lines import Gates, gate_of, gates_of
-from ..patterns import LazyPattern
 from ..position.run_count import NO_RULE, Rule
 
 

@@ -2,12 +2,12 @@
 
 import msgspec
 
+from ....model.text.patterns import LazyPattern
 from ..fields.columns import LINES_BETWEEN, row_in
 from ..fields.counters import find_epoch, find_global_step
 from ..fields.durations import find_eta, find_seconds_per_step
 from ..fields.line_fields import Loss, find_loss, find_lr, is_evaluation
 from ..numbers import parse_clock, parse_count, parse_number, parse_rate, seconds_of
-from ..patterns import LazyPattern
 from ..position.reading import Reading, TrainingFields, advance, enter, finish, with_run
 from ..position.run_count import with_declared
 from .shape_table import CompiledShape, ShapeTable

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from ....model.text.patterns import LazyPattern
 from ..carriers import peel
 from ..fields.columns import columns_of
 from ..fields.counters import (
@@ -21,7 +22,6 @@ from ..fields.leading import leads
 from ..fields.line_fields import Loss, find_loss, find_lr, find_objective, is_evaluation, is_only_lr
 from ..fields.skeletons import Found, counter_of, has_count, named_counter, unnamed_pair
 from ..numbers import parse_clock
-from ..patterns import LazyPattern
 from ..position.reading import Bar, Reading, TrainingFields, advance, announce, enter, finish, with_later_epoch
 from ..position.run_count import Rule
 from .shape_table import ShapeTable

@@ -2,8 +2,6 @@
 
 import argparse
 
-from trainwatch.core.model.profile import NO_PROFILE
-
 from ..operation import add_operation, operate
 
 HELP = "switch the settings profile, at the next checkpoint or --now"
@@ -12,6 +10,8 @@ EXAMPLE = "conservative --now"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from trainwatch.core.model.profile import NO_PROFILE
+
     parser.add_argument(
         "profile",
         metavar="NAME",

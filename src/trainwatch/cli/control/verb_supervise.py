@@ -4,8 +4,6 @@ import argparse
 import sys
 
 from trainwatch.core.app.errors import ExitCode
-from trainwatch.core.model.observation import Command
-from trainwatch.core.model.text.json_line import decode_exact
 
 from ..run_argument import run_of
 
@@ -22,6 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def act(args: argparse.Namespace) -> int:
     """Supervise; the exit code is that of ``--headless``."""
+    from trainwatch.core.model.observation import Command
+    from trainwatch.core.model.text.json_line import decode_exact
+
     run = run_of(args)
     first = decode_exact(args.then.encode(), Command) if args.then else None
     if args.detach:

@@ -3,12 +3,11 @@
 import time
 from typing import TYPE_CHECKING
 
-from trainwatch.core.model.checkpoints.checkpoint import Checkpoint
-
 from ..output import printable
 
 if TYPE_CHECKING:
     from trainwatch.core.app.checkpoint_tools import CheckpointOverview, Comparison, PruneOutcome, PrunePlan
+    from trainwatch.core.model.checkpoints.checkpoint import Checkpoint
 
 SHOWN_METADATA = 24
 METADATA_WIDTH = 160
@@ -18,7 +17,7 @@ SHOWN_TENSORS = 12
 """Most tensors and changes that are listed; the rest is counted. ``--json`` has all."""
 
 
-def row(checkpoint: Checkpoint) -> str:
+def row(checkpoint: "Checkpoint") -> str:
     """One checkpoint on one line."""
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(checkpoint.mtime))
     position = [f"step {checkpoint.step:,}"] if checkpoint.step is not None else []

@@ -1,7 +1,6 @@
 """Read a log or a trace named on the command line: a path or ``-``, of any bytes and size."""
 
 import codecs
-import gzip
 import io
 import sys
 from collections.abc import Iterator
@@ -48,6 +47,8 @@ def byte_lines(name: str, *, what: str) -> Iterator[BinaryIO]:
         raise CliError(ExitCode.USAGE, f"{name}: cannot be read: {why}; check its permissions (ls -l)") from None
     with file:
         if file.peek(len(GZIP_MAGIC)).startswith(GZIP_MAGIC):
+            import gzip
+
             with io.BufferedReader(gzip.GzipFile(fileobj=file)) as inflated:
                 yield inflated
         else:

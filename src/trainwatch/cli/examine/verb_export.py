@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import get_args
 
 from trainwatch.core.app.errors import CliError, ExitCode
-from trainwatch.core.app.metrics_out.series_export import Format
 
 from ..output import warn
 from ..run_argument import add_run
@@ -24,6 +23,8 @@ EXAMPLE = "--csv -o night.csv"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from trainwatch.core.app.metrics_out.series_export import Format
+
     add_run(parser)
     what = parser.add_mutually_exclusive_group(required=True)
     for form, words in zip(get_args(Format), ("CSV", "JSON lines", "Parquet (needs pyarrow)"), strict=True):

@@ -3,8 +3,6 @@
 import argparse
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from trainwatch.core.app.errors import ExitCode
 
 from ..output import print_json, warn
@@ -31,6 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def act(args: argparse.Namespace) -> int:
     """Print the progress; unknown values are null (JSON) or left out (text)."""
+    import msgspec
+
     from trainwatch.core.app.logs import metrics_in_log, progress_in_log
 
     metrics: LogMetrics | None = None

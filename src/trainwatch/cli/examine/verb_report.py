@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from trainwatch.core.app.errors import CliError, ExitCode
-from trainwatch.core.model.text.edge import EDGE
 
 from ..output import jsonable, print_json
 from ..run_argument import add_run, run_to_read
@@ -32,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def act(args: argparse.Namespace) -> int:
     """2 if the file exists."""
     from trainwatch.core.app.runs.report.sources import report_of
+    from trainwatch.core.model.text.edge import EDGE
 
     target = Path(args.output) if args.output else None
     if target is not None and (target.exists() or target.is_symlink()):

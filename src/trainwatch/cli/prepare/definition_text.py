@@ -2,15 +2,15 @@
 
 import argparse
 from collections.abc import Mapping
-from typing import Any
-
-import msgspec
+from typing import TYPE_CHECKING, Any
 
 from trainwatch.core.app.errors import CliError, ExitCode
-from trainwatch.core.model.preset import Preset
-from trainwatch.core.model.profile import Profile
 
 from ..output import print_json
+
+if TYPE_CHECKING:
+    from trainwatch.core.model.preset import Preset
+    from trainwatch.core.model.profile import Profile
 
 
 def add_parts(parser: argparse.ArgumentParser) -> Any:
@@ -26,8 +26,10 @@ def add_parts(parser: argparse.ArgumentParser) -> Any:
     return parts, shared
 
 
-def print_list(known: Mapping[str, Profile | Preset], verb: str, *, as_json: bool) -> int:
+def print_list(known: "Mapping[str, Profile | Preset]", verb: str, *, as_json: bool) -> int:
     if as_json:
+        import msgspec
+
         print_json({verb: [msgspec.to_builtins(item) for item in known.values()]})
         return ExitCode.DONE
     for item in known.values():
@@ -35,11 +37,12 @@ def print_list(known: Mapping[str, Profile | Preset], verb: str, *, as_json: boo
     return ExitCode.DONE
 
 
-def print_one(item: Profile | Preset, *, as_json: bool) -> int:
+def print_one(item: "Profile | Preset", *, as_json: bool) -> int:
     """As the TOML file that would define it."""
     if as_json:
         print_json(item)
         return ExitCode.DONE
+    import msgspec
     from tomlkit import dumps
 
     filled = {key: value for key, value in msgspec.to_builtins(item).items() if value not in (None, "", (), [], {})}

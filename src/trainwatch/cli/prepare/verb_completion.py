@@ -2,14 +2,11 @@
 
 import argparse
 import os
-import re
 import sys
-from collections import Counter
-from pathlib import PurePath
 
 from trainwatch.core.app.errors import CliError, ExitCode
 
-from ..parser import build_parser, every_action
+from ..parser import every_action, whole_parser
 
 SHELLS = ("bash", "zsh", "fish")
 HELP = "print the completion script of your shell (bash, zsh, fish)"
@@ -29,7 +26,7 @@ BASH_REST = "complete -o bashdefault -o default -F _shtab_trainwatch trainwatch\
 """With ``default`` the shell completes file names if nothing of ours fits: the command behind ``--``."""
 
 
-_WORD = re.compile(r"[\w.][\w.-]*")
+_WORD = r"[\w.][\w.-]*"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +40,7 @@ def act(args: argparse.Namespace) -> int:
         for name in _names_of_runs():
             print(name)
         return ExitCode.DONE
-    shell = args.shell or PurePath(os.environ.get("SHELL", "")).name
+    shell = args.shell or os.path.basename(os.environ.get("SHELL", ""))  # noqa: PTH119
     if shell not in SHELLS:
         raise CliError(ExitCode.USAGE, "which shell? `trainwatch completion bash`, `zsh` or `fish`")
     sys.stdout.write(script(shell))
@@ -58,7 +55,7 @@ def script(shell: str) -> str:
         raise CliError(
             ExitCode.FAILED, f"shtab is not installed beside trainwatch: {sys.executable} -m pip install shtab"
         ) from None
-    parser = build_parser(["--help"])
+    parser = whole_parser()
     runs = shtab.cmd(ASK_RUNS)
     for action in every_action(parser):
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001  # has no public name
@@ -79,8 +76,11 @@ def script(shell: str) -> str:
 
 def _names_of_runs() -> list[str]:
     """The name of each run; its id, if several have that name or it is not one plain word."""
+    import re
+    from collections import Counter
+
     from trainwatch.core.app.runs.known_runs import all_runs
 
     names = [(run.load_spec().name, run.id) for run in all_runs()]
     often = Counter(name for name, _ in names)
-    return sorted(name if often[name] == 1 and _WORD.fullmatch(name) else run_id for name, run_id in names)
+    return sorted(name if often[name] == 1 and re.fullmatch(_WORD, name) else run_id for name, run_id in names)

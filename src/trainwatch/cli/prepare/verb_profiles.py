@@ -1,12 +1,15 @@
 """``trainwatch profiles [list · show NAME · diff A B]``: bundles of training settings."""
 
 import argparse
+from typing import TYPE_CHECKING
 
 from trainwatch.core.app.errors import ExitCode
-from trainwatch.core.model.profile import Profile
 
 from ..output import print_json
 from .definition_text import add_parts, named, print_list, print_one
+
+if TYPE_CHECKING:
+    from trainwatch.core.model.profile import Profile
 
 HELP = "bundles of training settings"
 DESCRIPTION = "Shows profiles: bundles of training settings, shipped and your own."
@@ -34,7 +37,7 @@ def act(args: argparse.Namespace) -> int:
             return print_list(known, args.verb, as_json=args.json)
 
 
-def _diff(a: Profile, b: Profile, *, as_json: bool) -> int:
+def _diff(a: "Profile", b: "Profile", *, as_json: bool) -> int:
     keys = sorted({*a.settings, *b.settings})
     changes = {
         key: {"a": a.settings.get(key), "b": b.settings.get(key)}

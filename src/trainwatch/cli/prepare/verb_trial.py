@@ -4,14 +4,14 @@ import argparse
 import math
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trainwatch.core.app.errors import CliError, ExitCode
-from trainwatch.core.model.launch.trial import TrialResult
-from trainwatch.core.model.text.memory_words import gib, memory
-from trainwatch.core.views import quantity
 
 from ..output import jsonable, print_json, printable
+
+if TYPE_CHECKING:
+    from trainwatch.core.model.launch.trial import TrialResult
 
 HELP = "measure a profile on this machine for some minutes"
 DESCRIPTION = (
@@ -73,14 +73,17 @@ def act(args: argparse.Namespace) -> int:
     return ExitCode.FAILED if any(result.stable is False for result in results) else ExitCode.DONE
 
 
-def trial_object(result: TrialResult) -> dict[str, Any]:
+def trial_object(result: "TrialResult") -> dict[str, Any]:
     """A result for ``--json``: its fields, the verdict, and the doubts."""
     found: dict[str, Any] = jsonable(result)
     return {**found, "stable": result.stable, "doubts": list(result.doubts)}
 
 
-def table(results: list[TrialResult]) -> list[str]:
+def table(results: "list[TrialResult]") -> list[str]:
     """One line for each profile, then the doubts."""
+    from trainwatch.core.model.text.memory_words import gib, memory
+    from trainwatch.core.views import quantity
+
     wide = max(12, *(len(r.profile) for r in results))
     lines = [f"{'profile':{wide}}  speed            VRAM peak     RAM peak   GPU  stable  ended"]
     for r in results:

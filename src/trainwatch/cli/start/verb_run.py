@@ -2,12 +2,8 @@
 
 import argparse
 import os
-import select
-import shlex
 import sys
 from typing import TYPE_CHECKING, Any
-
-import msgspec
 
 from trainwatch.core.app.errors import CliError, ExitCode
 
@@ -56,6 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def act(args: argparse.Namespace) -> int:
     """Create the run and supervise it; the exit code is that of ``--headless`` (0 finished, 1 given up)."""
+    from msgspec import structs
+
     from trainwatch.core.app.plan.rehearsed import rehearsed_words
     from trainwatch.core.app.preflight.checklist import told_at_resume
     from trainwatch.core.app.preflight.handover_check import command_warnings
@@ -79,7 +77,7 @@ def act(args: argparse.Namespace) -> int:
                     ExitCode.OWNED, "nothing was started: there is no terminal to ask on; add --yes if that is meant"
                 )
             confirm("begin anew all the same?")
-        choice = msgspec.structs.replace(choice, said="")
+        choice = structs.replace(choice, said="")
     if choice.known is None and not args.yes and sys.stdin.isatty():
         _confirm_resume(plan.spec)
     ready = create_run(plan, choice, forced=args.force)
@@ -93,6 +91,8 @@ def _confirm_resume(spec: "RunSpec") -> None:
 
     No answer is yes: a start must not wait for a person who has left, and the first resume is watched in any case.
     """
+    import select
+
     from trainwatch.core.app.plan.confirmed_resume import must_be_confirmed, remember_confirmed
     from trainwatch.core.views.resume_words import resume_line
 
@@ -115,21 +115,25 @@ def _confirm_resume(spec: "RunSpec") -> None:
 
 def _plan(args: argparse.Namespace) -> "LaunchPlan":
     """The plan of the command, or without one of the run of this folder's trainwatch.toml."""
+    from msgspec import structs
+
     from trainwatch.core.app.plan.project_plan import plan_command, plan_project
 
     words = tuple(args.command_after_dashes or args.words)
-    found = None if words else plan_project(args.name, msgspec.structs.replace(overrides_of(args), name=None))
+    found = None if words else plan_project(args.name, structs.replace(overrides_of(args), name=None))
     plan = plan_command(words, overrides_of(args)) if found is None else found
     if not args.settings and args.lr is None:
         return plan
     from trainwatch.core.app.plan.asked_settings import asked_changes
     from trainwatch.core.app.plan.launch_plan import plan_launch
 
-    return plan_launch(msgspec.structs.replace(plan.spec, changes=asked_changes(plan, args.settings, args.lr)))
+    return plan_launch(structs.replace(plan.spec, changes=asked_changes(plan, args.settings, args.lr)))
 
 
 def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> int:
     """Print the launch that would be made."""
+    import shlex
+
     from trainwatch.core.app.plan.launch_plan import plan_from
     from trainwatch.core.app.plan.rehearsed import rehearsed_words
     from trainwatch.core.app.preflight.checklist import told_at_launch, why_not_start

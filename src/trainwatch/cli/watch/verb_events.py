@@ -1,13 +1,15 @@
 """``trainwatch events [RUN] [--follow]``: print a run's journal, as text or as JSON lines."""
 
 import argparse
+from typing import TYPE_CHECKING
 
 from trainwatch.core.app.errors import ExitCode
-from trainwatch.core.model.record import Record
 
-from ..event_text import event_line
 from ..output import print_json
 from ..run_argument import add_run, run_to_read
+
+if TYPE_CHECKING:
+    from trainwatch.core.model.record import Record
 
 HELP = "the events of a run, from its journal"
 DESCRIPTION = "Prints observations, findings, decisions and their outcomes, oldest first."
@@ -29,9 +31,12 @@ def act(args: argparse.Namespace) -> int:
     return ExitCode.DONE
 
 
-def show(record: Record, *, as_json: bool) -> None:
+def show(record: "Record", *, as_json: bool) -> None:
     """Print one record, as JSON or as a line of text. Some records have no line."""
     if as_json:
         print_json(record)
-    elif line := event_line(record):
+        return
+    from ..event_text import event_line
+
+    if line := event_line(record):
         print(line, flush=True)

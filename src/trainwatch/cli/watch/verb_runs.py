@@ -4,9 +4,6 @@ import argparse
 from typing import Any
 
 from trainwatch.core.app.errors import ExitCode
-from trainwatch.core.app.runs.run_status import run_rows
-from trainwatch.core.model.run import LIVE_STATES
-from trainwatch.core.views import quantity
 
 from ..output import print_json, printable, warn
 
@@ -25,6 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def act(args: argparse.Namespace) -> int:
     """0 also if there are none."""
+    from trainwatch.core.app.runs.run_status import run_rows
+    from trainwatch.core.views import quantity
+
     rows = run_rows(warn)
     if args.json:
         print_json({"runs": [row for row, _ in rows]})
@@ -57,4 +57,6 @@ def _watched(supervisor: dict[str, Any]) -> str:
 
 def _is_ended_example(row: dict[str, Any]) -> bool:
     """A run of demo or drill that has ended."""
+    from trainwatch.core.model.run import LIVE_STATES
+
     return row["stand_in"] is not None and row["state"] not in LIVE_STATES and not row["supervisor"]["alive"]

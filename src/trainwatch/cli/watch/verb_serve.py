@@ -1,8 +1,6 @@
 """``trainwatch serve``: the screen in a browser."""
 
 import argparse
-import asyncio
-import ipaddress
 import sys
 from pathlib import Path
 
@@ -33,6 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def act(args: argparse.Namespace) -> int:
     """Serves until Ctrl-C; 1 if the port is taken."""
+    import asyncio
+
     try:
         from ..web_server import Serving, screen_command, serve, use_browser_environment
     except ImportError as error:
@@ -41,6 +41,7 @@ def act(args: argparse.Namespace) -> int:
         raise CliError(ExitCode.FAILED, MISSING) from None
     from trainwatch.core.app.runs.known_runs import find_run
 
+    from ..quick_start import collector_as_usual
     from ..web_token import new_token, token_in
 
     words = ["--run", find_run(args.run).id] if args.run else []
@@ -58,6 +59,7 @@ def act(args: argparse.Namespace) -> int:
         title=f"trainwatch {args.run or ''}".strip(),
     )
     use_browser_environment()
+    collector_as_usual()
     try:
         asyncio.run(serve(serving, _listening))
     except OSError as error:
@@ -73,6 +75,8 @@ def _listening(address: str) -> None:
 
 
 def _is_loopback(host: str) -> bool:
+    import ipaddress
+
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:

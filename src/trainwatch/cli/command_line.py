@@ -1,0 +1,55 @@
+"""One call of trainwatch: the words of the command line, the verb that they name, and its exit code."""
+
+import errno
+import os
+import sys
+from collections.abc import Sequence
+
+from trainwatch.core.app.errors import CliError, ExitCode
+
+from .parser import build_parser, refuse_unknown, spelled_out
+from .quick_start import load_msgspec_quickly
+from .streams import discard_stdout, make_writable, without_secrets
+
+
+def run_verb(words: Sequence[str]) -> int:
+    """Run one verb. Returns its exit code (``core.app.errors.ExitCode``)."""
+    make_writable()
+    with without_secrets():
+        return _run(list(words))
+
+
+def _run(words: list[str]) -> int:
+    command: list[str] | None = None
+    if "--" in words:  # all words behind it are the trainer's
+        at = words.index("--")
+        words, command = words[:at], words[at + 1 :]
+    try:
+        words = spelled_out(words)
+        parser = build_parser(words)
+        args, unknown = parser.parse_known_args(words)
+        refuse_unknown(unknown, parser, args.verb)
+        args.command_after_dashes = command
+        load_msgspec_quickly()
+        code = int(args.act(args))
+        sys.stdout.flush()  # a full disk fails here, where it can be reported
+        return code
+    except CliError as error:
+        from trainwatch.core.model.text.printable import printable_lines
+
+        print(f"trainwatch: {printable_lines(str(error))}", file=sys.stderr)
+        return int(error.code)
+    except KeyboardInterrupt:
+        return int(ExitCode.INTERRUPTED)
+    except BrokenPipeError:  # `trainwatch events | head`
+        discard_stdout()
+        return int(ExitCode.DONE)
+    except OSError as error:  # a full disk, a permission, a path
+        if error.filename is None and error.errno != errno.ENOSPC:
+            raise
+        if error.filename is None:
+            discard_stdout()
+        where = "the output" if error.filename is None else os.fsdecode(error.filename)
+        print(f"trainwatch: {where}: {error.strerror}", file=sys.stderr)
+        missing = isinstance(error, FileNotFoundError | NotADirectoryError)
+        return int(ExitCode.NOT_FOUND if missing else ExitCode.FAILED)

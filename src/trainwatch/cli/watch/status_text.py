@@ -1,0 +1,131 @@
+"""The status of a run as text."""
+
+import time
+from typing import Any
+
+from trainwatch.core.model.text.memory_words import memory, memory_of
+from trainwatch.core.views import quantity
+from trainwatch.core.views.act_words import ACT_WORDS
+from trainwatch.core.views.length_words import by_words
+
+from ..output import printable
+
+GB = 1e9
+OWN_KINDS = frozenset(
+    {"supervisor_frozen", "folder_shared", "state_disk", "journal", "output_disk", "log", "state_folder", "notices"}
+)
+"""Troubles that no incident line shows."""
+
+
+def status_lines(status: dict[str, Any], still: str) -> list[str]:
+    """The status as text, the most important line first; unknown values are left out, never shown as 0.
+
+    ``still``: what is said while no step is seen, in place of the reason, the pace and the time of the end.
+    """
+    progress = status["progress"]
+    alive = status["supervisor"]["alive"]
+    lines = [
+        f"{status['run']}: {status['state']}" + (f" ({still or status['reason']})" if still or status["reason"] else "")
+    ]
+    position = []
+    overall = status["overall"]
+    if overall["step"] is not None:
+        total = f" of {overall['total_steps']:,}" if overall["total_steps"] else ""
+        position.append(f"step {overall['step']:,}{total}")
+    if progress["epoch"] is not None:
+        of = f" of {progress['total_epochs']}" if progress["total_epochs"] and overall["step"] is None else ""
+        position.append(f"epoch {progress['epoch']:g}{of}")
+    if progress["loss"] is not None:
+        position.append(f"loss {progress['loss']:.4g}")
+    if progress["sec_per_step"] is not None and not still:
+        position.append(quantity.pace(progress["sec_per_step"]))
+    if progress["eta_s"] is not None and status["state"] == "running" and not still:
+        at = time.strftime("%a %H:%M", time.localtime(time.time() + progress["eta_s"]))
+        position.append(f"done about {at}{by_words(progress['total_by'])}")
+    if position:
+        lines.append("  " + " · ".join(position))
+    lines.append(
+        f"  attempt {status['attempt']} · pid {status['pid'] or '–'} · "
+        f"restarts {status['budget']['used']} of {status['budget']['max']} · profile {status['profile'] or '–'}"
+    )
+    lines.extend(
+        f"  the ramp fell from {rung['profile']}: {rung['failure']} after {rung['ran_s'] / 3600:.1f} h there"
+        for rung in status["ramp"]["dead"]
+    )
+    question = status["question"]
+    if question is not None:
+        since = time.strftime("%H:%M", time.localtime(status["wall0"] + question["t"]))
+        asked = (
+            f"asks since {since}: {question['text']}"
+            if question["asks"]
+            else f"{since}: would have {question['would']}"
+        )
+        lines.append(f"  {asked}" + (f" ({question['price']})" if question["price"] else ""))
+        lines += [f"    {what}: `{command}`" for what, command in question["commands"].items()]
+    if status["act"] not in {None, "all"}:
+        lines.append(f"  {ACT_WORDS[status['act']]}; `trainwatch act all|ask|notify` changes it")
+    newest = status["checkpoints"]["newest"]
+    if newest:
+        age_min = status["checkpoints"]["age_s"] / 60
+        lines.append(f"  newest checkpoint {newest['name']} · {newest['verdict']} · {age_min:.0f} min ago")
+    else:
+        lines.append("  no checkpoint yet")
+    lines.extend(f"  metrics: `{files['view'] or files['folder']}`" for files in status["metric_files"])
+    for place in status["output"][-1:]:
+        lines.append(f"  output {place['folder']} ({place['why']})")
+    lines.extend(
+        f"  {'open' if i['open'] else 'closed'} incident {i['id']}: {i['kind']} {i['class']}: {i['reason']}"
+        for i in status["incidents"][-5:]
+    )
+    lines += [f"  {line}" for line in machine_lines(status)]
+    if status["gpu_trouble"]:
+        lines.append(f"  GPU: {status['gpu_trouble']}")
+    lines.extend(f"  {t['level'].upper()}: {t['text']}" for t in status["troubles"] if t["kind"] in OWN_KINDS)
+    if status["log"]:
+        lines.append(f"  log {status['log']}")
+    if status["state"] == "idle" and not alive:
+        lines.append(f"  not started yet: `trainwatch --headless --run {status['run']}` starts it, or the screen")
+    elif not alive and status["state"] not in {"finished", "ended_early", "given_up", "stopped"}:
+        lines.append(f"  no supervisor is watching: `trainwatch resume {status['id']}` starts one (or S on the screen)")
+    return [printable(line) for line in lines]
+
+
+def machine_lines(status: dict[str, Any]) -> list[str]:
+    """The newest readings: a line for each GPU, one for the memory; what is unknown is left out."""
+    lines = []
+    for gpu in status["gpus"]:
+        parts = [
+            _part(gpu, "util", "{:.0f} %"),
+            _share(gpu, "mem_used", "mem_total"),
+            _part(gpu, "temp", "{:.0f} °C"),
+            _part(gpu, "power", "{:.0f} W"),
+            gpu.get("trouble"),
+        ]
+        if any(parts):
+            lines.append(f"GPU {gpu['index']}  " + " · ".join(part for part in parts if part))
+    host = status["host"]
+    parts = [
+        _share(host, "ram_used", "ram_total"),
+        _memory(host, "ram_available", "{} available"),
+        _memory(host, "swap_used", "swap {}"),
+        _part(host, "disk_free", "disk {:.0f} GB free", GB),
+    ]
+    if any(parts):
+        lines.append("RAM  " + " · ".join(part for part in parts if part))
+    return lines
+
+
+def _part(values: dict[str, Any], key: str, shape: str, unit: float = 1.0) -> str | None:
+    value = values.get(key)
+    return None if value is None else shape.format(value / unit)
+
+
+def _memory(values: dict[str, Any], key: str, shape: str) -> str | None:
+    value = values.get(key)
+    return None if value is None else shape.format(memory(value))
+
+
+def _share(values: dict[str, Any], used: str, total: str) -> str | None:
+    if values.get(used) is None:
+        return None
+    return memory_of(values[used], values.get(total))
