@@ -3,14 +3,17 @@
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from tests.tiers import SECOND_TIER
-from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample, ProcessSample, Tick
+from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample, MetricValues, ProcessSample, Tick
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.store.metrics.history import HistoryReader, HistoryWriter, ProgressPoint
+from trainwatch.core.store.metrics.history_schema import TIERS, kept_since
+from trainwatch.core.store.metrics.tier_choice import extents_statement, tier_rows
 
 HOUR, DAY = 3600, 86_400
 
@@ -88,7 +91,8 @@ def test_old_history_is_thinned_but_keeps_minimum_and_maximum(tmp_path: Path, re
     reader = read(tmp_path / "h")
     connection = sqlite3.connect(tmp_path / "h")
     assert connection.execute("SELECT COUNT(*), MIN(t) FROM gpu_1").fetchone() == (HOUR + 10, HOUR - 10)
-    assert connection.execute("SELECT COUNT(*) FROM gpu_10").fetchone() == ((HOUR - 10) // 10,)
+    assert connection.execute("SELECT COUNT(*), MIN(t) FROM gpu_10").fetchone() == (2 * HOUR // 10 - 1, 0)
+    assert connection.execute("SELECT COUNT(*), MIN(t) FROM gpu_600").fetchone() == (2 * HOUR // 600 - 1, 0)
     assert max(high for _, _, _, high in reader.series("gpu0.util", 0, 2 * HOUR, 20)) == 100
     [(_, low, mean, high)] = reader.series("gpu0.util", 0, 2 * HOUR, 1)
     assert (low, high) == (50, 100)
@@ -101,6 +105,70 @@ def test_old_history_is_thinned_but_keeps_minimum_and_maximum(tmp_path: Path, re
     [(_, low, mean, high)] = reader.series("gpu0.util", 0, 2 * HOUR, 1)
     assert (low, high) == (50, 100)
     assert mean == pytest.approx(50 + 50 / (2 * HOUR))
+
+
+def test_every_moment_is_read_from_one_tier_and_a_week_from_the_coarsest(tmp_path: Path, read: Open) -> None:
+    """Points of every width agree with all samples, also near the ends of the tiers."""
+    writer = HistoryWriter(tmp_path / "h")
+    times = [*range(0, 9 * DAY, 700), *range(9 * DAY, 10 * DAY, 40), *range(10 * DAY, 10 * DAY + 2 * HOUR, 7)]
+    for number, t in enumerate(times):
+        writer.add(HostSample(t=t, ram_used_bytes=float(t)))
+        if number % 97 == 0:
+            writer.commit()
+    writer.close()
+    reader = read(tmp_path / "h")
+    end = times[-1] + 1
+    for since in (0, 8 * DAY, 9 * DAY - 1234, 10 * DAY + 500, end - HOUR, end - 600):
+        for points in (1, 7, 300):
+            found = reader.series("host.ram_used", since, end, points)
+            assert found == list(reader.charts(["host.ram_used"], since, end, points)["host.ram_used"])
+            assert found[0][1] == pytest.approx(since, abs=700 + 600)
+            assert found[-1][3] == times[-1]
+            assert [p[3] for p in found] == sorted(p[3] for p in found)
+            assert all(b[1] > a[3] for a, b in pairwise(found)), "no sample is in two points"
+            assert max((b[1] - a[3] for a, b in pairwise(found)), default=0) <= 700, "no sample is missing"
+    kept = [t for t, *_ in reader.rows("host.ram_used")]
+    assert kept == sorted(set(kept))
+    assert sum(1 for t in kept if t >= end - HOUR) == sum(1 for t in times if t >= end - HOUR)
+    connection = sqlite3.connect(tmp_path / "h")
+    extents = connection.execute(extents_statement("host")).fetchone()
+    connection.close()
+    parts = tier_rows(list(zip(extents[::2], extents[1::2], strict=True)), 0, end, end / 512)
+    assert parts[0].tier == TIERS[-1]
+    assert sum((part.end - part.first) / part.tier.span_s for part in parts) < 1600
+
+
+def test_a_value_that_is_logged_late_is_in_every_tier(tmp_path: Path, read: Open) -> None:
+    writer = HistoryWriter(tmp_path / "h")
+    for t in range(0, 2 * HOUR, 50):
+        writer.add(MetricValues(t=t, values={"f1": 1.0}))
+        writer.commit()
+    writer.add(MetricValues(t=2 * HOUR, at_t=HOUR + 1805, values={"f1": 9.0}))
+    writer.close()
+    for points in (7200, 720, 120, 12, 1):
+        highs = [high for *_, high in read(tmp_path / "h").series("metric.f1", 0, 2 * HOUR, points)]
+        assert max(highs) == 9.0
+
+
+def test_a_history_whose_tiers_had_no_overlap_is_filled_when_it_is_continued(tmp_path: Path, read: Open) -> None:
+    writer = HistoryWriter(tmp_path / "h")
+    for t in range(0, 3 * HOUR, 10):
+        writer.add(gpus(t, float(t)))
+    writer.close()
+    connection = sqlite3.connect(tmp_path / "h", isolation_level=None)
+    before = [read(tmp_path / "h").series("gpu0.util", 0, 3 * HOUR, points) for points in (1, 18)]
+    for tier, coarser in pairwise(TIERS):
+        since = max(0, kept_since(tier, coarser, 3 * HOUR - 10))
+        connection.execute(f"DELETE FROM gpu_{coarser.span_s} WHERE t >= {since}")
+    assert connection.execute("SELECT COUNT(*) FROM gpu_600").fetchone() == (0,)
+    for points, drawn in zip((1, 18), before, strict=True):
+        again = read(tmp_path / "h").series("gpu0.util", 0, 3 * HOUR, points)
+        assert [p[1::2] for p in again] == [p[1::2] for p in drawn], "the same extremes, from finer buckets"
+    writer = HistoryWriter(tmp_path / "h")
+    writer.add(gpus(3 * HOUR, 0.0))
+    writer.close()
+    assert connection.execute("SELECT COUNT(*) FROM gpu_600").fetchone() == (18,)
+    connection.close()
 
 
 @pytest.mark.timeout(600)  # a busy machine

@@ -14,8 +14,9 @@ from typing import Any, Self
 import msgspec
 
 from ...model.observation import GpuSample, HostSample, MetricValues, ProcessSample
-from .history_schema import COLUMNS, TIERS, ProgressPoint, table
+from .history_schema import COLUMNS, TIERS, ProgressPoint, Tier, table
 from .newest_samples import MARK_S, leave_mark, newest_samples
+from .tier_choice import TierRows, extents_statement, finest_statement, tier_rows
 
 PATIENCE_S = 0.5
 """Longest wait for a writer's commit on a network filesystem (rollback journal)."""
@@ -88,9 +89,13 @@ class HistoryReader:
             return []
         self._leave_mark()
         width = (until_t - since_t) / points
+        parts = self._tier_rows(source, since_t, until_t, width)
+        if not parts:
+            return []
         bins: dict[int, list[float]] = {}
-        parameters = {"since": since_t, "width": width, "gpu": gpu, "until": until_t}
-        for number, weight, t, low, mean, high in self._query(_series_statement(source, column), parameters):
+        parameters: dict[str, float] = {"since": since_t, "width": width, "gpu": gpu, **_bounds(parts)}
+        statement = _series_statement(source, column, tuple(part.tier for part in parts))
+        for number, weight, t, low, mean, high in self._query(statement, parameters):
             _merge(bins, min(int(number), points - 1), weight, (t, low, mean, high))
         return [(t, low, mean, high) for _, (_, t, low, mean, high) in sorted(bins.items())]
 
@@ -119,12 +124,21 @@ class HistoryReader:
                 metric_of = {(gpu, column): f"{prefix[gpu]}.{column}" for gpu, column in places}
             if metric_of:
                 asked.append(_Question(source, columns, metric_of))
-        span = {"since": since_t, "until": until_t, "width": (until_t - since_t) / points}
-        statements = [_charts_statements(q.source, q.columns, tuple(sorted(q.rows))) for q in asked]
-        answers = iter(self._query_all([(statement, span) for several in statements for statement in several]))
+        width = (until_t - since_t) / points
+        queries: list[tuple[_Question, str, Mapping[str, float | str]]] = []
         for question in asked:
-            rows = [row for _ in TIERS for row in next(answers)]
-            found |= _charts_of(question, rows, points)
+            for part in self._tier_rows(question.source, since_t, until_t, width):
+                statement = _charts_statement(
+                    question.source, question.columns, tuple(sorted(question.rows)), part.tier
+                )
+                bounds = {"since": since_t, "width": width, "first": part.first, "end": part.end}
+                queries.append((question, statement, bounds))
+        rows: dict[str, list[tuple[Any, ...]]] = {}
+        answers = self._query_all([(statement, bounds) for _, statement, bounds in queries])
+        for (question, _, _), answer in zip(queries, answers, strict=True):
+            rows.setdefault(question.source, []).extend(answer)
+        for question in asked:
+            found |= _charts_of(question, rows.get(question.source, []), points)
         return found
 
     def series_names(self) -> tuple[str, ...]:
@@ -147,12 +161,7 @@ class HistoryReader:
         source, gpu, column = self._column_of(metric)
         if gpu is None:
             return []
-        kept = " UNION ALL ".join(  # in one query, because the writer moves rows from a tier to the next
-            f"SELECT t, COALESCE({column}_min, {column}), {column}, COALESCE({column}_max, {column}) "  # noqa: S608
-            f"FROM {table(source, tier)} WHERE gpu = :gpu AND {column} IS NOT NULL"
-            for tier in TIERS
-        )
-        return self._query(f"{kept} ORDER BY 1", {"gpu": gpu})
+        return self._query(finest_statement(source, column), {"gpu": gpu})
 
     def highest(self, metric: str) -> float | None:
         """Return the highest value of a metric that is kept; None without any. Raises ValueError for an unknown one."""
@@ -175,6 +184,12 @@ class HistoryReader:
             return source, gpu, column
         found = self._query("SELECT number FROM metric_names WHERE name = :name", {"name": column})
         return source, int(found[0][0]) if found else None, "value"
+
+    def _tier_rows(self, source: str, since_t: float, until_t: float, width_s: float) -> tuple[TierRows, ...]:
+        extents = self._query(extents_statement(source))
+        if not extents:
+            return ()
+        return tier_rows(list(zip(extents[0][::2], extents[0][1::2], strict=True)), since_t, until_t, width_s)
 
     def _metric_numbers(self) -> dict[str, int]:
         return {str(name): int(number) for number, name in self._query("SELECT number, name FROM metric_names")}
@@ -282,18 +297,26 @@ def _metric(name: str) -> tuple[str, int, str]:
     raise ValueError(f"no metric {name!r}: there are gpuN.util, host.ram_used, process.cpu, progress.loss and the like")
 
 
-@functools.cache
-def _series_statement(source: str, column: str) -> str:
-    """Bin, weight, t, min, mean and max of a column from all tiers in one query.
+def _bounds(parts: Sequence[TierRows]) -> dict[str, float]:
+    """Parameters of a query over parts of several tiers."""
+    found: dict[str, float] = {}
+    for number, part in enumerate(parts):
+        found |= {f"first_{number}": part.first, f"end_{number}": part.end}
+    return found
 
-    Parameters: since, until (run seconds), width of a bin (seconds), gpu.
+
+@functools.cache
+def _series_statement(source: str, column: str, tiers: tuple[Tier, ...]) -> str:
+    """Bin, weight, t, min, mean and max of a column from some tiers in one query.
+
+    Parameters: since (run seconds), width of a bin (seconds), gpu, and first_N and end_N of each tier.
     """
     return " UNION ALL ".join(
         f"SELECT * FROM (SELECT CAST(MAX(t + {tier.span_s / 2} - :since, 0) / :width AS INTEGER) AS bin, "  # noqa: S608
         f"COUNT({column}) * {tier.span_s}, AVG(t + {tier.span_s / 2}), MIN(COALESCE({column}_min, {column})), "
         f"AVG({column}), MAX(COALESCE({column}_max, {column})) FROM {table(source, tier)} "
-        f"WHERE gpu = :gpu AND t > :since - {tier.span_s} AND t < :until AND {column} IS NOT NULL GROUP BY bin)"
-        for tier in TIERS
+        f"WHERE gpu = :gpu AND t >= :first_{n} AND t < :end_{n} AND {column} IS NOT NULL GROUP BY bin)"
+        for n, tier in enumerate(tiers)
     )
 
 
@@ -306,18 +329,17 @@ def _by_table(metrics: Sequence[str]) -> dict[str, list[tuple[int, str]]]:
 
 
 @functools.cache
-def _charts_statements(source: str, columns: tuple[str, ...], rows: tuple[int, ...]) -> tuple[str, ...]:
-    """Return a query of each tier for gpu, bin, t, span, and of each column count, min, mean and max."""
+def _charts_statement(source: str, columns: tuple[str, ...], rows: tuple[int, ...], tier: Tier) -> str:
+    """Return a query of a tier for gpu, bin, t, span, and of each column count, min, mean and max."""
     wanted = ", ".join(
         f"COUNT({c}), MIN(COALESCE({c}_min, {c})), AVG({c}), MAX(COALESCE({c}_max, {c}))" for c in columns
     )
     only = f"gpu = {rows[0]}" if len(rows) == 1 else f"gpu IN ({', '.join(map(str, rows))})"
     groups = "bin" if len(rows) == 1 else "gpu, bin"
-    return tuple(
+    return (
         f"SELECT gpu, CAST(MAX(t + {tier.span_s / 2} - :since, 0) / :width AS INTEGER) AS bin, "  # noqa: S608  names from COLUMNS
         f"AVG(t + {tier.span_s / 2}), {tier.span_s}, {wanted} FROM {table(source, tier)} "
-        f"WHERE {only} AND t > :since - {tier.span_s} AND t < :until GROUP BY {groups}"
-        for tier in TIERS
+        f"WHERE {only} AND t >= :first AND t < :end GROUP BY {groups}"
     )
 
 

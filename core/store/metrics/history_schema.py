@@ -2,18 +2,20 @@
 
 One table per source and tier (``gpu_1``, ``gpu_10`` …). A row is a bucket that begins at second ``t``; a reading ``x``
 has the columns ``x`` (mean), ``x_min`` and ``x_max``, the latter two NULL if they equal the mean.
+
+A bucket is written into every tier as soon as it is complete, so each tier has all of the time that it keeps, and a
+chart of a week reads the buckets of ten minutes. Before version 3 a tier had only what the finer ones no longer kept.
 """
 
 import math
 import sqlite3
-from itertools import pairwise
 
 import msgspec
 
 from ...model.observation import GpuReading, HostSample, ProcessSample
 from ...model.progress import Outlook, Progress
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Raise it with every change of COLUMNS or TIERS, and add a file to tests/fixtures/history."""
 
 
@@ -149,27 +151,36 @@ def insert_statement(source: str) -> str:
     )
 
 
-def age_statements(source: str, now: int) -> list[tuple[str, tuple[int, ...]]]:
-    """Return statements and their parameters that merge what is too old for a tier into the next one.
+def filled_statement(source: str, tier: Tier, finer: Tier) -> str:
+    """Return the query for the second up to which a tier is filled from the finer one; NULL if there is nothing."""
+    done, rest = table(source, tier), table(source, finer)
+    return f"SELECT COALESCE((SELECT MAX(t) + {tier.span_s} FROM {done}), (SELECT MIN(t) FROM {rest}))"  # noqa: S608
+
+
+def fill_statement(source: str, tier: Tier, finer: Tier) -> str:
+    """Return the statement that merges a finer tier into a tier: parameters first and end, multiples of its span.
 
     Extremes are kept.
     """
-    statements: list[tuple[str, tuple[int, ...]]] = []
     names = [c for c, _ in COLUMNS[source]]
     into = ", ".join(f"{c}, {c}_min, {c}_max" for c in names)
     merged = ", ".join(
         f"AVG({c}), NULLIF(MIN(COALESCE({c}_min, {c})), AVG({c})), NULLIF(MAX(COALESCE({c}_max, {c})), AVG({c}))"
         for c in names
     )
-    for tier, coarser in pairwise(TIERS):
-        assert tier.keep_s is not None, "only the last tier keeps for ever"
-        span = coarser.span_s
-        before = (now - tier.keep_s) // span * span
-        fine, coarse = table(source, tier), table(source, coarser)
-        merge = (
-            f"INSERT OR REPLACE INTO {coarse} (t, gpu, {into}) "  # noqa: S608  names from COLUMNS
-            f"SELECT t / {span} * {span}, gpu, {merged} FROM {fine} WHERE t < ? GROUP BY 1, 2"
-        )
-        drop = f"DELETE FROM {fine} WHERE t < ?"  # noqa: S608
-        statements += [(merge, (before,)), (drop, (before,))]
-    return statements
+    return (
+        f"INSERT OR REPLACE INTO {table(source, tier)} (t, gpu, {into}) "  # noqa: S608
+        f"SELECT t / {tier.span_s} * {tier.span_s}, gpu, {merged} FROM {table(source, finer)} "
+        "WHERE t >= ? AND t < ? GROUP BY 1, 2"
+    )
+
+
+def kept_since(tier: Tier, coarser: Tier, now: int) -> int:
+    """The second before which a tier keeps nothing: whole buckets of the coarser one."""
+    assert tier.keep_s is not None, "only the last tier keeps for ever"
+    return (now - tier.keep_s) // coarser.span_s * coarser.span_s
+
+
+def drop_statement(source: str, tier: Tier) -> str:
+    """Return the statement that removes the buckets before a second."""
+    return f"DELETE FROM {table(source, tier)} WHERE t < ?"  # noqa: S608

@@ -7,6 +7,7 @@ import contextlib
 import math
 import sqlite3
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -15,11 +16,15 @@ from ...model.observation import MOST_METRICS, GpuSample, HostSample, MetricValu
 from ...model.text.json_line import encode_line
 from .history_schema import (
     COLUMNS,
+    TIERS,
     ProgressPoint,
     Reading,
-    age_statements,
+    drop_statement,
+    fill_statement,
+    filled_statement,
     insert_statement,
     is_newer,
+    kept_since,
     migrate,
     readings,
 )
@@ -28,7 +33,7 @@ from .newest_samples import NewestSamplesWriter
 COMMIT_S = 60.0
 """Period of commits while nobody reads charts, in run seconds."""
 AGE_EVERY_S = 60
-"""Run seconds between two rounds of merging old rows: each round moves some hundred rows."""
+"""Run seconds between two rounds of removing what is too old for its tier."""
 PATIENCE_S = 0.5
 """A reader on a network filesystem (rollback journal) blocks a commit; the rows wait for the next one."""
 PENDING_ROWS = 100_000
@@ -56,6 +61,8 @@ class HistoryWriter:
         self._newest_t = 0.0
         self._refused = False
         self._aged_t = -float(AGE_EVERY_S)
+        self._filled: dict[tuple[str, int], int] = {}
+        """Source and span of a tier → the second up to which its buckets are complete."""
         self._connection: sqlite3.Connection | None = None
         self._newest = NewestSamplesWriter(path)
         self._commit_t = -COMMIT_S
@@ -130,9 +137,13 @@ class HistoryWriter:
             del rows[: PENDING_ROWS // 10]
 
     def _write(self, connection: sqlite3.Connection) -> None:
+        filled = dict(self._filled)
         with _transaction(connection):
+            earliest = {source: min(int(row[0] or 0) for row in rows) for source, rows in self._rows.items() if rows}
             if self._metrics:
-                _write_metrics(connection, self._metrics)
+                written = _write_metrics(connection, self._metrics)
+                if written:
+                    earliest["metric"] = min(written)
             for source, rows in self._rows.items():
                 if rows:
                     connection.executemany(insert_statement(source), rows)
@@ -140,11 +151,36 @@ class HistoryWriter:
                 "INSERT OR REPLACE INTO latest (kind, t, json) VALUES (?, ?, ?)",
                 [(kind, t, data) for kind, (t, data) in self._latest.items()],
             )
-            if self._newest_t - self._aged_t >= AGE_EVERY_S:
-                for source in COLUMNS:
-                    for statement, parameters in age_statements(source, int(self._newest_t)):
-                        connection.execute(statement, parameters)
-                self._aged_t = self._newest_t
+            late = False
+            for source, since in earliest.items():
+                self._fill(connection, source, since, filled)
+                late = late or since < kept_since(TIERS[0], TIERS[1], int(self._newest_t))
+            if late or self._newest_t - self._aged_t >= AGE_EVERY_S:
+                self._drop_old(connection, filled)
+        self._filled = filled
+
+    def _fill(
+        self, connection: sqlite3.Connection, source: str, since: int, filled: dict[tuple[str, int], int]
+    ) -> None:
+        """Merge complete buckets into the coarser tiers. ``since``: the earliest second that was written."""
+        for finer, tier in pairwise(TIERS):
+            key, span = (source, tier.span_s), tier.span_s
+            if key not in filled:
+                (known,) = connection.execute(filled_statement(source, tier, finer)).fetchone()
+                filled[key] = since if known is None else int(known)
+            first, end = min(filled[key], since) // span * span, int(self._newest_t) // span * span
+            if first < end:
+                connection.execute(fill_statement(source, tier, finer), (first, end))
+                filled[key], since = max(filled[key], end), first
+
+    def _drop_old(self, connection: sqlite3.Connection, filled: dict[tuple[str, int], int]) -> None:
+        """Remove what is too old for its tier; the coarser one has it."""
+        now = int(self._newest_t)
+        for source in COLUMNS:
+            self._fill(connection, source, now, filled)
+            for tier, coarser in pairwise(TIERS):
+                connection.execute(drop_statement(source, tier), (kept_since(tier, coarser, now),))
+        self._aged_t = self._newest_t
 
     def _open(self) -> sqlite3.Connection | None:
         self.path.touch(mode=0o600)
@@ -164,6 +200,7 @@ class HistoryWriter:
             connection.close()
             raise
         self._connection = connection
+        self._filled.clear()
         return connection
 
     def _trouble(self, error: Exception) -> None:
@@ -184,8 +221,11 @@ class HistoryWriter:
             self.path.replace(f"{self.path}.damaged")
 
 
-def _write_metrics(connection: sqlite3.Connection, pending: list[MetricValues]) -> None:
-    """Write rows of metrics, the numbers of new names, and the newest values of all; count names over the bound."""
+def _write_metrics(connection: sqlite3.Connection, pending: list[MetricValues]) -> list[int]:
+    """Write rows of metrics, the numbers of new names, and the newest values of all; count names over the bound.
+
+    Returns the seconds of the rows.
+    """
     numbers = {str(name): int(number) for number, name in connection.execute("SELECT number, name FROM metric_names")}
     newest = _newest_metrics(connection)
     values, left_out = dict(newest.values), newest.left_out
@@ -208,6 +248,7 @@ def _write_metrics(connection: sqlite3.Connection, pending: list[MetricValues]) 
     connection.execute(
         "INSERT OR REPLACE INTO latest (kind, t, json) VALUES ('metrics', ?, ?)", (newest.t, encode_line(newest))
     )
+    return [second for second, _, _ in rows]
 
 
 def _newest_metrics(connection: sqlite3.Connection) -> MetricValues:
