@@ -5,8 +5,8 @@ import io
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from html import escape
 from typing import NamedTuple
-from xml.sax.saxutils import escape, quoteattr
 
 import msgspec
 
@@ -199,7 +199,7 @@ def svg_text(picture: Drawing) -> str:
             )
         else:
             lines.append(
-                f'<text x="{part.x:.1f}" y="{part.y:.1f}" font-size="{part.size}" text-anchor={quoteattr(part.anchor)} '
-                f'fill="{part.colour}">{escape(part.text)}</text>'
+                f'<text x="{part.x:.1f}" y="{part.y:.1f}" font-size="{part.size}" text-anchor="{part.anchor}" '
+                f'fill="{part.colour}">{escape(part.text, quote=False)}</text>'
             )
     return "\n".join([*lines, "</svg>", ""])

@@ -1,5 +1,6 @@
 """The points of one run for its charts: read in a thread, first coarsely over the whole run, then what is shown."""
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 
@@ -12,8 +13,10 @@ from ...background import Show, TaskQueue
 
 BASE_POINTS = 512
 """Points of a whole run: enough for a chart in a grid."""
-CLOSE_POINTS = 1024
-"""Points of the part that is shown, and as much again around it."""
+FIRST = 24
+"""Metrics that are read with the names: what the first picture shows, in one task."""
+POINTS_A_DOT = 2
+"""Finer points are read for the part that is shown and as much again around it, so many for each dot of a chart."""
 AGAIN_S = 5.0
 """The newest values are read this often, seconds."""
 
@@ -28,11 +31,15 @@ class Answer(msgspec.Struct, frozen=True, eq=False):
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """``visible``: metrics on the screen. ``end_t``: of the run so far; ``shown``: run seconds, None = all of it."""
+    """``visible``: metrics on the screen. ``end_t``: of the run so far; ``shown``: run seconds, None = all of it.
+
+    ``dots``: of a curve, from left to right.
+    """
 
     visible: tuple[str, ...] = ()
     end_t: float = 1.0
     shown: tuple[float, float] | None = None
+    dots: int = 64
 
 
 class ChartData:
@@ -129,14 +136,14 @@ class ChartData:
         if not lacking or until_t <= since_t:
             return None
         margin = (until_t - since_t) / 2
-        return self._reader(
-            self._close, lacking, max(0.0, since_t - margin), min(end_t, until_t + margin), CLOSE_POINTS
-        )
+        first_t, last_t = max(0.0, since_t - margin), min(end_t, until_t + margin)
+        width_s = max((until_t - since_t) / (self._wanted.dots * POINTS_A_DOT), 1.0)
+        return self._reader(self._close, lacking, first_t, last_t, math.ceil((last_t - first_t) / width_s))
 
     def _is_fine(self, name: str, since_t: float, until_t: float) -> bool:
         """The points of this part are fine and new enough."""
         base, close = self._base[name], self._close.get(name)
-        wanted_s = max((until_t - since_t) / (BASE_POINTS / 2), 1.0)
+        wanted_s = max((until_t - since_t) / self._wanted.dots, 1.0)
         if base.width_s <= wanted_s:
             return True
         if close is None or close.width_s > wanted_s:
@@ -145,9 +152,12 @@ class ChartData:
 
     def _read_names(self) -> Show:
         names = in_order(self._feed.series_names())
+        first = dict.fromkeys((*names[:FIRST], *(n for n in names if n == STEPS)))
+        values = self._reader(self._base, tuple(first), 0.0, max(self._wanted.end_t, 1.0), BASE_POINTS)()
 
         def take() -> None:
             self.names = names
+            values()
 
         return take
 

@@ -15,7 +15,6 @@ from ....core.views.charts.attempts import attempt_spans
 from ....core.views.charts.chart_view import RunSeries
 from ....core.views.panes.timeline import timeline_view
 from ...background import Show, TaskQueue
-from ...dialogs.choose import Choice
 from ...ui.plot import LOOKS
 from .chart_data import ChartData, Wanted
 
@@ -51,9 +50,9 @@ class ComparedRun:
         attempts = attempt_spans(self.situation.story, self.end_t)
         return RunSeries(name=self.name, points=self.data.points(shown_t), attempts=attempts)
 
-    def want(self, visible: tuple[str, ...], shown_t: tuple[float, float] | None) -> None:
+    def want(self, visible: tuple[str, ...], shown_t: tuple[float, float] | None, dots: int) -> None:
         """Read what its curves lack, and what is new of it."""
-        self.data.again(Wanted(visible, self.end_t, shown_t))
+        self.data.again(Wanted(visible, self.end_t, shown_t, dots))
         over = self.situation.story.state in TERMINAL_STATES
         if over or self._polling or time.monotonic() - self._polled_at < POLL_S:
             return
@@ -100,6 +99,8 @@ class ComparedRuns:
             self._say("This screen shows one run only.")
             return
 
+        from ...dialogs.choose import Choice
+
         def task() -> Show:
             try:
                 cards, trouble = tuple(picker.runs()), ""
@@ -109,7 +110,8 @@ class ComparedRuns:
             def show() -> None:
                 rows = [(card.id, self._row(card)) for card in cards if card.id != current]
                 if rows:
-                    app.push_screen(_choice(rows), self._turn)
+                    text = "With which run? One that is shown is taken away."
+                    app.push_screen(Choice("Compare", text, rows, "[Enter] choose   [Esc] cancel"), self._turn)
                 else:
                     self._say(trouble or "There is no other run on this machine.")
 
@@ -154,7 +156,3 @@ class ComparedRuns:
             return show
 
         self._tasks.submit(task)
-
-
-def _choice(rows: Sequence[tuple[str, str]]) -> Choice:
-    return Choice("Compare", "With which run? One that is shown is taken away.", rows, "[Enter] choose   [Esc] cancel")

@@ -1,7 +1,7 @@
 """Key 7: every metric of the run as a chart, in a grid or alone, also beside those of other runs."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 from textual.binding import BindingType
@@ -10,7 +10,6 @@ from textual.timer import Timer
 from ....core.views import quantity
 from ....core.views.charts.attempts import AttemptSpan, StepOf, attempt_spans, silences, within
 from ....core.views.charts.axis import span_label, span_ticks, step_label, ticks
-from ....core.views.charts.chart_files import Drawing, drawing
 from ....core.views.charts.chart_view import (
     STEPS,
     ChartOptions,
@@ -25,7 +24,6 @@ from ....core.views.charts.zoom import Span, at_end, grown, moved, showing, zoom
 from ....core.views.metric_words import matching, without_doubles, words_of
 from ....core.views.panes.timeline import TimelineView, timeline_view
 from ....core.views.panes.timeline import ticks as clock_ticks
-from ...dialogs.dialog import Ask
 from ...panes.charts_pane import ChartsPane, ChartsView
 from ...panes.pane import Pane
 from ...run_session import Application, RunSession
@@ -33,9 +31,11 @@ from ...ui.last_value import LastValue
 from ..box import Box
 from ..place_screen import PlaceScreen, bindings_of
 from .chart_data import ChartData, Wanted
-from .chart_export import Export, ExportedRun, ask_export
 from .compared_runs import ComparedRuns
 from .metric_keys import ALSO, METRIC_KEYS
+
+if TYPE_CHECKING:
+    from ....core.views.charts.chart_files import Drawing
 
 ZOOM = 0.5
 """Share of the axis that one step closer shows."""
@@ -58,23 +58,6 @@ class MetricsState(msgspec.Struct):
     cursor: float | None = None
     filter: str = ""
     compared: tuple[str, ...] = ()
-
-
-class AskFilter(Ask):
-    """A part of a name, or nothing."""
-
-    def __init__(self, before: str) -> None:
-        super().__init__(
-            "Filter",
-            "Show the metrics whose name contains (or matches as a regular expression):",
-            "[Enter] show (empty: all)   [Esc] cancel",
-            before=before,
-        )
-
-    def objection(self, text: str) -> str:
-        """Any text will do."""
-        del text
-        return ""
 
 
 class MetricsScreen(PlaceScreen):
@@ -213,9 +196,10 @@ class MetricsScreen(PlaceScreen):
     def _read(self) -> None:
         """Read what the charts that are shown lack."""
         own, *others = self.runs
-        self.data.again(Wanted(self._visible, self._end_t, self._shown_t(self.data, own.attempts)))
+        dots = self.pane.columns * 2
+        self.data.again(Wanted(self._visible, self._end_t, self._shown_t(self.data, own.attempts), dots))
         for other, series in zip(self.compared.runs, others, strict=True):
-            other.want(self._visible, self._shown_t(other.data, series.attempts))
+            other.want(self._visible, self._shown_t(other.data, series.attempts), dots)
 
     def _chart(self, blank: ChartView, runs: Sequence[RunSeries]) -> ChartView:
         """The chart of a metric, made again only if there are other points, attempts or options."""
@@ -412,12 +396,15 @@ class MetricsScreen(PlaceScreen):
 
     def action_export(self) -> None:
         """Save the chosen chart or all of them, as far as they are visible."""
+        from ....core.views.charts.chart_files import drawing
+        from .chart_export import Export, ExportedRun, ask_export
+
         metrics, runs = self.metrics, self.runs
         if not metrics:
             self.show_message("There is no chart to save.")
             return
 
-        def drawn(everything: bool) -> Drawing:
+        def drawn(everything: bool) -> "Drawing":
             chosen = metrics if everything else (metrics[self._chosen],)
             charts = [chart_view(m, runs, self.state.options) for m in chosen]
             return drawing(charts, self.shown, self._labels, log=self.state.options.log)
@@ -438,6 +425,7 @@ class MetricsScreen(PlaceScreen):
 
     def action_filter(self) -> None:
         """Ask for a text; nothing shows all of them."""
+        from .ask_filter import AskFilter
 
         def answered(text: str | None) -> None:
             if text is not None:
