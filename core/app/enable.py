@@ -20,6 +20,7 @@ from ..store.run_directory import RunDirectory
 from .errors import CliError, ExitCode
 
 MARK = "# Written by `trainwatch enable` for run "
+QUEUE_MARK = "# Written by `trainwatch queue enable`"
 PASSED_ON = (
     "PATH", "LANG", "LC_ALL", "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "PYTHONPATH", "LD_LIBRARY_PATH",
     "CUDA_HOME", "CUDA_VISIBLE_DEVICES", "HF_HOME", "HF_HUB_CACHE", "XDG_CACHE_HOME", "TMPDIR",
@@ -31,8 +32,12 @@ SYSTEMCTL_S = 10.0
 
 
 class Enabling(NamedTuple):
-    """``unit``: the file's text; ``cron``, ``windows``: a line for those (None: not on this machine)."""
+    """``unit``: the file's text; ``cron``, ``windows``: a line for those (None: not on this machine).
 
+    ``mark``: the first line of the unit, by which it is known as ours.
+    """
+
+    mark: str
     path: Path
     unit: str
     cron: str
@@ -55,6 +60,7 @@ def enabling_of(run: RunDirectory, environ: Mapping[str, str] = os.environ) -> E
             f'schtasks /Create /TN trainwatch-{run.id} /SC ONLOGON /TR "wsl.exe -d {distribution} -u {user} -- {inner}"'
         )
     return Enabling(
+        mark=f"{MARK}{run.id}\n",
         path=_folder(environ) / f"trainwatch-{run.id}.service",
         unit=_unit(run, spec, command, variables),
         cron=f"@reboot env {assignments} {started}".replace("%", "\\%"),
@@ -62,13 +68,44 @@ def enabling_of(run: RunDirectory, environ: Mapping[str, str] = os.environ) -> E
     )
 
 
-def write_unit(run: RunDirectory, found: Enabling) -> bool:
+def enabling_of_queue(home: Path, environ: Mapping[str, str] = os.environ) -> Enabling:
+    """What would be written for the queue of a state folder. Writes nothing."""
+    command = [sys.executable, "-P", "-m", "trainwatch", "queue", "work"]
+    variables = {"TRAINWATCH_HOME": str(home)}
+    variables |= {name: environ[name] for name in PASSED_ON if environ.get(name)}
+    variables.pop("CUDA_VISIBLE_DEVICES", None)
+    lines = "".join(f"Environment={_quoted(f'{name}={value}')}\n" for name, value in variables.items())
+    assignments = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
+    name = "trainwatch-queue.service"
+    unit = f"""{QUEUE_MARK}
+# To undo: systemctl --user disable {name}; rm this file
+[Unit]
+Description=trainwatch starts queued runs
+
+[Service]
+Type=exec
+# The runs that it started have supervisors of their own and go on.
+KillMode=process
+Restart=on-failure
+RestartSec=10
+# Another process starts them already (4), or the queue cannot be read (2): not started again.
+RestartPreventExitStatus=2 4
+{lines}ExecStart={" ".join(_quoted(word) for word in command)}
+
+[Install]
+WantedBy=default.target
+"""
+    cron = f"@reboot env {assignments} {shlex.join(command)} --detach".replace("%", "\\%")
+    return Enabling(mark=f"{QUEUE_MARK}\n", path=_folder(environ) / name, unit=unit, cron=cron, windows=None)
+
+
+def write_unit(found: Enabling) -> bool:
     """Write the unit file. Returns False if it is there already. Raises CliError if it is another's."""
     with contextlib.suppress(FileNotFoundError):
         there = found.path.read_text(encoding="utf-8", errors="replace")
         if there == found.unit:
             return False
-        if not there.startswith(f"{MARK}{run.id}\n"):
+        if not there.startswith(found.mark):
             raise CliError(
                 ExitCode.USAGE, f"{found.path} exists and was not written by `trainwatch enable`; nothing was changed"
             )

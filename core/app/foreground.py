@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..model.control_messages import Reply, Request
+from ..model.launch.queue import LABEL
 from ..model.observation import Command
 from ..model.record import Record
 from ..model.run import TERMINAL_STATES
@@ -23,6 +24,7 @@ from ..supervisor.loop import Supervisor
 from .errors import CliError, ExitCode
 from .metrics_out.prometheus_page import prometheus_page
 from .plan.launch_plan import LaunchPlan
+from .queue.worker_process import revive_worker
 from .runs.known_runs import know_secrets
 from .runs.output_claim import OutputClaim
 from .runs.output_owner import require_own_output_to_start, trainer_pid
@@ -71,25 +73,31 @@ def supervise(
         story = load_story(run.journal)
     except JournalTooNew as error:
         raise CliError(ExitCode.FAILED, str(error)) from None
-    with lock:
-        if first is None:
-            _require_unsettled(run, story)
-        claim = claim if claim is not None else OutputClaim(run.load_spec(), run.path.parents[1])
-        unlocked = _take(run, claim)
-        try:
-            with Vitality(run, lock) as vitality:
-                supervisor = build_supervisor(run, story, plan, claim, on_records=listener(story), vitality=vitality)
-                if unlocked is not None:
-                    supervisor.note(unlocked)
-                _tell_of_predecessor(lock, supervisor, vitality)
-                return _watch(run, supervisor, vitality, first, stop_trainer)
-        except CliError:
-            raise
-        except Exception:
-            lock.crashed = True  # a bug: whoever watches this supervisor may start another
-            raise
-        finally:
-            claim.release()
+    queued = LABEL in run.load_spec().labels
+    try:
+        with lock:
+            if first is None:
+                _require_unsettled(run, story)
+            claim = claim if claim is not None else OutputClaim(run.load_spec(), run.path.parents[1])
+            unlocked = _take(run, claim)
+            try:
+                with Vitality(run, lock) as vitality:
+                    told = listener(story)
+                    supervisor = build_supervisor(run, story, plan, claim, on_records=told, vitality=vitality)
+                    if unlocked is not None:
+                        supervisor.note(unlocked)
+                    _tell_of_predecessor(lock, supervisor, vitality)
+                    return _watch(run, supervisor, vitality, first, stop_trainer)
+            except CliError:
+                raise
+            except Exception:
+                lock.crashed = True  # a bug: whoever watches this supervisor may start another
+                raise
+            finally:
+                claim.release()
+    finally:
+        if queued:
+            revive_worker(run.path.parents[1])
 
 
 def _tell_of_predecessor(lock: SupervisorLock, supervisor: Supervisor, vitality: Vitality) -> None:

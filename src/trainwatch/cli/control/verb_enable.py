@@ -31,7 +31,7 @@ def act(args: argparse.Namespace) -> int:
     found = enabling_of(run)
     written, trouble = False, None
     if not args.print:
-        written = write_unit(run, found)
+        written = write_unit(found)
         trouble = switch_on(found)
     undo = f"systemctl --user disable {found.path.name}; rm {found.path}"
     if args.json:

@@ -1,0 +1,315 @@
+"""The process that starts queued runs: in their order, nothing twice, whatever is killed in between."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainwatch.core.app.errors import CliError
+from trainwatch.core.app.gpu_survey import GpuSeen, GpuSurvey
+from trainwatch.core.app.queue.entries import add_entry, move_entry, new_entry, queue_now, remove_entry
+from trainwatch.core.app.queue.starting import Started
+from trainwatch.core.app.queue.worker import MOST_BEGINNINGS, OVER_KEPT, QueueWorker
+from trainwatch.core.model.fact import AttemptStarted, RunCreated, StateChanged
+from trainwatch.core.model.launch.queue import LABEL, QueueEntry
+from trainwatch.core.model.run import RunSpec, RunState
+from trainwatch.core.store.journal import JournalWriter
+from trainwatch.core.store.lists.queue_file import QueueFile
+from trainwatch.core.store.lock import SupervisorLock
+from trainwatch.core.store.run_directory import RunDirectory
+
+GB = 1e9
+
+
+class Machine:
+    """Two GPUs, and runs whose supervisors are locks that this test holds."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.file = QueueFile(home)
+        self.gpus = [GpuSeen(index=n, mem_used_bytes=0.0, mem_total_bytes=16 * GB, users=()) for n in range(2)]
+        self.starts: list[tuple[str, tuple[int, ...]]] = []
+        self.locks: dict[str, SupervisorLock] = {}
+        self.answer: Callable[[QueueEntry], Started] = self.launch
+        self.read_gpus: Callable[[], GpuSurvey] = lambda: GpuSurvey(gpus=tuple(self.gpus))
+        self.boot = "one"
+        self.new_worker()
+
+    def new_worker(self) -> None:
+        self.worker = QueueWorker(
+            self.home,
+            start=lambda entry: self.answer(entry),  # noqa: PLW0108  a test replaces it
+            read_gpus=lambda: self.read_gpus(),  # noqa: PLW0108  a test replaces it
+            boot=self.boot,
+            now=lambda: 0.0,
+        )
+
+    def add(self, name: str, need: float | None = 10.0, **fields: Any) -> int:
+        made, _ = add_entry(
+            lambda number, key: new_entry(
+                number, key, name, ("x",), need_bytes=None if need is None else need * GB, **fields
+            ),
+            {"A": "b"},
+        )
+        return made.id
+
+    def launch(self, entry: QueueEntry) -> Started:
+        """Make the run as a start does: its folder, and a supervisor that holds its lock."""
+        self.starts.append((entry.name, entry.on))
+        run = self.run(entry.name)
+        if not run.path.exists():
+            RunDirectory.create(
+                self.home,
+                RunSpec(
+                    id=entry.name, name=entry.name, command=("x",), cwd="/", created_wall=0.0, labels={LABEL: entry.key}
+                ),
+            )
+        self.hold(entry.name)
+        return Started(how="started", run=entry.name)
+
+    def run(self, name: str) -> RunDirectory:
+        return RunDirectory(self.home / "runs" / name)
+
+    def hold(self, name: str) -> None:
+        self.locks[name] = SupervisorLock(self.run(name).lock)
+        self.locks[name].acquire()
+
+    def ends(self, name: str, state: RunState, *, died: bool = False) -> None:
+        writer = JournalWriter(self.run(name).journal)
+        writer.append_all(
+            1.0, 1.0,
+            (RunCreated(run=name, name=name, command=("x",), cwd="/", preset="generic"),
+             AttemptStarted(attempt=1, pid=1), StateChanged(state=state, reason="so it is")),
+        )  # fmt: skip
+        writer.close()
+        self.locks[name].crashed = died
+        self.locks[name].release()
+
+    def states(self) -> dict[str, str]:
+        return {e.name: e.ending or e.state for e in self.file.read().entries}
+
+    def turns(self, count: int = 6) -> bool:
+        return [self.worker.turn() for _ in range(count)][-1]
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
+    return Machine(tmp_path / "home")
+
+
+def test_runs_are_started_in_their_order_each_on_a_gpu_of_its_own(machine: Machine) -> None:
+    for name in "abcd":
+        machine.add(name)
+    assert machine.turns()
+    assert machine.starts == [("a", (0,)), ("b", (1,))]
+    assert machine.states() == {"a": "started", "b": "started", "c": "queued", "d": "queued"}
+    machine.ends("b", "finished")
+    machine.turns()
+    machine.ends("a", "given_up")
+    machine.turns()
+    assert machine.starts[2:] == [("c", (1,)), ("d", (0,))]
+    machine.ends("c", "finished")
+    machine.ends("d", "stopped")
+    assert not machine.turns()
+    assert machine.states() == {"a": "given_up", "b": "finished", "c": "finished", "d": "stopped"}
+    assert list(machine.file.folder.glob("environment-*")) == []
+
+
+def test_small_runs_share_a_gpu_and_a_large_one_keeps_its_place(machine: Machine) -> None:
+    for name, need in (("a", 10.0), ("b", 10.0), ("large", 12.0), ("small", 2.0)):
+        machine.add(name, need)
+    machine.turns()
+    assert [name for name, _ in machine.starts] == ["a", "b"]
+    machine.ends("a", "finished")
+    machine.turns()
+    assert machine.starts[2:] == [("large", (0,)), ("small", (1,))]
+
+
+def test_one_that_can_never_fit_lets_the_others_go_first(machine: Machine) -> None:
+    machine.add("huge", 40.0)
+    machine.add("a")
+    machine.turns()
+    assert machine.starts == [("a", (0,))]
+    assert "the GPUs have" in machine.file.read().entries[0].why
+
+
+def test_one_that_waits_for_another_run_is_asked_again(machine: Machine) -> None:
+    machine.add("a")
+    machine.add("b")
+    machine.answer = lambda e: Started(how="later", why="run x writes there") if e.name == "a" else machine.launch(e)
+    machine.turns()
+    assert machine.states() == {"a": "queued", "b": "started"}
+    assert machine.file.read().entries[0].why == "waits: run x writes there"
+    machine.answer = machine.launch
+    machine.turns()
+    assert machine.states()["a"] == "started"
+
+
+def test_a_start_that_is_refused_is_over_with_its_reason(machine: Machine) -> None:
+    machine.add("a")
+    machine.add("b")
+    machine.answer = lambda e: Started(how="failed", why="no such file") if e.name == "a" else machine.launch(e)
+    machine.turns()
+    assert machine.states() == {"a": "failed", "b": "started"}
+    assert machine.file.read().entries[0].why == "no such file"
+
+
+class Killed(BaseException):
+    """The worker was killed."""
+
+
+def test_a_worker_that_is_killed_before_the_run_is_made_starts_it_once(machine: Machine) -> None:
+    machine.add("a")
+
+    def die(_entry: QueueEntry) -> Started:
+        raise Killed
+
+    machine.answer = die
+    with pytest.raises(Killed):
+        machine.worker.turn()
+    assert machine.states() == {"a": "starting"}
+    machine.answer = machine.launch
+    machine.new_worker()
+    machine.turns()
+    assert machine.starts == [("a", (0,))]
+    assert machine.states() == {"a": "started"}
+
+
+def test_a_worker_that_is_killed_after_the_start_does_not_start_it_again(machine: Machine) -> None:
+    machine.add("a")
+
+    def die(entry: QueueEntry) -> Started:
+        machine.launch(entry)
+        raise Killed
+
+    machine.answer = die
+    with pytest.raises(Killed):
+        machine.worker.turn()
+    machine.answer = machine.launch
+    machine.new_worker()
+    machine.turns()
+    assert machine.starts == [("a", (0,))]
+    assert machine.states() == {"a": "started"}
+    assert machine.file.read().entries[0].run == "a"
+
+
+def test_a_start_that_is_cut_off_again_and_again_is_given_up(machine: Machine) -> None:
+    machine.add("a")
+    machine.answer = lambda _entry: Started(how="started")
+    assert not machine.turns(20)
+    assert machine.states() == {"a": "failed"}
+    assert f"cut off {MOST_BEGINNINGS} times" in machine.file.read().entries[0].why
+
+
+def test_after_a_reboot_interrupted_runs_go_on_before_those_that_wait(machine: Machine) -> None:
+    for name in "abc":
+        machine.add(name)
+    machine.turns()
+    for name in "ab":
+        machine.ends(name, "running")
+    machine.boot = "two"
+    machine.new_worker()
+    machine.turns()
+    assert machine.starts == [("a", (0,)), ("b", (1,)), ("a", (0,)), ("b", (1,))]
+    assert machine.states() == {"a": "started", "b": "started", "c": "queued"}
+
+
+def test_a_run_goes_on_elsewhere_if_its_gpu_is_taken_after_the_reboot(machine: Machine) -> None:
+    machine.add("a")
+    machine.turns()
+    machine.ends("a", "running")
+    machine.gpus[0] = GpuSeen(index=0, mem_used_bytes=9 * GB, mem_total_bytes=16 * GB, users=())
+    machine.boot = "two"
+    machine.new_worker()
+    machine.turns()
+    assert machine.starts == [("a", (0,)), ("a", (1,))]
+
+
+def test_a_run_whose_supervisor_died_is_supervised_again_but_not_for_ever(machine: Machine) -> None:
+    machine.add("a")
+    machine.turns()
+    machine.ends("a", "running", died=True)
+    machine.turns()
+    assert len(machine.starts) == 2
+    machine.locks["a"].crashed = True
+    machine.locks["a"].release()
+    machine.answer = lambda _entry: Started(how="started", run="a")
+    machine.turns(20)
+    assert machine.states() == {"a": "failed"}
+
+
+def test_a_supervisor_that_was_ended_on_purpose_is_not_started_again(machine: Machine) -> None:
+    machine.add("a")
+    machine.turns()
+    machine.ends("a", "running")
+    machine.turns()
+    assert len(machine.starts) == 1
+    assert machine.states() == {"a": "interrupted"}
+    assert "trainwatch resume a" in machine.file.read().entries[0].why
+
+
+def test_a_run_that_was_forgotten_is_over(machine: Machine) -> None:
+    machine.add("a")
+    machine.turns()
+    machine.locks["a"].release()
+    machine.run("a").path.rename(machine.home / "gone")
+    machine.turns()
+    assert machine.states() == {"a": "gone"}
+
+
+def test_entries_that_are_over_are_listed_for_a_while(machine: Machine) -> None:
+    machine.answer = lambda _entry: Started(how="failed", why="no")
+    for number in range(OVER_KEPT + 5):
+        machine.add(f"e{number}")
+    machine.turns(OVER_KEPT + 10)
+    assert len(machine.file.read().entries) == OVER_KEPT
+
+
+def test_places_can_be_changed_and_only_of_what_waits(machine: Machine) -> None:
+    a, b, c = (machine.add(name) for name in "abc")
+    assert move_entry(c, 1) == 1
+    assert [e.name for e in queue_now()[0].waiting] == ["c", "a", "b"]
+    assert move_entry(c, 99) == 3
+    assert move_entry(b, 2) == 2
+    assert [e.name for e in queue_now()[0].waiting] == ["a", "b", "c"]
+    machine.turns()
+    for number, said in ((a, "started already"), (99, "no entry 99")):
+        with pytest.raises(CliError, match=said):
+            move_entry(number, 1)
+        with pytest.raises(CliError, match=said):
+            remove_entry(number)
+    with pytest.raises(CliError, match="first one is 1"):
+        move_entry(c, 0)
+    assert remove_entry(c).name == "c"
+    machine.ends("a", "finished")
+    machine.turns()
+    with pytest.raises(CliError, match="is over"):
+        move_entry(a, 1)
+    assert remove_entry(a).name == "a"
+    assert machine.states() == {"b": "started"}
+
+
+def test_one_that_is_removed_while_the_gpus_are_read_is_not_started(machine: Machine) -> None:
+    number = machine.add("a")
+
+    def read() -> GpuSurvey:
+        if number in [entry.id for entry in machine.file.read().entries]:
+            remove_entry(number)
+        return GpuSurvey(gpus=tuple(machine.gpus))
+
+    machine.read_gpus = read
+    machine.turns(2)
+    assert machine.starts == []
+
+
+def test_a_damaged_queue_is_not_written_over(machine: Machine) -> None:
+    machine.add("a")
+    machine.file.path.write_text("{")
+    with pytest.raises(CliError, match="damaged"):
+        machine.add("b")
+    assert machine.file.path.read_text() == "{"
+    machine.file.path.write_text('{"version": 99}')
+    with pytest.raises(CliError, match="newer trainwatch"):
+        queue_now()
