@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from tests.integration.act_world import lives, python, wait_for
+from tests.integration.act_world import growing, lives, python, wait_for
 from trainwatch.core.act.evaluate.evaluator import Evaluator
 from trainwatch.core.checkpoints import verify
 from trainwatch.core.model.decision import EndEvaluation, EvaluateCheckpoint
@@ -83,10 +83,14 @@ def test_a_command_as_a_text_is_given_to_the_shell_with_the_path_quoted(tmp_path
 
 
 def test_a_command_that_takes_too_long_is_ended_after_its_processes_were_written_down(tmp_path: Path) -> None:
-    place = Place(tmp_path, python(SLEEPS))
-    ok, why, data = place.evaluator.evaluate(place.order(timeout_s=1.5))
-    assert not ok
-    assert "took more than 1.5 s" in why
+    for number, timeout_s in enumerate(growing(1.5), 1):
+        (tmp_path / str(number)).mkdir()
+        place = Place(tmp_path / str(number), python(SLEEPS))
+        ok, why, data = place.evaluator.evaluate(place.order(timeout_s=timeout_s))
+        assert not ok
+        assert f"took more than {timeout_s:g} s" in why
+        if place.pids():
+            break
     evidence = (Path(data["folder"]) / "ended.txt").read_text()
     assert all(str(pid) in evidence for pid in place.pids())
     assert len(place.pids()) == 2

@@ -6,6 +6,8 @@ import signal
 import sys
 from pathlib import Path
 
+import msgspec
+
 from tests.integration.act_world import growing, lives, python, wait_for
 from trainwatch.core.act.notify.end_command import run_at_end
 from trainwatch.core.act.notify.notifier import KEPT_BYTES, notify
@@ -88,6 +90,7 @@ def test_a_failing_command_of_the_end_is_told_and_named_by_its_setting(tmp_path:
     assert "end.at_give_up took more than 0.5 s and was ended" in late.detail
     assert "took more than" in heard.read_text()
     heard.unlink()
+    spec = msgspec.structs.replace(spec, settings=msgspec.structs.replace(settings, end=End(timeout_s=60.0)))
     done = run_at_end(spec, RunAtEnd(id=3, reason="run it", event="finish", command=tuple(keep)))
     assert done.ok
     assert json.loads(heard.read_text())["output_dir"] == "/o"

@@ -4,12 +4,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.integration.act_world import wait_for
 from trainwatch.core.act import processes
 from trainwatch.core.act.stop.save_request import catches_signal, catching, request_save, take_back
 
@@ -75,10 +75,8 @@ def test_the_signal_goes_to_the_trainer_that_catches_it_and_not_to_its_fork(
     assert report.asked
     assert report.pids == (trainer,)
     assert report.sentence == f"SIGUSR1 was sent to {trainer}"
-    end = time.monotonic() + 10
-    while not (tmp_path / "saved").exists() and time.monotonic() < end:
-        time.sleep(0.01)
-    assert (tmp_path / "saved").read_text() == f"{trainer}\n"
+    saved = tmp_path / "saved"
+    wait_for(lambda: saved.exists() and saved.read_text() == f"{trainer}\n", "the save")
     for pid in trainers:
         process = processes.read_process(pid)
         assert process is not None

@@ -5,13 +5,15 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.fakes.e2e_world import TRAINER as HOLDING
 from tests.fakes.e2e_world import in_this_process
-from tests.integration.act_world import lives, wait_for
+from tests.integration.act_world import DEADLINE_S, lives, wait_for
 from tests.integration.adopt_world import HandMade, hand_made
 
 needs_tmux = pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")
@@ -80,13 +82,14 @@ def test_adopting_the_same_process_again_reuses_the_run(user: HandMade) -> None:
     assert second.returncode == 4
     assert f"pid {first.pid}" in second.stderr
     first.send_signal(signal.SIGTERM)
-    assert first.wait(20) == 0
+    assert first.wait(DEADLINE_S) == 0
     assert lives(trainer.pid)
     words = ("--pid", str(trainer.pid), "--output-dir", "out", "--max-restarts", "7", "--detach")
     detached = user.cli("adopt", *words)
     assert detached.returncode == 0, detached.stderr
     assert "supervised again" in detached.stderr
     assert "from now on: --max-restarts 7 (was 3)" in detached.stderr
+    wait_for(lambda: user.status()["budget"]["max"] == 7, "the new supervisor has what was given")
     again = user.reaches(1, now["progress"]["step"] + 10)
     assert again["supervisor"]["pid"] not in {None, first.pid}
     assert again["budget"]["max"] == 7
@@ -94,11 +97,15 @@ def test_adopting_the_same_process_again_reuses_the_run(user: HandMade) -> None:
 
 
 def test_the_end_of_an_adopted_process_is_judged_by_its_log(user: HandMade) -> None:
-    trainer = training(user, steps=150)
+    words = (sys.executable, str(HOLDING), "--output-dir", str(user.out), "--steps", "60", "--hold-at", "30")
+    with (user.root / "mine.log").open("wb") as log:
+        trainer = user.start(*words, stdout=log, stderr=log)
+    wait_for(user.checkpoints, "a checkpoint")
     watch = user.adopt("--pid", str(trainer.pid))
     user.reaches(1, 20)
-    trainer.wait(30)
-    assert watch.wait(30) == 0
+    (user.out / "go").touch()
+    trainer.wait(DEADLINE_S)
+    assert watch.wait(DEADLINE_S) == 0
     assert user.status()["state"] == "finished"
 
 
@@ -108,7 +115,7 @@ def test_an_adopted_run_heeds_max_restarts(user: HandMade) -> None:
     user.reaches(1, 20)
     trainer.kill()
     trainer.wait()
-    assert watch.wait(30) == 1
+    assert watch.wait(DEADLINE_S) == 1
     assert user.status()["state"] == "given_up"
     assert user.status()["attempt"] == 1
 

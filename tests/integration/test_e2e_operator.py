@@ -12,6 +12,8 @@ __all__ = ["world"]
 LONG = ("--steps", "3000", "--step-time", "0.02", "--save-every", "20")
 
 
+SOON_HUNG = {"hang": HASTY["hang"] | {"min_s": 4}}
+"""Health is told each second: six times are longer than a hang takes, and a busy machine stops no step for so long."""
 STARTING = frozenset({"resume", "restart"})
 """Verbs that may start a supervisor."""
 
@@ -168,14 +170,14 @@ def test_an_operator_kill_overtakes_a_running_stop(world: World) -> None:
 
 
 def test_a_paused_tree_is_stopped_and_no_hang_is_declared(world: World) -> None:
-    world.write(*LONG)
+    world.write(*LONG, more=SOON_HUNG)
     watcher = world.headless()
     world.at_step(30)
     said(world, "pause")
     world.in_state("paused")
     until(lambda: states(world) == {"T"}, "state T")
     before = world.steps()[-1]
-    until(lambda: watcher.said.count("health: job: paused") >= 4, "longer than a hang takes")
+    until(lambda: watcher.said.count("health: job: paused") >= 6, "longer than a hang takes")
     assert (world.story().state, world.steps()[-1]) == ("paused", before)
 
     said(world, "unpause")
@@ -186,7 +188,7 @@ def test_a_paused_tree_is_stopped_and_no_hang_is_declared(world: World) -> None:
 
 
 def test_a_paused_run_can_be_adopted_and_stopped(world: World) -> None:
-    world.write(*LONG)
+    world.write(*LONG, more=SOON_HUNG)
     first = world.headless()
     world.at_step(30)
     said(world, "pause")
@@ -194,7 +196,7 @@ def test_a_paused_run_can_be_adopted_and_stopped(world: World) -> None:
     first.murder()
     second = world.headless()
     until(lambda: "adopts attempt 1" in second.said, "adoption")
-    until(lambda: second.said.count("health: job: paused") >= 3, "longer than a hang takes")
+    until(lambda: second.said.count("health: job: paused") >= 6, "longer than a hang takes")
     assert world.story().state == "paused"
     said(world, "stop", "--yes")
     world.in_state("stopped")

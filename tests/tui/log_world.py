@@ -112,7 +112,7 @@ async def settled(screen: LogScreen, pilot: Pilot[None]) -> None:
 
 
 async def until(pilot: Pilot[None], true: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 100
     while not true():
         assert time.monotonic() < deadline, f"waited in vain for {what}"
         await pilot.pause(0.01)

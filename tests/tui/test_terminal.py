@@ -21,7 +21,7 @@ import pytest
 from trainwatch.tui.ui import terminal
 
 PROGRAM = Path(__file__).with_name("screen_program.py")
-DEADLINE_S = 30.0
+DEADLINE_S = 100.0
 
 
 def wait_for(what: Callable[[], object], say: str) -> None:

@@ -46,7 +46,7 @@ def asked(port: int, path: str = "/metrics", verb: str = "GET") -> tuple[int, by
 
 
 def until(done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 100
     while not done():
         assert time.monotonic() < deadline
         time.sleep(0.01)
