@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ from .gpu.gpu_clearing import GpuHelp, clear_gpus
 from .launch.launching import is_alive
 from .notify.end_command import run_at_end
 from .notify.notices import send_notice
+from .notify.outbox import Outbox
 from .stop.own_handler import end_by_own_handler, graces
 from .stop.pause import pause_attempt, unpause_attempt
 from .stop.save_request import SaveReport, request_save, take_back
@@ -56,11 +58,12 @@ class RunActor:
 
     ``incident_folder``: number → folder that may not exist yet. ``verify``: path, deep → verdict. ``gpus_now``:
     newest readings, None if there is no telemetry. ``base_env``: the environment of the trainer. ``kernel_tail``:
-    the last lines of the kernel log. ``gpu_help``: what the GPU memory gate uses beside ``gpus_now``. ``wsl``: stop
-    trainers with the longer graces of WSL2. ``list_checkpoints``: lists the output folder within a number of
+    the last lines of the kernel log. ``gpu_help``: what the GPU memory gate uses beside ``gpus_now``. ``wsl``:
+    stop trainers with the longer graces of WSL2. ``list_checkpoints``: lists the output folder within a number of
     seconds (and whether checkpoints are expected there); returns None, or why the list is not complete.
     ``save_signal``, ``save_file``: how the trainer is asked for a checkpoint. ``evaluator``: runs ``[evaluate]``.
-    ``end_in_words``: what a notice that the run is over says beside its reason.
+    ``outbox``: sends the notices. ``end_in_words``: what a
+    notice that the run is over says beside its reason.
     """
 
     def __init__(
@@ -82,6 +85,7 @@ class RunActor:
         copy_aside: Callable[[Sequence[Path]], CopiedAside] | None = None,
         end_in_words: Callable[[], str] = lambda: "",
         evaluator: Evaluator | None = None,
+        outbox: Outbox | None = None,
     ) -> None:
         self._spec = spec
         self._launcher = launcher
@@ -99,6 +103,7 @@ class RunActor:
         self._copy = copy_aside
         self._end_in_words = end_in_words
         self._evaluator = evaluator
+        self._outbox = outbox
         self._stacks = threading.Lock()
         """The runner takes stacks for one request at a time."""
         self._target: AttemptTarget | None = None
@@ -141,10 +146,13 @@ class RunActor:
         body = decision.body
         if decision.event in OF_THE_END:
             body = "\n\n".join(filter(None, (body, self._end_in_words().strip())))
-        ok, detail, output = send_notice(self._spec, decision.event, decision.title, body, decision.incident)
+        send = partial(send_notice, self._spec) if self._outbox is None else self._outbox.send
+        ok, detail, output = send(decision.event, decision.title, body, decision.incident)
         return ok, detail, {"output": output} if output else {}
 
     def _run_at_end(self, decision: RunAtEnd) -> Performed:
+        if self._outbox is not None:
+            self._outbox.flush()
         report = run_at_end(self._spec, decision)
         return report.ok, report.detail, {"code": report.code, "output": report.output}
 

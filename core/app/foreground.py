@@ -28,6 +28,7 @@ from .queue.worker_process import revive_worker
 from .runs.known_runs import know_secrets
 from .runs.output_claim import OutputClaim
 from .runs.output_owner import require_own_output_to_start, trainer_pid
+from .supervise.channels import Channels
 from .supervise.keep_alive_order import REPLACES
 from .supervise.machine_end import ends_with_us, grace_s, passed_on
 from .supervise.metrics_endpoint import MetricsEndpoint
@@ -156,12 +157,17 @@ def _watch(
     server = ControlServer(run, lambda request: _answer(supervisor, vitality, request), os.environ)
     server.start()
     endpoint = _metrics_endpoint(run, supervisor, vitality)
+    channels = Channels(run, supervisor, vitality)
+    channels.start()
     try:
         if first is not None:
             supervisor.ask(first)
         code = supervisor.run()
     finally:
         server.stop()
+        channels.stop()
+        if vitality.outbox is not None:
+            vitality.outbox.close()
         if endpoint is not None:
             endpoint.stop()
     story = load_story(run.journal)

@@ -115,7 +115,7 @@ class Document:
         self.add(path, f'unknown key "{key}"{hint}')
 
 
-SECRET_KEYS = frozenset({"urls"})
+SECRET_KEYS = frozenset({"urls", "ping_url"})
 """Keys whose values hold tokens: a message must not show them."""
 
 

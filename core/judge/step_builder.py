@@ -4,10 +4,11 @@ from typing import Any
 
 import msgspec
 
-from ..model.decision import Decision, NoticeEvent, NotifyPeople
+from ..model.decision import Decision, NotifyPeople
 from ..model.fact import Fact, IncidentOpened, IncidentUpdated, Note, QuestionClosed, StateChanged
 from ..model.incident import Evidence, Incident, IncidentKind, Severity
 from ..model.record import Entry
+from ..model.settings import NoticeEvent
 from . import run_machine, run_states
 from .knowledge import Knowledge
 from .run_machine import NEVER, Event

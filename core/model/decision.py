@@ -10,6 +10,7 @@ import msgspec
 
 from .checkpoints.checkpoint import Checkpoint
 from .launch.change import Change
+from .settings import NoticeEvent
 
 
 class DecisionBase(msgspec.Struct, frozen=True, kw_only=True, tag_field="decision", omit_defaults=True):
@@ -18,12 +19,6 @@ class DecisionBase(msgspec.Struct, frozen=True, kw_only=True, tag_field="decisio
     id: int
     reason: str
     incident: int | None = None
-
-
-NoticeEvent = Literal[
-    "incident", "recovery", "give_up", "finish", "end_by", "warning", "restart", "question", "withheld"
-]
-"""Events that ``[notify]`` sends; see docs/how-to/notifications.md."""
 
 
 class NotifyPeople(DecisionBase, frozen=True, kw_only=True, tag="notify"):

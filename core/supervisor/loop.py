@@ -122,6 +122,11 @@ class Supervisor:
         return reply
 
     @property
+    def attempts(self) -> int:
+        """The number of the newest attempt; 0 before the first."""
+        return self._state.attempts
+
+    @property
     def live(self) -> AttemptTarget | None:
         """The attempt that is followed now."""
         return self._live

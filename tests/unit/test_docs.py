@@ -13,9 +13,10 @@ from trainwatch.cli.parser import build_parser, listed_verbs, verbs
 from trainwatch.core.act.notify import notifier
 from trainwatch.core.config.project import load_project
 from trainwatch.core.config.shipped import load_presets, load_profiles
-from trainwatch.core.model.decision import Decision, NoticeEvent
+from trainwatch.core.model.decision import Decision
 from trainwatch.core.model.fact import Fact
 from trainwatch.core.model.record import JOURNAL_VERSION, Record
+from trainwatch.core.model.settings import NoticeEvent
 from trainwatch.tui.keys import KEYS
 
 REPOSITORY = Path(__file__).parents[2]

@@ -1,8 +1,9 @@
-"""Program that sends one notice to apprise URLs, run by path. apprise imports a hundred modules and may hang.
+"""Program that sends one notice to URLs, run by path. apprise imports a hundred modules and may hang.
 
-Reads one JSON object from stdin: ``urls``, ``title``, ``body``, ``kind`` (info, success, warning, failure). The URLs
-contain secrets: they are never on a command line, and none is printed. Exit code 0: all delivered; 1: some not (one
-line each); 3: apprise is not installed.
+Reads one JSON object from stdin: ``urls``, ``title``, ``body``, ``kind`` (info, success, warning, failure), ``buttons``
+(label, answer) and ``topics`` (URL → topic of ntfy that the buttons publish to). Telegram, Discord and ntfy are sent to
+from here (services.py), the others by apprise. The URLs contain secrets: they are never on a command line, and none is
+printed. Exit code 0: all delivered; 1: some not.
 """
 
 import json
@@ -18,16 +19,36 @@ AT_ONCE = 8
 def main() -> int:
     """Read the request from standard input, send the notice, write the result."""
     order: dict[str, Any] = json.loads(sys.stdin.read())
-    try:
-        import apprise
-    except ImportError:
-        sys.stdout.write("apprise is not installed; install it: pip install 'trainwatch-tui[notify]'\n")
-        return 3
+    from trainwatch.core.act.notify.services import Button, NotSentError, send, service_of
+
+    apprise: Any = None
+    if not all(map(service_of, order["urls"])):
+        try:
+            import apprise
+        except ImportError:
+            apprise = None
     warnings = _Warnings()
     logging.getLogger("apprise").addHandler(warnings)
+    buttons = [Button(*button) for button in order.get("buttons", ())]
 
     def deliver(numbered: tuple[int, str]) -> str | None:
         number, url = numbered
+        direct = service_of(url)
+        if direct is not None:
+            topic = order.get("topics", {}).get(url, "")
+            try:
+                send(
+                    direct, order["title"], order["body"], kind=order["kind"], reply_topic=topic,
+                    buttons=buttons if direct.kind == "telegram" or topic else (),
+                )  # fmt: skip
+            except NotSentError as error:
+                return f"url {number} ({direct.kind.capitalize()}): not delivered: {error}"
+            return None
+        if apprise is None:
+            return "apprise is not installed; install it: pip install 'trainwatch-tui[notify]'"
+        return by_apprise(number, url)
+
+    def by_apprise(number: int, url: str) -> str | None:
         service = apprise.Apprise()
         if not service.add(url):
             return f"url {number}: no service that apprise knows; see its list of URLs"
@@ -42,7 +63,7 @@ def main() -> int:
         failed = [failure for failure in pool.map(deliver, enumerate(order["urls"], 1)) if failure]
     if failed:
         reasons = f" ({'; '.join(dict.fromkeys(warnings.messages))})" if warnings.messages else ""
-        sys.stdout.write("; ".join(failed) + reasons[:400] + "\n")
+        sys.stdout.write("; ".join(dict.fromkeys(failed)) + reasons[:400] + "\n")
     return 1 if failed else 0
 
 

@@ -2,21 +2,30 @@
 
 import time
 
-from ...model.decision import NoticeEvent
 from ...model.run import RunSpec
+from ...model.settings import NoticeEvent
 from ...model.text.edge import EDGE
 from .notifier import NotifyReport, notify, notify_urls
+from .services import Answers
 
 
-def send_notice(
-    spec: RunSpec, event: NoticeEvent, title: str, body: str, incident: int | None = None
+def send_notice(  # noqa: PLR0917
+    spec: RunSpec,
+    event: NoticeEvent,
+    title: str,
+    body: str,
+    incident: int | None = None,
+    answers: Answers | None = None,
 ) -> tuple[bool, str, str]:
-    """(whether all of them were notified, a sentence, output of the user's command). Blocks, raises nothing."""
+    """(whether all of them were notified, a sentence, output of the user's command). Blocks, raises nothing.
+
+    ``answers``: the buttons of the message, for services that have them.
+    """
     settings = spec.settings.notify
     title, body = EDGE.text(title), EDGE.text(body)
     reports: list[NotifyReport] = []
     if settings.urls:
-        reports.append(notify_urls(settings.urls, event, title, body, timeout_s=settings.timeout_s))
+        reports.append(notify_urls(settings.urls, event, title, body, timeout_s=settings.timeout_s, answers=answers))
     if settings.command:
         content = {
             "event": event,

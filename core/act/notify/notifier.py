@@ -16,8 +16,9 @@ from typing import IO, Any
 import msgspec
 
 from ...bound_process import bound
-from ...model.decision import NoticeEvent
+from ...model.settings import NoticeEvent
 from ...model.text.redact import Redaction, url_secrets
+from .services import Answers
 
 KEPT_BYTES = 2000
 """How much of the command's output is kept in the journal."""
@@ -68,12 +69,28 @@ def run_with_event(
         return NotifyReport(ok=False, detail=f"{key}: {fault}")
 
 
-def notify_urls(urls: Sequence[str], event: NoticeEvent, title: str, body: str, *, timeout_s: float) -> NotifyReport:
-    """Notify the services of apprise URLs in a child process that is ended after ``timeout_s``.
+def notify_urls(
+    urls: Sequence[str],
+    event: NoticeEvent,
+    title: str,
+    body: str,
+    *,
+    timeout_s: float,
+    answers: Answers | None = None,
+) -> NotifyReport:
+    """Notify the services of URLs in a child process that is ended after ``timeout_s``.
 
     The report contains no part of a URL, because URLs contain tokens. Raises nothing.
     """
-    order = {"urls": list(urls), "title": title, "body": body, "kind": KINDS[event]}
+    told = answers or Answers()
+    order = {
+        "urls": list(urls),
+        "title": title,
+        "body": body,
+        "kind": KINDS[event],
+        "buttons": [list(button) for button in told.buttons],
+        "topics": told.topics,
+    }
     try:
         report = _run("notify.urls", [sys.executable, "-P", str(CHILD)], order, timeout_s, "/", None)
     except Exception as fault:  # a failing notice must not affect the run

@@ -75,7 +75,7 @@ def know_secrets(run: RunDirectory) -> RunDirectory:
     """Hide the values of this run's secret variables and notification URLs in all that this process shows."""
     with contextlib.suppress(RunUnreadable):
         spec = run.load_spec()
-        EDGE.know(spec.env, url_secrets(spec.settings.notify.urls))
+        EDGE.know(spec.env, url_secrets((*spec.settings.notify.urls, *filter(None, [spec.settings.notify.ping_url]))))
     for folder in run.attempt_folders()[:1]:
         order = read_order(folder)
         EDGE.know({} if order is None else order.env)

@@ -36,7 +36,7 @@ class RunRecorder:
     """Implements ``model.ports.Recorder``. If the disk is full, charts have gaps; the supervisor continues.
 
     ``room``: whether there is room for charts and traces now. ``shapes``: to read metrics in the log; None: not read.
-    ``shown``: progress for people.
+    ``shown``: progress for people. ``seen``: gets each observation.
     """
 
     def __init__(
@@ -50,12 +50,14 @@ class RunRecorder:
         shapes: ShapeTable | None = None,
         shown: Callable[[JudgeState], Progress] = lambda state: state.progress,
         outlook: Callable[[JudgeState], Outlook] = lambda _: Outlook(),
+        seen: Callable[[Observation], None] = lambda _observation: None,
     ) -> None:
         self._history = history
         self._trace = trace
         self._habits = habits
         self._unknown = UnknownEnds(habits.path.parents[1])
         self._room = room
+        self._seen = seen
         self._shapes = shapes
         self._lines_behind: Callable[[], int] = lambda: 0
         self._shown, self._outlook = shown, outlook
@@ -78,6 +80,7 @@ class RunRecorder:
 
     def add(self, observation: Observation) -> None:
         """Keep one observation."""
+        self._seen(observation)
         if isinstance(observation, GpuSample):
             self._gpu = observation
             self._gpu_answered.set()

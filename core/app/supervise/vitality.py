@@ -12,12 +12,14 @@ from typing import Any, Self
 
 import msgspec
 
+from ...act.notify.outbox import Outbox
 from ...sense.process.proc_stat import read_stat
 from ...store.life_sign import BEAT_S, LifeSignWriter
 from ...store.lock import SupervisorLock
 from ...store.metrics.history_schema import ProgressPoint
 from ...store.run_directory import RunDirectory
 from ...store.service_manager import ServiceManager
+from .observation_works import ObservationWorks
 from .own_troubles import OwnTroubles
 from .state_keeper import StateKeeper
 
@@ -34,9 +36,11 @@ class Vitality:
         self.troubles = OwnTroubles()
         self.keeper = StateKeeper(run, run.load_spec(), lock, self.troubles)
         self._sign = LifeSignWriter(run.life_sign, start_ticks=own.start_ticks if own is not None else 0)
+        self.outbox: Outbox | None = None
         self.newest: Callable[[], ProgressPoint | None] = lambda: None
         self._manager = ServiceManager()
         self._begun = threading.Event()
+        self.observation = ObservationWorks(run.load_spec().settings.watch.interval_s)
 
     def turn(self) -> None:
         if not self._begun.is_set():
@@ -56,6 +60,11 @@ class Vitality:
             "troubles": msgspec.to_builtins(self.troubles.now()),
             "progress": msgspec.to_builtins(self.newest()),
         }
+
+    def why_blind(self, *, live: bool) -> str | None:
+        """Why the run is not really observed now; None if it is. ``live``: a trainer runs."""
+        blocked = any(trouble.kind == "journal" for trouble in self.troubles.now())
+        return self.observation.why_not(turned=self._sign.turned, live=live, blocked=blocked)
 
     def __enter__(self) -> Self:
         self._sign.beat()

@@ -49,6 +49,7 @@ from ..preflight.machine.gpu_checks import interpreter
 from ..runs.launched_attempts import live_attempt, newest_attempt, unwritten_order
 from ..runs.output_claim import OutputClaim
 from ..runs.output_lists import OutputLists
+from ..supervise.channels import outbox_of
 from ..supervise.first_records import run_created, trace_head
 from ..supervise.keep_alive_order import keep_alive_order
 from ..supervise.launch_memory import misfit_of, remember_launch
@@ -108,6 +109,7 @@ def build_supervisor(
         shapes=judge.knowledge.shapes,
         shown=partial(shown_progress, judge.knowledge),
         outlook=partial(outlook_of, judge.knowledge),
+        seen=vitality.observation.seen,
     )
     snapshot = latest_snapshot(run.journal)
     state = judge.start(story, snapshot.state if snapshot is not None else None)
@@ -163,6 +165,7 @@ def build_supervisor(
         ),
         wsl=is_wsl(),
         end_in_words=partial(_end_in_words, run),
+        outbox=outbox_of(run, vitality, lambda: supervisor),
         evaluator=_evaluator(run, spec, preset),
     )
     newest = newest_attempt(run)
