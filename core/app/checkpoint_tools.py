@@ -1,5 +1,9 @@
 """List, verify, show, compare, prune and back up checkpoints by their paths. Every failure is a CliError."""
 
+import getpass
+import os
+import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,6 +18,7 @@ from ..checkpoints import (
     apply_prune,
     backup,
     compare,
+    inspect,
     is_checkpoint_directory,
     list_checkpoints,
     not_understood,
@@ -22,20 +27,29 @@ from ..checkpoints import (
     verify,
 )
 from ..model.checkpoints.checkpoint import Checkpoint, CheckpointListing
+from ..model.checkpoints.rating import MOST_STARS, Rating
 from ..model.text.printable import printable
+from ..store.journal import JournalTooNew, load_story
+from ..store.lists.ratings import RatingsUnreadable, put_rating
 from .errors import CliError, ExitCode
+from .runs.checkpoint_quality import Quality, qualities, worth_keeping
+from .runs.known_runs import all_runs, home
 
 __all__ = [
     "CheckpointOverview",
     "Comparison",
     "PruneOutcome",
     "PrunePlan",
+    "Quality",
     "back_up",
     "checkpoints_in",
     "compare_two",
     "delete_planned",
+    "inspect_one",
     "overview_of",
     "prune_plan",
+    "quality_of",
+    "rate",
     "unknown_state_in",
     "verify_one",
 ]
@@ -88,9 +102,56 @@ def compare_two(a: str, b: str) -> Comparison:
 def prune_plan(directory: str, keep: int) -> PrunePlan:
     """Which checkpoints could be deleted if ``keep`` verified ones stay. Deletes nothing."""
     try:
-        return plan_prune(_directory(directory), keep)
+        return plan_prune(_directory(directory), keep, good=lambda found: worth_keeping(qualities(home(), found)))
     except ValueError as error:
         raise CliError(ExitCode.USAGE, f"--keep: {error}") from None
+
+
+def quality_of(checkpoints: Sequence[Checkpoint]) -> dict[str, Quality]:
+    """By path: scores of evaluations, and what a person thinks of them."""
+    return qualities(home(), checkpoints)
+
+
+def inspect_one(name: str) -> Checkpoint | None:
+    """A checkpoint by its path, with its quick verdict; None if it is none."""
+    return inspect(Path(name))
+
+
+def rate(name: str, stars: int, note: str) -> tuple[Checkpoint, Rating]:
+    """Rate a checkpoint: a path, or the name of one that a known run saved. Raises CliError."""
+    if not 0 <= stars <= MOST_STARS:
+        raise CliError(ExitCode.USAGE, f"{stars} is no rating: give 1 to {MOST_STARS} stars; 0 takes a rating back")
+    found = inspect(_rated(name))
+    if found is None:
+        raise CliError(ExitCode.FAILED, f"{name}: is not a checkpoint; see `trainwatch checkpoints list DIR`")
+    rating = Rating(
+        path=os.path.realpath(found.path),
+        mtime=found.mtime,
+        stars=stars,
+        note=note.strip(),
+        by=getpass.getuser(),
+        wall=time.time(),
+    )
+    try:
+        put_rating(home(), rating)
+    except RatingsUnreadable as error:
+        raise CliError(ExitCode.USAGE, str(error)) from None
+    return found, rating
+
+
+def _rated(name: str) -> Path:
+    """The checkpoint that is meant: an existing path, else that of the newest run which saved one of this name."""
+    if Path(name).exists():
+        return Path(name)
+    for run in all_runs():
+        try:
+            known = load_story(run.journal).checkpoints
+        except (JournalTooNew, OSError):
+            continue
+        there = [Path(each.path) for each in reversed(known) if each.name == name and Path(each.path).exists()]
+        if there:
+            return there[0]
+    raise CliError(ExitCode.NOT_FOUND, f"{name}: no such checkpoint, and no known run saved one of this name")
 
 
 def delete_planned(plan: PrunePlan) -> PruneOutcome:

@@ -3,8 +3,10 @@
 import msgspec
 
 from ..model.checkpoints.checkpoint import Checkpoint, newest_resumable
+from ..model.checkpoints.evaluation import score_words
 from ..model.health import Level
 from ..model.situation import Situation
+from ..model.story import RunStory
 from . import quantity
 from .state.concerns import AFTER_NAN, saved_after_nan
 
@@ -31,6 +33,8 @@ class CheckpointView(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     resume: bool = False
     understood: bool = True
+    score: str = ""
+    """``fid 12.3, best``; empty if it was not evaluated."""
 
 
 def checkpoint_views(now: Situation) -> tuple[CheckpointView, ...]:
@@ -74,7 +78,19 @@ def _view(c: Checkpoint, now: Situation, resume: Checkpoint | None) -> Checkpoin
         reason="; ".join(filter(None, said)),
         resume=resume is not None and resume.path == c.path,
         understood=c.understood,
+        score=score_of(c, now.story),
     )
+
+
+def score_of(c: Checkpoint, story: RunStory) -> str:
+    """``fid 12.3, best``; ``score unknown``; empty if it was not evaluated."""
+    found = story.evaluation(c)
+    if found is None:
+        return ""
+    if found.score is None:
+        return "score unknown"
+    best = story.best
+    return score_words(found) + (", best" if best is not None and best.path == c.path else "")
 
 
 def step_words(c: Checkpoint) -> str:

@@ -31,12 +31,15 @@ class Column(msgspec.Struct, Generic[Row], frozen=True, kw_only=True):
     from_width: int = 0
     below_width: int | None = None
     share: Callable[[Row], float | None] | None = None
+    if_any: bool = False
+    """Left out if no row has a text in it."""
 
     def style_of(self, row: Row) -> str:
         """The style of a cell."""
         return self.style if isinstance(self.style, str) else self.style(row)
 
 
-def shown_columns(columns: Sequence[Column[Row]], width: int) -> list[Column[Row]]:
+def shown_columns(columns: Sequence[Column[Row]], width: int, rows: Sequence[Row]) -> list[Column[Row]]:
     """The columns that a list of this width shows."""
-    return [c for c in columns if c.from_width <= width and (c.below_width is None or width < c.below_width)]
+    fit = [c for c in columns if c.from_width <= width and (c.below_width is None or width < c.below_width)]
+    return [c for c in fit if not c.if_any or any(c.text(row) for row in rows)]

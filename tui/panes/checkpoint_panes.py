@@ -39,6 +39,8 @@ class CheckpointsPane(Pane):
                 ("label", right(v.age, age + 2) + "  "),
                 (v.level if v.level != "safe" else "label", v.verdict),
             ]
+            if v.score:
+                line.append(("accent" if v.score.endswith("best") else "text", f" · {v.score}"))
             if v.resume:
                 mark = f" {self.glyphs.cursor} resume"
                 line.append(("accent", mark if width_of(line) + len(mark) <= width else mark[:2]))

@@ -13,13 +13,14 @@ Row = TypeVar("Row")
 
 def heading_cells(columns: Sequence[Column[Row]], rows: Sequence[Row], width: int) -> list[Span]:
     """The titles over the cells."""
-    return [("label", _aligned(column, column.title, _width(column, rows))) for column in shown_columns(columns, width)]
+    shown = shown_columns(columns, width, rows)
+    return [("label", _aligned(column, column.title, _width(column, rows))) for column in shown]
 
 
 def row_cells(columns: Sequence[Column[Row]], row: Row, rows: Sequence[Row], width: int, glyphs: Glyphs) -> list[Span]:
     """The cells of a row. ``rows``: all of the list, which some widths depend on."""
     spans: list[Span] = []
-    for column in shown_columns(columns, width):
+    for column in shown_columns(columns, width, rows):
         cells = _width(column, rows)
         share = None if column.share is None else column.share(row)
         if share is None:

@@ -1,6 +1,7 @@
 """Retention of one run: the prune rules over its output folders, remembering what was verified already."""
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 
 from ...checkpoints.inspection import verify
@@ -12,12 +13,18 @@ from ...model.checkpoints.checkpoint_results import PrunePlan
 class RunRetention:
     """Implements the actor's Retention for all output folders of a run; each keeps as many as the settings say.
 
-    Called by one thread at a time.
+    Called by one thread at a time. ``rated``: (real path, modification time) of what a person wants to keep.
     """
 
-    def __init__(self, folders: Callable[[], Sequence[Path]], globs: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        folders: Callable[[], Sequence[Path]],
+        globs: Sequence[str] = (),
+        rated: Callable[[], Container[tuple[str, float]]] = frozenset,
+    ) -> None:
         self._folders = folders
         self._globs = globs
+        self._rated = rated
         self._each: dict[Path, FolderRetention] = {}
 
     def plan(self, keep: int, *, deep: bool) -> tuple[Checkpoint, ...]:
@@ -26,7 +33,9 @@ class RunRetention:
         if not folders:
             raise ValueError("no output folder is watched")
         there = [folder for folder in folders if folder.is_dir()] or folders[:1]
-        return tuple(found for folder in there for found in self._of(folder).plan(keep, deep=deep))
+        rated = self._rated()
+        planned = (found for folder in there for found in self._of(folder).plan(keep, deep=deep))
+        return tuple(found for found in planned if (os.path.realpath(found.path), found.mtime) not in rated)
 
     def delete(self, checkpoint: Checkpoint) -> str | None:
         """Delete one; it is inspected once more before."""

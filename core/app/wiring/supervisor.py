@@ -46,6 +46,7 @@ from ..plan.definitions import definitions_of
 from ..plan.launch_plan import LaunchPlan, plan_launch
 from ..preflight.checklist import ReadinessCheck
 from ..preflight.machine.gpu_checks import interpreter
+from ..runs.checkpoint_quality import rated_paths
 from ..runs.launched_attempts import live_attempt, newest_attempt, unwritten_order
 from ..runs.output_claim import OutputClaim
 from ..runs.output_lists import OutputLists
@@ -152,7 +153,11 @@ def build_supervisor(
         gpus_now=recorder.gpus_now,
         base_env=os.environ,
         list_checkpoints=lambda limit_s, expected: list_all(checkpoints, search, limit_s, expected=expected),
-        retention=RunRetention(lambda: [Path(folder) for folder in output.folders], preset.checkpoint_globs),
+        retention=RunRetention(
+            lambda: [Path(folder) for folder in output.folders],
+            preset.checkpoint_globs,
+            rated=lambda: rated_paths(run.path.parents[1]),
+        ),
         save_signal=save_request(spec, preset)[0],
         save_file=save_request(spec, preset)[1],
         copy_aside=partial(_copy_aside, output, run),

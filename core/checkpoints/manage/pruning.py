@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -33,15 +33,16 @@ def plan_prune(
     progress: ProgressCallback | None = None,
     verify_deep: Callable[[Path], Checkpoint] | None = None,
     globs: Sequence[str] = (),
+    good: Callable[[Sequence[Checkpoint]], Mapping[str, KeepReason]] = lambda _found: {},
 ) -> PrunePlan:
     """Keep the newest ``keep`` complete checkpoints of each series; list the older ones for deletion. Changes nothing.
 
     Series: see ``series_of``; two models in one directory, or an export beside full states, are counted separately.
-    ``deep``: the ones kept as the newest are verified first, so that none is deleted in favour of one that holds NaN;
-    ``verify_deep`` replaces ``verify`` (for a caller that remembers verdicts). Always kept: the resume point, what is
-    not complete (damaged ones are evidence, unfinished ones are being written), the nearest complete neighbour of each
-    damaged one, and links. ``globs``: as for ``list_checkpoints``. Raises ValueError for ``keep`` below 1, and as
-    ``list_checkpoints``.
+    ``deep``: the ones kept as the newest are verified first, so that none is deleted in favour of one that holds
+    NaN; ``verify_deep`` replaces ``verify`` (for a caller that remembers verdicts). Always kept: the resume point,
+    what is not complete (damaged ones are evidence, unfinished ones are being written), the nearest complete
+    neighbour of each damaged one, and links. ``globs``: as for ``list_checkpoints``. ``good``: path → why it is
+    kept, by its quality. Raises ValueError for ``keep`` below 1, and as ``list_checkpoints``.
     """
     if keep < 1:
         raise ValueError(f"--keep must be at least 1, not {keep}: the resume point is always kept")
@@ -69,6 +70,8 @@ def plan_prune(
     resume = newest_complete(found)
     if resume is not None:
         why[resume.path] = "resume point"
+    for good_path, reason in good(found).items():
+        why.setdefault(good_path, reason)
     for neighbour in _neighbours(found, complete):
         why.setdefault(neighbour, "next to a damaged one")
     targets = {os.path.realpath(checkpoint.path) for checkpoint in found if Path(checkpoint.path).is_symlink()}

@@ -6,7 +6,16 @@ import msgspec
 
 from .checkpoint import Checkpoint
 
-KeepReason = Literal["newest", "resume point", "next to a damaged one", "not complete", "a link", "deep check failed"]
+KeepReason = Literal[
+    "newest",
+    "resume point",
+    "next to a damaged one",
+    "not complete",
+    "a link",
+    "deep check failed",
+    "has the best score",
+    "rated 4 or 5 stars",
+]
 
 
 class MemberOverview(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,10 +7,11 @@ from typing import Literal
 import msgspec
 
 from ...model.checkpoints.checkpoint import Checkpoint
+from ...model.checkpoints.evaluation import score_words
 from ...model.situation import Situation
 from .. import quantity
 from ..charts.attempts import AttemptSpan, attempt_spans
-from ..checkpoint_list import step_words
+from ..checkpoint_list import score_of, step_words
 from ..state.cadence import cadence
 from ..state.last_step import last_step
 from ..state.run_progress import live_progress
@@ -184,7 +185,9 @@ def _marks(now: Situation) -> tuple[Mark, ...]:
     ]
     for c in story.checkpoints:
         bad = c.verdict in {"torn", "corrupt", "nonfinite"} and c.understood
-        marks.append(Mark(t=checkpoint_t(now, c), kind="bad_checkpoint" if bad else "checkpoint", text=step_words(c)))
+        score = score_of(c, story)
+        text = f"{step_words(c)} · {score}" if score else step_words(c)
+        marks.append(Mark(t=checkpoint_t(now, c), kind="bad_checkpoint" if bad else "checkpoint", text=text))
     marks += [
         Mark(t=i.t, kind=INCIDENT_MARKS.get(i.kind, "incident"), text=i.reason)
         for i in story.incidents
@@ -252,7 +255,23 @@ def _title(now: Situation) -> str:
         return "no checkpoint yet" if story.attempts else ""
     c = story.checkpoints[-1]
     age = quantity.age(max(0.0, now.now_wall - c.mtime))
-    return f"checkpoint {age} · {step_words(c)} · {quantity.size(c.size_bytes)} · {c.verdict}{_cadence(now)}"
+    what = f"{step_words(c)} · {quantity.size(c.size_bytes)} · {c.verdict}"
+    return f"checkpoint {age} · {what}{_quality(now)}{_cadence(now)}"
+
+
+def _quality(now: Situation) -> str:
+    """``; fid 12.3 at step 300, best 11.8 at step 200``: the newest score, and the best if that is another one."""
+    by_path = {c.path: c for c in now.story.checkpoints}
+    found = [e for e in now.story.evaluations.values() if e.path in by_path and e.score is not None]
+    if not found:
+        return ""
+    newest, best = max(found, key=lambda e: by_path[e.path].mtime), now.story.best
+    text = f" · {score_words(newest)} at {step_words(by_path[newest.path])}"
+    if best is None or best.score is None:
+        return text
+    if best.path == newest.path:
+        return f"{text} (the best)"
+    return f"{text}, best {best.score:.4g} at {step_words(by_path[best.path])}"
 
 
 def _cadence(now: Situation) -> str:

@@ -6,6 +6,7 @@ import msgspec
 
 from ...model.checkpoints.checkpoint import Checkpoint, newest_resumable
 from ...model.checkpoints.checkpoint_results import CheckpointOverview, Comparison, PrunePlan
+from ...model.checkpoints.evaluation import Evaluation, score_words
 from ...model.health import Level
 from ...model.story import RunStory
 from .. import quantity
@@ -35,6 +36,9 @@ class CheckpointRow(msgspec.Struct, frozen=True, kw_only=True):
     verification: Verification | None = None
     after_nan: bool = False
     """It was saved when the loss was NaN already."""
+    evaluation: Evaluation | None = None
+    best: bool = False
+    """No other one has a better score."""
 
     @property
     def path(self) -> str:
@@ -71,6 +75,15 @@ def age_text(row: CheckpointRow) -> str:
     return quantity.age(max(0.0, row.now_wall - row.judged.mtime))
 
 
+def score_text(row: CheckpointRow) -> str:
+    """``12.3, best``; ``unknown`` if its evaluation gave none; empty without an evaluation."""
+    if row.evaluation is None:
+        return ""
+    if row.evaluation.score is None:
+        return "unknown"
+    return f"{row.evaluation.score:.4g}" + (", best" if row.best else "")
+
+
 def verified_text(row: CheckpointRow) -> str:
     """How it was verified while the screen is open; empty if it was not."""
     if row.verification is None:
@@ -96,6 +109,15 @@ CHECKPOINT_COLUMNS: tuple[Column[CheckpointRow], ...] = (
     ),
     Column(title="size", text=size_text, width=9, right=True, from_width=48),
     Column(title="age", text=age_text, width=13, right=True, style="label"),
+    Column(
+        title="score",
+        text=score_text,
+        width=14,
+        right=True,
+        style=lambda r: "strong" if r.best else "text",
+        from_width=70,
+        if_any=True,
+    ),
     Column(
         title="verdict",
         text=lambda r: r.verdict,
@@ -128,6 +150,7 @@ def checkpoint_rows(
     known = [(c, _verification(c, verifications)) for c in checkpoints]
     judged = [c if v is None else v.checkpoint for c, v in known]
     resume = newest_resumable(judged, skipped)
+    best = None if story is None else story.best
     return tuple(
         CheckpointRow(
             judged=c,
@@ -135,6 +158,8 @@ def checkpoint_rows(
             resume=c is resume,
             verification=v,
             after_nan=story is not None and saved_after_nan(c, story),
+            evaluation=None if story is None else story.evaluation(c),
+            best=best is not None and best.path == c.path,
         )
         for c, (_, v) in zip(judged, known, strict=True)
     )
@@ -156,6 +181,10 @@ def checkpoint_facts(row: CheckpointRow) -> tuple[Fact, ...]:
         Fact(label="kind", text=f"{c.kind.replace('_', ' ')}, {size_text(row)}"),
         Fact(label="path", text=c.path),
     ]
+    if row.evaluation is not None:
+        where = f", on {row.evaluation.place}" if row.evaluation.place else ""
+        score = f"{score_words(row.evaluation)}{' (the best)' if row.best else ''}{where}"
+        facts.insert(2, Fact(label="score", text=score, level="safe" if row.best else None))
     if c.opaque:
         facts.insert(2, Fact(label="closed", text=f"not read (no tensors): {', '.join(c.opaque)}"))
     if row.resume:

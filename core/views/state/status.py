@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from ...model.checkpoints.evaluation import Evaluation
 from ...model.launch.output_place import OutputPlace
 from ...model.launch.resume_way import ResumeWay
 from ...model.observation import GpuSample, HostSample
@@ -88,6 +89,8 @@ def status_object(
             "newest": msgspec.to_builtins(newest) if newest else None,
             "age_s": max(0.0, wall - newest.mtime) if newest else None,
             "count": len(story.checkpoints),
+            "best": _score(story.best),
+            "scores": [_score(each) for each in story.evaluations.values()],
         },
         "profile": story.profile,
         "ramp": {
@@ -175,6 +178,19 @@ def _output(story: RunStory) -> tuple[OutputPlace, ...]:
     if told is None or story.run is None:
         return story.outputs
     return (OutputPlace(folder=told, why=story.run.output_why or "told"), *story.outputs)
+
+
+def _score(found: Evaluation | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "path": found.path,
+        "step": found.step,
+        "metric": found.metric or None,
+        "score": found.score,
+        "values": found.values,
+        "why": found.why or None,
+    }
 
 
 def _uptime(story: RunStory, now_t: float) -> float | None:

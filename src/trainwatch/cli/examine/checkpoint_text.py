@@ -1,13 +1,14 @@
 """Checkpoints as lines for people."""
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from ..output import printable
 
 if TYPE_CHECKING:
-    from trainwatch.core.app.checkpoint_tools import CheckpointOverview, Comparison, PruneOutcome, PrunePlan
-    from trainwatch.core.model.checkpoints.checkpoint import Checkpoint
+    from trainwatch.core.app.checkpoint_tools import CheckpointOverview, Comparison, PruneOutcome, PrunePlan, Quality
+    from trainwatch.core.model.checkpoints.checkpoint import Checkpoint, CheckpointListing
 
 SHOWN_METADATA = 24
 METADATA_WIDTH = 160
@@ -26,6 +27,44 @@ def row(checkpoint: "Checkpoint") -> str:
     where = ", ".join(position) or "–"
     name = printable(checkpoint.name)
     return f"{when}  {_size(checkpoint.size_bytes):>9}  {name:36} {where:20} {verdict}"
+
+
+def quality_words(known: "Quality | None") -> str:
+    """`` · fid 12.3 (best) · 4 of 5 stars: sharp``; empty if nothing is known."""
+    if known is None:
+        return ""
+    from trainwatch.core.model.checkpoints.evaluation import score_words
+
+    score = "" if known.evaluation is None else score_words(known.evaluation) + (" (best)" if known.best else "")
+    rating = "" if known.rating is None else known.rating.words
+    return "".join(f" · {printable(part)}" for part in (score, rating) if part)
+
+
+def quality_object(known: "Quality | None") -> dict[str, Any]:
+    """Score and rating for ``--json``; null is unknown, or not evaluated, or not rated."""
+    found = None if known is None else known.evaluation
+    rating = None if known is None else known.rating
+    return {
+        "score": None if found is None else found.score,
+        "metric": None if found is None else found.metric or None,
+        "better": None if found is None else found.better,
+        "scores": {} if found is None else found.values,
+        "score_why": None if found is None else found.why or None,
+        "best": known is not None and known.best,
+        "rating": None if rating is None else rating.stars or None,
+        "note": None if rating is None else rating.note or None,
+    }
+
+
+def with_quality(listing: "CheckpointListing", known: Mapping[str, "Quality"]) -> dict[str, Any]:
+    """The listing for ``--json``, each checkpoint with its score and rating; ``best``: path of the best one."""
+    from msgspec import to_builtins
+
+    return {
+        "checkpoints": [{**to_builtins(each), **quality_object(known.get(each.path))} for each in listing.checkpoints],
+        "resume_point": listing.resume_point,
+        "best": next((path for path, quality in known.items() if quality.best), None),
+    }
 
 
 def print_overview(overview: "CheckpointOverview") -> None:

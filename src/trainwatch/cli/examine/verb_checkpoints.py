@@ -1,4 +1,4 @@
-"""``trainwatch checkpoints list · verify · show · compare · prune · backup``: work with saved checkpoints."""
+"""``trainwatch checkpoints list · verify · show · compare · rate · prune · backup``: work with saved checkpoints."""
 
 import argparse
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from . import checkpoint_text as text
 Part = Callable[[argparse.Namespace], int]
 
 
-HELP = "list, verify, show, compare, prune and back up checkpoints"
+HELP = "list, verify, show, compare, rate, prune and back up checkpoints"
 DESCRIPTION = "Works with saved checkpoints. Nothing is ever unpickled; only prune --apply and backup write."
 EXAMPLE = "list outputs/ --json"
 
@@ -31,6 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     compare.add_argument("a")
     compare.add_argument("b")
+    rate = _part(parts, "rate", "rate a checkpoint with 1 to 5 stars", "rate checkpoint-500 4 --note sharp", act_rate)
+    rate.add_argument("path", help="a checkpoint, or the name of one that a run of yours saved")
+    rate.add_argument("stars", type=int, help="1 to 5; from 4 on no retention deletes it; 0 takes the rating back")
+    rate.add_argument("--note", default="", help="what you think of it")
     prune = _part(
         parts, "prune", "which old checkpoints could be deleted (dry run)", "prune outputs/ --keep 3", act_prune
     )
@@ -62,18 +66,19 @@ def act(args: argparse.Namespace) -> int:
 
 def act_list(args: argparse.Namespace) -> int:
     """Print the checkpoints of a folder, newest first."""
-    from trainwatch.core.app.checkpoint_tools import checkpoints_in, unknown_state_in
+    from trainwatch.core.app.checkpoint_tools import checkpoints_in, quality_of, unknown_state_in
 
     listing = checkpoints_in(args.directory)
+    known = quality_of(listing.checkpoints)
     if args.json:
-        print_json(listing)
+        print_json(text.with_quality(listing, known))
         return ExitCode.DONE
     shown = {checkpoint.path for checkpoint in listing.checkpoints}
     if not listing.checkpoints:
         print(f"no checkpoints in {args.directory}")
     for checkpoint in listing.checkpoints:
         mark = "  <- resume point" if checkpoint.path == listing.resume_point else ""
-        print(text.row(checkpoint) + mark)
+        print(text.row(checkpoint) + text.quality_words(known.get(checkpoint.path)) + mark)
     others = [found.name for found in unknown_state_in(args.directory) if found.path not in shown]
     if others:
         more = f" and {len(others) - text.OTHERS_SHOWN} more" if len(others) > text.OTHERS_SHOWN else ""
@@ -110,13 +115,34 @@ def act_show(args: argparse.Namespace) -> int:
 
 def act_compare(args: argparse.Namespace) -> int:
     """1 if the two cannot be compared."""
-    from trainwatch.core.app.checkpoint_tools import compare_two
+    from msgspec import to_builtins
+
+    from trainwatch.core.app.checkpoint_tools import compare_two, inspect_one, quality_of
 
     found = compare_two(args.a, args.b)
+    both = [one for one in map(inspect_one, (args.a, args.b)) if one is not None]
+    known = quality_of(both)
     if args.json:
-        print_json(found)
+        print_json({**to_builtins(found), "quality": [text.quality_object(known.get(one.path)) for one in both]})
+        return ExitCode.DONE
+    text.print_comparison(found)
+    for one in both:
+        if one.path in known:
+            print(f"  {printable(one.name)}{text.quality_words(known[one.path])}")
+    return ExitCode.DONE
+
+
+def act_rate(args: argparse.Namespace) -> int:
+    """Write the rating down; 3 if there is no such checkpoint, 2 for another number of stars."""
+    from trainwatch.core.app.checkpoint_tools import rate
+
+    found, rating = rate(args.path, args.stars, args.note)
+    if args.json:
+        print_json(
+            {"path": found.path, "name": found.name, "rating": rating.stars or None, "note": rating.note or None}
+        )
     else:
-        text.print_comparison(found)
+        print(f"{printable(found.name)}: {printable(rating.words) or 'not rated'}")
     return ExitCode.DONE
 
 
