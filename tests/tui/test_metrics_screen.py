@@ -75,7 +75,7 @@ async def test_a_single_chart_has_a_cursor_that_reads_its_value() -> None:
         await pilot.press("home")
         first = said(app).splitlines()[0].split()[-1]
         assert float(first) > 2 * float(newest), "the loss at the start"
-        assert "at Fri 23:2" in str(screen.pane.border_subtitle)
+        assert "at Fri 23:2" in screen.pane.subtitle
         assert "┊" in said(app)
         await pilot.press("down")
         assert "speed" in said(app)
@@ -133,7 +133,7 @@ async def test_the_axis_counts_steps_on_request() -> None:
         await pilot.press("x")
         assert 7000 < screen.whole.until < 7600
         assert "2,500" in said(app).splitlines()[-1]
-        assert "step: all of the run" in str(screen.pane.border_subtitle)
+        assert "step: all of the run" in screen.pane.subtitle
 
 
 async def test_attempts_are_laid_over_each_other_with_their_values() -> None:
@@ -194,7 +194,7 @@ async def test_another_run_is_compared_and_taken_away(tmp_path: Path, monkeypatc
         assert len(loss.named) == 2
         assert [c.look for c in loss.named] == [0, 1]
         assert "luca" in said(app).splitlines()[0]
-        assert "time since the start" in str(screen.pane.border_subtitle)
+        assert "time since the start" in screen.pane.subtitle
         await pilot.press(*["plus"] * 6, "e")
         await pilot.press("enter")
         await pilot.pause()

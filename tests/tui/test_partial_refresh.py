@@ -14,6 +14,7 @@ from tests.tui.conftest import look, showing
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
+from trainwatch.tui.panes.pane import Pane
 from trainwatch.tui.screens.dashboard.dashboard_screen import Dashboard
 
 CODE = re.compile(r"\x1b\[([0-9;?]*)([A-Za-z])|(\n)|([^\x1b\n])")
@@ -172,3 +173,18 @@ async def test_an_unchanged_title_repaints_nothing() -> None:
         await pilot.pause()
         shown = ["".join(s.text for s in strip) for strip in app.screen._compositor.render_strips()]
         assert "and below" not in shown[pane.region.bottom - 1]
+
+
+async def test_a_subtitle_that_changes_often_repaints_no_line_of_its_pane() -> None:
+    async with showing(healthy(), (120, 40)) as (app, pilot):
+        for key, name in (("2", "lines"), ("7", "charts")):
+            await pilot.press(key)
+            await pilot.pause()
+            pane = app.screen.query_one(f"#{name}", Pane)
+            for text in ("5 % of 3.1 GB", "", "until 03:22"):
+                before = pane.paints
+                pane.set_title(pane._edges[0], text)
+                await pilot.pause()
+                border = "".join(s.text for s in app.screen._compositor.render_strips()[pane.region.bottom - 1])
+                assert border.rstrip().endswith(f"─ {text} ─╯" if text else "───╯")
+                assert pane.paints == before

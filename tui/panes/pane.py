@@ -1,5 +1,7 @@
 """A widget that draws its own lines and refreshes only the regions whose cells changed."""
 
+from typing import TYPE_CHECKING
+
 from rich.segment import Segment
 from rich.style import Style
 from textual.content import Content
@@ -12,6 +14,9 @@ from textual.widget import Widget
 from ..ui.cells import Line, changed_cells, fit
 from ..ui.glyphs import UNICODE, Glyphs
 from ..ui.last_value import LastValue
+
+if TYPE_CHECKING:
+    from .edge_label import EdgeLabel
 
 STYLES = (
     "text", "strong", "label", "faint", "accent", "safe", "warning", "danger", "underused", "unknown",
@@ -34,6 +39,8 @@ class Pane(Widget, can_focus=False):
     """
 
     glyphs: Glyphs = UNICODE
+    edge: "EdgeLabel | None" = None
+    """Shows the subtitle, if it changes often."""
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002  Textual's name
         super().__init__(id=id, classes=classes)
@@ -79,9 +86,18 @@ class Pane(Widget, can_focus=False):
     def set_title(self, title: str, subtitle: str = "") -> None:
         """Set the texts on the border. Textual repaints the whole pane then, so equal texts are not set again."""
         if (title, subtitle) != self._edges:
-            self._edges = (title, subtitle)
-            self.border_title = _edge(title)
-            self.border_subtitle = _edge(subtitle)
+            before, self._edges = self._edges, (title, subtitle)
+            if title != before[0]:
+                self.border_title = _edge(title)
+            if self.edge is not None:
+                self.edge.show(subtitle)
+            elif subtitle != before[1]:
+                self.border_subtitle = _edge(subtitle)
+
+    @property
+    def subtitle(self) -> str:
+        """The text on the lower border."""
+        return self._edges[1]
 
     class Pressed(Message):
         """The pane was clicked."""

@@ -34,6 +34,7 @@ class LogScreen(PlaceScreen):
 
     place = "log"
     keys = LOG_KEYS
+    edged: ClassVar[frozenset[str]] = frozenset({"lines"})
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(LOG_KEYS, ALSO)
 
     def __init__(self, application: Application, session: RunSession) -> None:

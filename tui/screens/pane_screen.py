@@ -8,6 +8,7 @@ from textual.screen import Screen
 from textual.timer import Timer
 
 from ..keys import Key
+from ..panes.edge_label import EDGE_CELLS, EdgeLabel
 from ..panes.key_bar import KeyBar
 from ..panes.pane import CELL_CLASSES, Pane
 from ..ui.glyphs import glyphs_for
@@ -23,6 +24,8 @@ class PanedScreen(Screen[None]):
     """Subclasses create their panes, and define their places and the keys that apply."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = set(CELL_CLASSES)
+    edged: ClassVar[frozenset[str]] = frozenset()
+    """Ids of panes whose subtitle changes often: it is a small pane of its own."""
     key_bar: KeyBar
 
     def __init__(self) -> None:
@@ -43,7 +46,12 @@ class PanedScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         """The panes; ``place_boxes`` decides their positions."""
         glyphs = glyphs_for()
-        for pane in self.made():
+        panes = list(self.made())
+        for pane in tuple(panes):
+            if pane.id in self.edged:
+                pane.edge = EdgeLabel(id=f"{pane.id}-edge", classes="-bare -edge")
+                panes.append(pane.edge)
+        for pane in panes:
             pane.glyphs = glyphs
             pane.set_class(not glyphs.braille, "-ascii")
             pane.display = False
@@ -55,6 +63,11 @@ class PanedScreen(Screen[None]):
 
     def place_boxes(self, boxes: dict[str, Box]) -> None:
         """Put each pane into its box; one without a box is not shown."""
+        for name in self.edged & boxes.keys():
+            x, y, w, h = boxes[name]
+            cells = min(EDGE_CELLS, w - 4)
+            if h >= BORDERED_ROWS and cells > 0:
+                boxes = {**boxes, f"{name}-edge": (x + w - 2 - cells, y + h - 1, cells, 1)}
         if boxes == self._boxes:
             return
         self._boxes = boxes

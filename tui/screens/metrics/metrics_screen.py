@@ -65,6 +65,7 @@ class MetricsScreen(PlaceScreen):
 
     place = "metrics"
     keys = METRIC_KEYS
+    edged: ClassVar[frozenset[str]] = frozenset({"charts"})
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(METRIC_KEYS, ALSO)
 
     def __init__(self, application: Application, session: RunSession) -> None:
