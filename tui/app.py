@@ -19,6 +19,7 @@ from textual.types import CSSPathType
 
 from ..core.model.ports.screen import Attacher, Launcher, OpenRun, RunPicker, SupervisorStarter
 from ..core.model.run import TERMINAL_STATES
+from ..core.model.text.suggestion import typed
 from ..core.store.home import make_private
 from .places import PLACES, SIDE_PLACES
 from .screen_state import Remembered, keep, recall
@@ -303,10 +304,11 @@ def exit_message(dashboard: Dashboard | None) -> str:
     if not story.attempts:
         return f"{name} was not started."
     if story.state in TERMINAL_STATES:
-        return f"{name} is {story.state.replace('_', ' ')}. Its events: trainwatch events {dashboard.run.run_id}"
+        return f"{name} is {story.state.replace('_', ' ')}. Its events: {typed('events', dashboard.run.run_id)}"
     if dashboard.now.supervisor_alive is False:
         return (
             f"{name}: the trainer continues without a supervisor. "
-            f"Start a supervisor with: trainwatch run --help, or open the screen again and press S."
+            f"Start a supervisor with: {typed('resume', dashboard.run.run_id)}, or open the screen again and press S."
         )
-    return f"{name}: training and supervisor continue. Open the screen again with: trainwatch"
+    again = typed("--run", dashboard.run.run_id)
+    return f"{name}: training and supervisor continue. Open the screen again with: {again}"

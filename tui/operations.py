@@ -11,6 +11,7 @@ from ..core.model.observation import Command
 from ..core.model.ports.screen import OpenRun, SupervisorStarter
 from ..core.model.profile import NO_PROFILE, Profile
 from ..core.model.situation import Situation
+from ..core.model.text.suggestion import typed
 from ..core.views.panes.dashboard import DashboardView
 from ..core.views.remedy_words import remedy_rows
 from ..core.views.screens.confirmation import (
@@ -198,7 +199,7 @@ class Operations:
         """Start a detached supervisor."""
         starter, run = self._on.starter, self._on.run
         if starter is None:
-            self._on.show_message("This screen cannot start a supervisor; use: trainwatch --headless")
+            self._on.show_message(f"This screen cannot start a supervisor; use: {typed('resume', run.run_id)}")
             return
 
         def start() -> str:

@@ -29,6 +29,7 @@ from ..checkpoints import (
 from ..model.checkpoints.checkpoint import Checkpoint, CheckpointListing
 from ..model.checkpoints.rating import MOST_STARS, Rating
 from ..model.text.printable import printable
+from ..model.text.suggestion import typed
 from ..store.journal import JournalTooNew, load_story
 from ..store.lists.ratings import RatingsUnreadable, put_rating
 from .errors import CliError, ExitCode
@@ -87,7 +88,7 @@ def overview_of(name: str) -> CheckpointOverview:
     """What a checkpoint contains: members, tensors, training state."""
     overview = show(_existing(name))
     if overview is None:
-        raise CliError(ExitCode.FAILED, f"{name}: is not a checkpoint; see `trainwatch checkpoints list DIR`")
+        raise CliError(ExitCode.FAILED, f"{name}: is not a checkpoint; see `{_listing(name)}`")
     return overview
 
 
@@ -123,7 +124,7 @@ def rate(name: str, stars: int, note: str) -> tuple[Checkpoint, Rating]:
         raise CliError(ExitCode.USAGE, f"{stars} is no rating: give 1 to {MOST_STARS} stars; 0 takes a rating back")
     found = inspect(_rated(name))
     if found is None:
-        raise CliError(ExitCode.FAILED, f"{name}: is not a checkpoint; see `trainwatch checkpoints list DIR`")
+        raise CliError(ExitCode.FAILED, f"{name}: is not a checkpoint; see `{_listing(name)}`")
     rating = Rating(
         path=os.path.realpath(found.path),
         mtime=found.mtime,
@@ -183,10 +184,16 @@ def back_up(name: str, destination: str) -> Backup:
                 target.rmdir()
 
 
+def _listing(name: str) -> str:
+    """The command that lists what is beside a path that was named; DIR if even its folder is not there."""
+    parent = Path(name).parent
+    return typed("checkpoints list", str(parent) if parent.is_dir() else "DIR")
+
+
 def _existing(name: str) -> Path:
     path = Path(name)
     if not path.exists():
-        raise CliError(ExitCode.NOT_FOUND, f"{name}: no such checkpoint; see `trainwatch checkpoints list DIR`")
+        raise CliError(ExitCode.NOT_FOUND, f"{name}: no such checkpoint; see `{_listing(name)}`")
     return path
 
 

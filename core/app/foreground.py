@@ -16,6 +16,7 @@ from ..model.run import TERMINAL_STATES
 from ..model.story import RunStory
 from ..model.text.edge import EDGE
 from ..model.text.printable import printable
+from ..model.text.suggestion import typed
 from ..store.control_server import ControlServer
 from ..store.journal import JournalTooNew, load_story
 from ..store.lock import SupervisorLock, SupervisorRunning
@@ -132,13 +133,13 @@ def _require_unsettled(run: RunDirectory, story: RunStory) -> None:
     match story.state:
         case "finished":
             raise NothingToSuperviseError(
-                ExitCode.DONE, f"{name} is finished ({story.state_reason}); its events: trainwatch events {run.id}"
+                ExitCode.DONE, f"{name} is finished ({story.state_reason}); its events: {typed('events', run.id)}"
             )
         case "given_up" | "ended_early" | "stopped":
             raise NothingToSuperviseError(
                 ExitCode.FAILED,
                 f"{name} is {story.state.replace('_', ' ')} ({story.state_reason}); "
-                f"continue it with: trainwatch resume {run.id}",
+                f"continue it with: {typed('resume', run.id)}",
             )
         case _:
             pass
@@ -154,14 +155,14 @@ def _watch(
     kind = ends_with_us()
     within_s = None if kind is None or stop_trainer else grace_s(kind, run.load_spec().settings)
     interrupted = _leave_on_signals(supervisor, stop_trainer=stop_trainer or kind is not None, within_s=within_s)
-    server = ControlServer(run, lambda request: _answer(supervisor, vitality, request), os.environ)
+    server = ControlServer(run, lambda request: _answer(run, supervisor, vitality, request), os.environ)
     server.start()
     endpoint = _metrics_endpoint(run, supervisor, vitality)
     channels = Channels(run, supervisor, vitality)
     channels.start()
     try:
         if first is not None:
-            supervisor.ask(first)
+            supervisor.ask(first).add_done_callback(lambda reply: _end_if_refused(supervisor, reply.result()))
         code = supervisor.run()
     finally:
         server.stop()
@@ -176,6 +177,12 @@ def _watch(
     if kind is not None and not stop_trainer:
         return passed_on(story, code)
     return ExitCode.INTERRUPTED if interrupted.is_set() else code
+
+
+def _end_if_refused(supervisor: Supervisor, reply: Reply) -> None:
+    """A supervisor that was started for a command that makes no sense has nothing to do."""
+    if not reply.ok and supervisor.at_rest:
+        supervisor.end(ExitCode.FAILED, reply.message)
 
 
 def _metrics_endpoint(run: RunDirectory, supervisor: Supervisor, vitality: Vitality) -> MetricsEndpoint | None:
@@ -196,7 +203,7 @@ def _metrics_endpoint(run: RunDirectory, supervisor: Supervisor, vitality: Vital
     return endpoint
 
 
-def _answer(supervisor: Supervisor, vitality: Vitality, request: Request) -> Reply:
+def _answer(run: RunDirectory, supervisor: Supervisor, vitality: Vitality, request: Request) -> Reply:
     """Called in the control server's threads."""
     if request.command is None:
         return Reply(ok=True, message="here", data={"pid": os.getpid(), **vitality.report()})
@@ -204,7 +211,8 @@ def _answer(supervisor: Supervisor, vitality: Vitality, request: Request) -> Rep
         return supervisor.ask(request.command).result(ANSWER_S)
     except TimeoutError:
         return Reply(
-            ok=True, message=f"{request.command.verb}: received; `trainwatch events` shows when it is carried out"
+            ok=True,
+            message=f"{request.command.verb}: received; `{typed('events', run.id)}` shows when it is carried out",
         )
 
 
@@ -225,7 +233,8 @@ def _leave_on_signals(supervisor: Supervisor, *, stop_trainer: bool, within_s: f
             shutdown = Command(t=0.0, verb="shutdown", by=name, stop_trainer=True, within_s=within_s)
             threading.Thread(target=supervisor.ask, args=(shutdown,), daemon=True).start()
         else:
-            supervisor.end(ExitCode.DONE, f"requested by {name}; the training continues")
+            rest = "" if supervisor.at_rest else "; the training continues"
+            supervisor.end(ExitCode.DONE, f"requested by {name}{rest}")
 
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, leave)

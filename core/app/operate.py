@@ -1,19 +1,25 @@
 """An operator's command: check its values, send it to the run's supervisor, or start a supervisor with it."""
 
-import shlex
+import time
 from typing import TYPE_CHECKING
 
 from ..model.control_messages import Request
 from ..model.observation import Command
 from ..model.profile import NO_PROFILE
 from ..model.text.printable import printable
+from ..model.text.suggestion import typed
 from ..store.run_directory import RunDirectory
 from .errors import CliError, ExitCode
 from .runs.run_status import read_status
 from .start.named_checkpoint import unfit
 
 if TYPE_CHECKING:
+    from ..store.journal import JournalFollower
     from .preflight.check import Check
+
+ANSWER_S = 5.0
+"""How long a new supervisor's answer to its first command is waited for."""
+POLL_S = 0.05
 
 
 def checkpoint_argument(run: RunDirectory, given: str | None) -> str | None:
@@ -90,7 +96,7 @@ def send_command(run: RunDirectory, command: Command, *, starts_supervisor: bool
         raise CliError(
             ExitCode.NO_SUPERVISOR,
             f"no supervisor is running for {printable(run.load_spec().name)}: start one with "
-            f"`trainwatch resume {run.id}`, or S on the screen",
+            f"`{typed('resume', run.id)}`, or S on the screen",
         ) from None
     except ControlError as error:
         raise CliError(ExitCode.FAILED, str(error)) from None
@@ -111,7 +117,7 @@ def _require_place(run: RunDirectory, checkpoint: str, verb: str) -> None:
     preset = definitions_of(spec).preset_of(spec)
     if preset.resume == "none" or resume_support(preset, spec.command).forms:
         return
-    begin = f"trainwatch resume {run.id} --from {shlex.quote(checkpoint)}"
+    begin = typed("resume", run.id, "--from", checkpoint)
     raise CliError(
         ExitCode.FAILED,
         f"{verb}: the command has no place for {printable(Path(checkpoint).name)}, so nothing was changed: "
@@ -121,17 +127,49 @@ def _require_place(run: RunDirectory, checkpoint: str, verb: str) -> None:
 
 def _start_with(run: RunDirectory, command: Command) -> str:
     """Start a detached supervisor that begins with this command."""
-    from .runs.output_owner import require_own_output_to_start
+    from ..store.journal import JournalFollower, fold_whole_lines
+    from .runs.output_owner import require_own_output_to_start, trainer_pid
     from .start.detached import start_detached
 
     name = printable(run.load_spec().name)
     state = read_status(run)["state"]
     if state == "finished" and command.verb == "resume" and command.checkpoint is None and not command.fresh:
-        return f"{name} is finished: nothing to resume (give --from CHECKPOINT to train on)"
+        again = typed("resume", run.id, "--from", "newest")
+        return f"{name} is finished: nothing to resume (`{again}` trains on, if it is told to train longer)"
     require_own_output_to_start(run)
     _require_way_to_resume(run, command)
+    follower = JournalFollower(run.journal, fold_whole_lines(run.journal))
     pid = start_detached(run, command)
+    refusal = _refusal(follower, command.verb)
+    if refusal is not None and trainer_pid(run) is None:
+        raise CliError(ExitCode.FAILED, refusal)
     return f"{command.verb}: a supervisor (pid {pid}) watches {name} now"
+
+
+def _refusal(follower: "JournalFollower", verb: str) -> str | None:
+    """What the new supervisor has against its first command, as its journal says; None if it carries it out.
+
+    Also None if that is not known within ANSWER_S: the events tell it later.
+    """
+    from ..model.fact import CommandReceived, Note, SupervisorEnded
+
+    end = time.monotonic() + ANSWER_S
+    received = False
+    while time.monotonic() < end:
+        for record in follower.poll():
+            match record.fact:
+                case CommandReceived():
+                    received = True
+                case Note(text=text) if received and text.startswith(f"{verb}: "):
+                    return text
+                case SupervisorEnded():
+                    return None
+                case _ if received:
+                    return None
+                case _:
+                    pass
+        time.sleep(POLL_S)
+    return None
 
 
 def _require_way_to_resume(run: RunDirectory, command: Command) -> None:
@@ -151,5 +189,5 @@ def _require_way_to_resume(run: RunDirectory, command: Command) -> None:
             ExitCode.FAILED,
             f"{command.verb}: the command has no place for the checkpoint {printable(saved[-1])} (write {{resume}} "
             "where its path belongs); a start would train from the beginning and overwrite it; "
-            f"`trainwatch {command.verb} --fresh` does that",
+            f"`{typed(command.verb, run.id, '--fresh')}` does that",
         )

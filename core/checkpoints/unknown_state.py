@@ -177,14 +177,14 @@ def holds_state(folder: Path) -> str | None:
     return None
 
 
-def holds_text(folder: Path) -> str | None:
-    """What of the text in a checkpoint folder may be its state, in words; else None."""
+def holds_text(folder: Path, but: str = "") -> str | None:
+    """What of the text in a checkpoint folder may be its state, in words; else None. ``but``: a file that is not it."""
     found: list[tuple[bool, int, str]] = []
     for inner, _ in _walk(folder, strict=False):
         name = str(inner.relative_to(folder))
         with contextlib.suppress(OSError):
             size = inner.stat().st_size
-            if size and is_text_of_unknown_use(inner.name):
+            if size and name != but and is_text_of_unknown_use(inner.name):
                 found.append((says_state(inner.name), size, name))
     return f"a folder with {max(found)[2]}" if found else None
 

@@ -8,6 +8,7 @@ from ..model.launch.told_length import ToldLength
 from ..model.preset import Preset
 from ..model.settings import Settings
 from ..model.shipped.remedy import Remedy
+from ..model.text.suggestion import typed
 from .failure.catalogue import CompiledCatalogue
 from .findings import health_levels
 from .recovery.remedies.remedies import Values
@@ -25,7 +26,7 @@ class Knowledge:
     need, by profile; ``families``: of the profiles; ``usual_ladders``: by family, for a run that has no ladder;
     ``traits``: of this machine ("wsl2"); ``options``: those that the trainer's source declares ("--safe_mode").
     ``resume_support``: what a launch can be given to resume from. ``begin_from``: the checkpoint that a person named
-    for the first attempt.
+    for the first attempt. ``run``: its name, for people; ``run_id``: for commands.
     """
 
     catalogue: CompiledCatalogue
@@ -34,6 +35,7 @@ class Knowledge:
     preset: Preset = field(default_factory=lambda: Preset(name="generic"))
     profiles: tuple[str, ...] = ()
     run: str = "run"
+    run_id: str = ""
     created_wall: float = 0.0
     output_dir: str | None = None
     remedies: tuple[Remedy, ...] = ()
@@ -58,6 +60,11 @@ class Knowledge:
     """How often logs of earlier runs ended with a line without a known cause, by its skeleton."""
     levels: dict[str, dict[str, health_levels.Metric]] = field(init=False)
     """Tables of levels by profile ("" = any other)."""
+
+    def typed(self, verb: str, *words: str) -> str:
+        """Return the command that a person may paste: ``trainwatch VERB RUN WORDS``; ``profile NAME RUN``."""
+        run = (self.run_id,) if self.run_id else ()
+        return typed(verb, *words, *run) if verb == "profile" else typed(verb, *run, *words)
 
     def __post_init__(self) -> None:
         tables = {profile: health_levels.metrics(self.settings.health, profile) for profile in ("", "stable")}

@@ -67,7 +67,11 @@ from .step_builder import StepBuilder
 replace = msgspec.structs.replace
 
 SIGNS_ARE_BACK = "signs of life are back: nothing was ended"
-TOO_LATE = f"{SIGNS_ARE_BACK}, and the run is watched as before; `trainwatch restart` ends it all the same"
+
+
+def too_late(knowledge: Knowledge) -> str:
+    """The reply to a yes to the question about a hang that is over."""
+    return f"{SIGNS_ARE_BACK}, and the run is watched as before; `{knowledge.typed('restart')}` ends it all the same"
 
 
 class Judge:
@@ -127,7 +131,7 @@ class Judge:
         """Return the reply to a command; ``step`` then acts as the reply announces."""
         state, _ = _at(state, command.t)
         if _is_too_late(self.knowledge, state, command):
-            return Reply(ok=False, message=f"{command.verb}: {TOO_LATE}")
+            return Reply(ok=False, message=f"{command.verb}: {too_late(self.knowledge)}")
         reply = command_replies.reply(state, self.knowledge, command)
         return Reply(ok=reply.ok, message=f"{command.verb}: {reply.message or 'accepted'}")
 
@@ -223,7 +227,7 @@ def _on_command(knowledge: Knowledge, state: JudgeState, command: Command) -> Re
     if _is_too_late(knowledge, state, command):
         builder.fact(CommandReceived(verb=command.verb, by=command.by))
         question.withdraw(builder, SIGNS_ARE_BACK)
-        builder.note(f"{command.verb}: {TOO_LATE}")
+        builder.note(f"{command.verb}: {too_late(knowledge)}")
     else:
         commands.on_command(builder, command)
     return builder.state, tuple(builder.entries)

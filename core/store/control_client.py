@@ -14,6 +14,7 @@ import msgspec
 
 from ..model.control_messages import Reply, Request
 from ..model.text.json_line import decode_exact, encode_line
+from ..model.text.suggestion import typed
 from .home import make_private
 from .lock import is_held
 from .run_directory import RunDirectory
@@ -94,12 +95,12 @@ def send(run_directory: RunDirectory, request: Request, timeout_s: float = 5.0) 
         except TimeoutError as error:
             raise SupervisorSilent(
                 f"the supervisor of {run_directory.id} did not answer within {timeout_s:g} s; "
-                "`trainwatch events` shows whether it took the command"
+                f"`{typed('events', run_directory.id)}` shows whether it took the command"
             ) from error
         except (OSError, msgspec.MsgspecError) as error:
             raise SupervisorSilent(
                 f"the supervisor of {run_directory.id} ended the conversation ({error}); "
-                "`trainwatch events` shows whether it took the command"
+                f"`{typed('events', run_directory.id)}` shows whether it took the command"
             ) from error
 
 
@@ -121,7 +122,7 @@ def _connect(run_directory: RunDirectory, deadline: float) -> socket.socket:
             raise ControlError(f"{address.socket} belongs to another user; not talking to it")
         if not alive:
             raise NoSupervisor(
-                f"no supervisor is running for {run_directory.id}; `trainwatch resume {run_directory.id}` starts one"
+                f"no supervisor is running for {run_directory.id}; `{typed('resume', run_directory.id)}` starts one"
             )
         if time.monotonic() >= deadline:
             raise SupervisorSilent(

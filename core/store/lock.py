@@ -8,6 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from ..model.text.suggestion import typed
+
 ACQUIRE_PATIENCE_S = 0.25
 """Retries of ``acquire``: a screen that checks the lock holds a shared one for microseconds."""
 _RETRY_S = 0.01
@@ -19,7 +21,8 @@ class SupervisorRunning(Exception):  # noqa: N818  named after the condition
     def __init__(self, path: Path, pid: int | None) -> None:
         who = f"pid {pid}" if pid is not None else "pid unknown"
         super().__init__(
-            f"run {path.parent.name} already has a supervisor ({who}); look at it with `trainwatch status`"
+            f"run {path.parent.name} already has a supervisor ({who}); look at it with "
+            f"`{typed('status', path.parent.name)}`"
         )
         self.pid = pid
 

@@ -12,7 +12,7 @@ Each turn:
 8. writes the notes of sensors to the journal;
 9. tries again to write records that are waiting for disk space;
 10. commits the metric history, and every SNAPSHOT_S writes the judge's state to the journal;
-11. ends STOPPED_S after the run was stopped by a person.
+11. gives the run's locks away if the run is over (stopped, given up …), and ends STOPPED_S later.
 
 If this process dies, the trainer goes on under its runner, and the next supervisor continues from the journal.
 """
@@ -23,6 +23,7 @@ from concurrent.futures import Future
 
 import msgspec
 
+from ..judge.run_states import WORDS, name_of
 from ..judge.state import JudgeState
 from ..model.attempt import StartRecord
 from ..model.control_messages import Reply
@@ -40,6 +41,7 @@ from ..model.fact import (
 from ..model.observation import Command, Exit, Learned, Observation, Outcome, Start, Tick
 from ..model.ports.supervision import Actor, AttemptTarget, Clock, JournalWriter, Judge, Recorder, Sensor
 from ..model.record import Entry, Record
+from ..model.run import TERMINAL_STATES, RunState
 from .action_threads import ActionThreads
 from .inbox import BoundedInbox
 from .write_ahead import WriteAhead
@@ -51,7 +53,9 @@ SNAPSHOT_S = 300.0
 LAST_POLL_S = 0.05
 """At the end: period of checking whether the last actions are done."""
 STOPPED_S = 60.0
-"""A run that a person stopped, or that is held without a question, needs no process: `trainwatch resume` starts one."""
+"""A run that is over, or held without a question, needs no process: `trainwatch resume` starts one."""
+ENDS: frozenset[str] = frozenset({"stop", "kill"})
+"""Commands that end the supervisor itself if nothing of the run is left to end."""
 HISTORY_COMMIT_S = 1.0
 """Period in which metric history becomes visible to screens."""
 
@@ -62,7 +66,8 @@ class Supervisor:
     ``live``: an attempt to adopt; ``live_order``: its launch decision, if the last supervisor died before it wrote
     that the attempt began. ``learned``: habits of earlier runs of the command. ``on_records``: called with the records
     that were written. ``answer``: the reply to an operator command in a state of the judge.
-    ``turning``: called at each turn, to show that the loop goes on.
+    ``turning``: called at each turn, to show that the loop goes on. ``resting``: called when the run is over while the
+    supervisor stays: its locks may go to another run. ``starts_again``: what starts it then, for a person.
     """
 
     def __init__(
@@ -83,6 +88,8 @@ class Supervisor:
         learned: Learned | None = None,
         on_records: Callable[[Sequence[Record]], None] = lambda _records: None,
         turning: Callable[[], None] = lambda: None,
+        starts_again: str = "`trainwatch resume` starts it again",
+        resting: Callable[[], None] = lambda: None,
         answer: Callable[[JudgeState, Command], Reply] = lambda _state, command: Reply(
             ok=True, message=f"{command.verb}: accepted"
         ),
@@ -105,13 +112,16 @@ class Supervisor:
         self._learned = learned
         self._answer = answer
         self._turning = turning
+        self._resting = resting
+        self._starts_again = starts_again
         self._commands: dict[int, tuple[Command, Future[Reply]]] = {}
         self._exit_code: int | None = None
         self._end_reason = "the run is over"
         self._t = 0.0
         self._next_snapshot_t = 0.0
         self._next_commit_t = 0.0
-        self._stopped_t: float | None = None
+        self._word: RunState = WORDS[name_of(state.machine)]
+        self._rests_since: float | None = None
 
     def ask(self, command: Command) -> Future[Reply]:
         """Add an operator command to the inbox. The reply is set once the command is in the journal."""
@@ -180,22 +190,34 @@ class Supervisor:
         self._recorder.add(observation)
         self._write_outcome(observation)
         reply = self._answer(self._state, command[0]) if command is not None else None
+        rested = self.at_rest
         self._state, entries = self._judge.step(self._state, observation)
         self._write_entries(entries)
         if command is not None and reply is not None:
+            if command[0].verb in ENDS and rested and self.at_rest:
+                reply = msgspec.structs.replace(reply, message=f"{reply.message}; its supervisor ends")
+                self.end(1, f"{command[0].verb} by {command[0].by}: nothing of the run is running")
             command[1].set_result(reply)
         self._follow_attempt(observation)
         self._write_notes()
         self._write_waiting()
         self._save_state()
-        self._end_if_stopped()
+        self._end_if_at_rest()
 
-    def _end_if_stopped(self) -> None:
-        if self._stopped_t is None or self._t - self._stopped_t < STOPPED_S or self._exit_code is not None:
-            return
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing of the run is running, and nothing follows without a person."""
         waits = self._state.withheld is not None or self._state.ends is not None
-        if self._live is None and not waits and not self._actions.unfinished:
-            self.end(1, "the run is stopped; `trainwatch resume` starts it again")
+        return self._word in TERMINAL_STATES and self._live is None and not waits and not self._actions.unfinished
+
+    def _end_if_at_rest(self) -> None:
+        if not self.at_rest:
+            self._rests_since = None
+        elif self._rests_since is None:
+            self._rests_since = self._t
+            self._resting()
+        elif self._t - self._rests_since >= STOPPED_S and self._exit_code is None:
+            self.end(1, f"the run is {self._word.replace('_', ' ')}; {self._starts_again}")
 
     def _write(self, bodies: Iterable[Entry | Outcome]) -> None:
         self._journal.write(self._t, bodies)
@@ -210,7 +232,7 @@ class Supervisor:
             return
         for entry in entries:
             if isinstance(entry, StateChanged):
-                self._stopped_t = self._t if entry.state == "stopped" else None
+                self._word = entry.state
         changes_run = any(isinstance(e, Decision | StateChanged | IncidentOpened | AttemptStarted) for e in entries)
         self._write((*entries, self._snapshot_fact()) if changes_run else entries)
 

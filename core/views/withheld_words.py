@@ -1,6 +1,5 @@
 """What was not done by itself, and what waits for an answer, as text."""
 
-import shlex
 from collections.abc import Iterator
 
 from ..model.situation import Situation
@@ -20,7 +19,7 @@ def commands(story: RunStory) -> Iterator[tuple[str, str]]:
     """What can be done about what waits, and the command for it."""
     if story.question is None:
         return
-    name = shlex.quote(story.run.name) if story.run else "RUN"
+    name = story.run.run if story.run else "RUN"
     for answer in story.question.action.answers:
         what, _, command = answer.partition(": ")
         yield what, command.format(run=name)

@@ -141,7 +141,7 @@ def test_a_command_is_not_repeated_to_a_supervisor_that_does_not_answer(run: Run
         return Reply(ok=True)
 
     serve(slow)
-    with pytest.raises(SupervisorSilent, match=r"did not answer within 0.1 s; `trainwatch events`"):
+    with pytest.raises(SupervisorSilent, match=r"did not answer within 0.1 s; `trainwatch events r`"):
         send(run, Request(), timeout_s=0.1)
     go_on.set()
     assert send(run, Request()).ok

@@ -405,7 +405,10 @@ async def test_exit_message_lists_what_continues() -> None:
         await pilot.pause()
         look(app)
         await pilot.press("q")
-    assert app.exit_message == "luca: training and supervisor continue. Open the screen again with: trainwatch"
+    assert (
+        app.exit_message
+        == "luca: training and supervisor continue. Open the screen again with: trainwatch --run luca-1"
+    )
 
 
 async def test_exit_message_reports_a_missing_supervisor() -> None:

@@ -365,10 +365,9 @@ def test_an_empty_folder_with_the_name_of_a_checkpoint_is_known_to_hold_nothing(
         ("weights.q7", b"Q7\x00\x01" + bytes(range(200))),
         ("weights.txt", b"0.5 0.25 0.125\n"),
         ("params.csv", b"1,2,3\n"),
-        ("optimizer.q7", b"Q7\x00\x01" + bytes(range(200))),
-        ("", b""),
+        ("weights.json", b'{"w": [0.5]}'),
     ],
-    ids=["binary", "text", "table", "optimizer", "nothing-else"],
+    ids=["binary", "text", "table", "json"],
 )
 def test_a_state_file_beside_a_format_that_is_not_known_is_opaque_not_torn(
     state: str, name: str, raw: bytes, tmp_path: Path
@@ -376,14 +375,24 @@ def test_a_state_file_beside_a_format_that_is_not_known_is_opaque_not_torn(
     folder = tmp_path / "checkpoint-50"
     folder.mkdir()
     (folder / state).write_text('{"global_step": 50, "step": 50}')
-    if name:
-        (folder / name).write_bytes(raw)
+    (folder / name).write_bytes(raw)
 
     listing = list_checkpoints(tmp_path)
 
     (found,) = listing.checkpoints
     assert (found.verdict, found.understood, found.step) == ("opaque", False, 50)
     assert listing.resume_point == str(folder)
+
+
+@pytest.mark.parametrize("state", ["trainer_state.json", "training_state.json"])
+def test_counts_of_a_known_make_alone_are_not_a_state(state: str, tmp_path: Path) -> None:
+    folder = tmp_path / "checkpoint-50"
+    folder.mkdir()
+    (folder / state).write_text('{"global_step": 50}')
+
+    (found,) = list_checkpoints(tmp_path).checkpoints
+
+    assert (found.verdict, found.understood) == ("torn", False)
 
 
 def test_a_folder_with_traces_of_the_trainer_that_saves_tensors_is_torn_without_weights(tmp_path: Path) -> None:

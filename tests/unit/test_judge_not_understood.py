@@ -7,6 +7,7 @@ from tests.builders import World, judge
 from tests.unit.test_judge_branches import ANYWHERE, GENERIC, HF, NOWHERE, at_step, notes, resumed, run_of, saved
 from tests.unit.test_judge_recovery import crash, quick, running
 from tests.unit.test_judge_takeover import from_journal, journal_of
+from trainwatch.core.judge.resume import checkpoint_index, unclear_state
 from trainwatch.core.judge.run_states import Stopped
 from trainwatch.core.judge.state import from_snapshot, to_snapshot
 from trainwatch.core.model.decision import CopyAside, GiveUp, NotifyPeople, StartAttempt
@@ -435,3 +436,13 @@ def test_a_save_that_differs_from_the_one_before_is_not_given(second: str) -> No
 
     assert resumed(world) != "out/model-90.pt"
     assert len(world.of(GiveUp)) == 0
+
+
+def test_a_resume_is_not_refused_for_a_save_that_was_new_when_the_trainer_ended() -> None:
+    """It was inspected half a second after it was written; before the launch the folder is listed again."""
+    world = at_step(unknown(run_of(GENERIC, ANYWHERE), "last.pkl"), 60)
+    world = world.command("stop").wait(2.0)
+    index = checkpoint_index.changed(world.state.checkpoints, {"out/last.pkl"}, still_s=0.4)
+    world.state = msgspec.structs.replace(world.state, checkpoints=index)
+    assert unclear_state.to_resume_from(index, world.judge.knowledge.resume_support) is None
+    assert world.judge.answer(world.state, Command(t=world.t, verb="resume")).ok

@@ -101,16 +101,16 @@ CASES: dict[str, tuple[FailureInput, Answer]] = {
     "whatever else could be done": (failure("killed_by_user", remedy=HALF, rung=CLIMBED, ran_before=RAN), Hold("a person ended the trainer")),
     # wsl_channel_is_broken
     "a GPU that Windows took away does not come back": (
-        failure(gpu_channel="lost", remedy=HALF, ran_before=RAN), GiveUpRun(BROKEN, policy.WINDOWS_SIDE, counted=False),
+        failure(gpu_channel="lost", remedy=HALF, ran_before=RAN), GiveUpRun(BROKEN, policy.windows_side(), counted=False),
     ),
-    "nor does a lost one": (failure("gpu_lost", gpu_channel="lost"), GiveUpRun(BROKEN, policy.WINDOWS_SIDE, counted=False)),
+    "nor does a lost one": (failure("gpu_lost", gpu_channel="lost"), GiveUpRun(BROKEN, policy.windows_side(), counted=False)),
     "one failed message of the channel may be a busy host": (failure(gpu_channel="failing"), RestartAfterBackOff()),
     "an older one does not count after another failure": (
         failure(gpu_channel="failing", history=before("cuda_unknown_error", "code_bug", position=1)), RestartAfterBackOff(),
     ),
     "two in a row are the channel": (
         failure(gpu_channel="failing", history=before("cuda_unknown_error", position=1)),
-        GiveUpRun(BROKEN, policy.WINDOWS_SIDE, counted=False),
+        GiveUpRun(BROKEN, policy.windows_side(), counted=False),
     ),
     "with a channel that works the same failure is restarted": (
         failure(history=before("cuda_unknown_error", position=1)), RestartAfterBackOff(),
@@ -371,9 +371,9 @@ def test_giving_up_shows_where_to_look() -> None:
 
 
 def test_people_on_windows_are_told_both_steps() -> None:
-    assert policy.WINDOWS_SIDE == (
+    assert policy.windows_side() == (
         "in PowerShell on Windows: wsl --shutdown; open the distribution again, and then: trainwatch resume",
-        "if it comes back soon: update the Windows NVIDIA driver and WSL (wsl --update), and train with --profile stable",
+        "if it comes back soon: update the Windows NVIDIA driver and WSL (wsl --update), train with --profile stable",
     )
 
 

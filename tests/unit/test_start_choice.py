@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import pickle
 from pathlib import Path
 
 import msgspec
@@ -15,13 +16,14 @@ from trainwatch.core.act.launch import lock_slots, spool
 from trainwatch.core.act.launch.lock_slots import Owner
 from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.app.plan.project_plan import plan_command, plan_project
+from trainwatch.core.app.runs.output_owner import rival_of
 from trainwatch.core.app.runs.unwatched import as_found
 from trainwatch.core.app.start.new_command import give_command
 from trainwatch.core.app.start.project_run import create_run, project_run
 from trainwatch.core.app.start.standing_state import resumes_by_itself
 from trainwatch.core.app.start.start_choice import StartChoice, Wish, choose_start
 from trainwatch.core.config.spec import Overrides
-from trainwatch.core.model.fact import AttemptEnded, AttemptStarted, RunCreated, StateChanged
+from trainwatch.core.model.fact import ActionWithheld, AttemptEnded, AttemptStarted, RunCreated, StateChanged
 from trainwatch.core.model.run import RunState
 from trainwatch.core.store.journal import JournalWriter, load_story
 from trainwatch.core.store.lock import SupervisorLock
@@ -114,7 +116,8 @@ def test_checkpoints_that_no_known_run_made_are_not_written_over() -> None:
     other = ran(("true", "--lr", "3", "--output_dir", "out"), state="finished")
     message = refused()
     assert f"of run {other.id}" in message
-    assert f"trainwatch resume {other.id} [-- NEW COMMAND]" in message
+    assert f"`trainwatch resume {other.id}`" in message
+    assert f"`trainwatch resume {other.id} -- NEW COMMAND`" in message
 
 
 def test_a_run_of_another_folder_or_working_folder_does_not_matter(
@@ -255,10 +258,6 @@ def test_a_run_that_lives_is_neither_started_again_nor_over(folder: Path) -> Non
     with SupervisorLock(run.lock):
         for wish in ({}, {"fresh": True}, {"checkpoint": "newest"}):
             assert f"run {run.id} of this command is running" in refused(**wish)
-    stopped = ran((*COMMAND, "--lr", "1"), state="stopped")
-    with SupervisorLock(stopped.lock):
-        for way in (f"resume {stopped.id}`", "--from CHECKPOINT`", "--fresh`"):
-            assert way in refused((*COMMAND, "--lr", "1"))
     own = processes.own_process()  # stands for a trainer whose supervisor was killed
     identity = {"boot_id": processes.boot_id(), "pid": own.pid, "start_ticks": own.start_ticks}
     start = {"attempt": 1, "trainer": identity, "runner": None, "wall": 1.0, "log": "x"}
@@ -267,6 +266,67 @@ def test_a_run_that_lives_is_neither_started_again_nor_over(folder: Path) -> Non
     assert "watching it" in chosen().said
     refused(fresh=True)
     refused(checkpoint="newest")
+
+
+def asked(command: tuple[str, ...] = COMMAND) -> RunDirectory:
+    """A run that is held with an open question."""
+    run = ran(command, state="stopped")
+    question = ActionWithheld(
+        action="start", ask="restart?", would="restarted", why="it crashed", asks=True, waits=True
+    )
+    with JournalWriter(run.journal) as journal:
+        journal.append_all(1.0, 3.0, (question,))
+    return run
+
+
+def test_a_supervisor_that_waits_beside_a_run_that_is_over_blocks_nothing(folder: Path) -> None:
+    run = ran(state="stopped")
+    path = saved()
+    with SupervisorLock(run.lock):
+        assert rival_of(plan_command((*COMMAND, "--lr", "1")).spec) is None
+        assert f"`trainwatch resume {run.id}`" in refused()
+        assert chosen(fresh=True).known is None
+        choice = chosen(checkpoint="newest")
+    assert (choice.known, choice.supervised) == (run, True)
+    assert choice.first is not None
+    assert choice.first.checkpoint == str(path.absolute())
+
+
+def test_a_supervisor_whose_question_waits_is_named_with_what_answers_it(folder: Path) -> None:
+    run = asked()
+    saved()
+    with SupervisorLock(run.lock):
+        for wish in ({}, {"fresh": True}, {"checkpoint": "newest"}):
+            message = refused(**wish)
+            for way in (f"resume {run.id}`", f"resume {run.id} --from CHECKPOINT`", "--fresh`", f"stop {run.id}`"):
+                assert way in message
+        assert f"trainwatch stop {run.id}" in str(rival_of(plan_command((*COMMAND, "--lr", "1")).spec))
+
+
+def test_a_refused_start_is_suggested_as_it_was_typed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = ran(state="finished")
+    saved()
+    assert main(["run", "--output-dir", "out", "--name", "a b", "--headless", "--", *COMMAND]) == ExitCode.OWNED
+    said = capsys.readouterr().err
+    typed = "--output-dir out --name 'a b' --headless -- true --resume '{resume}' --output_dir out"
+    assert f"`trainwatch run --from newest {typed}`" in said
+    assert f"`trainwatch run --fresh {typed}`" in said
+    assert f"`trainwatch resume {run.id} --from newest`" in said
+
+
+def test_newest_is_also_what_only_the_trainer_can_read(folder: Path) -> None:
+    (folder / "out").mkdir()
+    path = folder / "out" / "last.pkl"
+    path.write_bytes(pickle.dumps({"step": 40, "w": [0.5] * 100}))
+    (folder / "out" / "cache.pkl").write_bytes(pickle.dumps([1]))
+
+    assert chosen(checkpoint="newest").checkpoint == str(path)
+
+
+def test_a_state_of_nobody_that_is_not_understood_is_not_written_over(folder: Path) -> None:
+    (folder / "out").mkdir()
+    (folder / "out" / "last.pkl").write_bytes(pickle.dumps({"step": 40, "w": [0.5] * 100}))
+    assert "last.pkl" in refused()
 
 
 def test_a_refused_start_makes_nothing_and_the_dry_run_says_so(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from trainwatch.core.judge.run_states import GivenUp
 from trainwatch.core.judge.state import JudgeState
 from trainwatch.core.model.decision import ClearGpu, Decision, EndWatch, StopAttempt
 from trainwatch.core.model.fact import JudgeSnapshot, Note, StateChanged, SupervisorEnded, SupervisorStarted
@@ -264,3 +265,39 @@ def test_the_supervisor_of_a_stopped_run_ends_unless_a_question_is_open(withheld
     assert watch.run() == (7 if withheld else 1)
     ended = next(body for body in journal.bodies if isinstance(body, SupervisorEnded))
     assert ("stopped" in ended.why) is not withheld
+
+
+def at_rest(journal: MemoryJournal, clock: StandingClock, rests: list[bool]) -> Supervisor:
+    """The supervisor of a run that was given up before it came."""
+    return Supervisor(
+        judge=ScriptedJudge((), lambda _o: ()),
+        state=JudgeState(machine=GivenUp()),
+        snapshot=lambda _state: {},
+        snapshot_version=1,
+        journal=journal,
+        recorder=NoRecorder(),
+        inbox=BoundedInbox(),
+        clock=clock,
+        actor=CallingActor(lambda _d: None),
+        pid=1,
+        resting=lambda: rests.append(True),
+    )
+
+
+def test_the_supervisor_of_a_run_that_was_over_when_it_came_gives_its_locks_away_and_ends() -> None:
+    journal, rests = MemoryJournal(), list[bool]()
+    assert at_rest(journal, RunningClock(), rests).run() == 1
+    assert rests == [True]
+    ended = next(body for body in journal.bodies if isinstance(body, SupervisorEnded))
+    assert "the run is given up" in ended.why
+
+
+@pytest.mark.parametrize("verb", ["stop", "kill"])
+def test_stop_ends_a_supervisor_that_has_nothing_left_to_end(verb: str) -> None:
+    journal = MemoryJournal()
+    watch = at_rest(journal, StandingClock(), [])
+    reply = watch.ask(Command(t=0.0, verb=verb, by="ann"))  # type: ignore[arg-type]
+    assert watch.run() == 1
+    assert reply.result().message.endswith("its supervisor ends")
+    ended = next(body for body in journal.bodies if isinstance(body, SupervisorEnded))
+    assert f"{verb} by ann" in ended.why

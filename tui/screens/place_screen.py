@@ -8,6 +8,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 
 from ...core.model.situation import Situation
+from ...core.model.text.suggestion import typed
 from ...core.views.panes.header import HeaderView, header_view
 from ..background import TaskQueue
 from ..keys import Key, KeyContext
@@ -138,7 +139,7 @@ class PlaceScreen(PanedScreen):
         """Show the dashboard of a run."""
         picker = self.application.picker
         if picker is None:
-            self.show_message(f"It was started. See: trainwatch status {run_id}")
+            self.show_message(f"It was started. See: {typed('status', run_id)}")
             return
         try:
             self.application.show_run(picker.open(run_id))

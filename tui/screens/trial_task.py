@@ -3,13 +3,14 @@
 from collections.abc import Callable
 
 from ...core.model.launch.trial import TrialResult
+from ...core.model.text.suggestion import typed
 from ...core.views.screens.confirmation import Price
 from ...core.views.screens.profiles import measured_words
 from ..dialogs.dialog import confirm
 from ..run_session import ONE_AT_A_TIME, TaskPlace, start_task
 
 MINUTES = 5.0
-CANNOT = "This screen cannot run trials; use: trainwatch trial --profile {}"
+CANNOT = "This screen cannot run trials; use: {}"
 
 
 def trial_price(profile: str, minutes: float, rivals: tuple[str, ...]) -> Price:
@@ -36,7 +37,7 @@ class TrialWork:
         """Look for rivals, confirm, run the trial."""
         trials = self._on.session.run.trials
         if trials is None:
-            self._on.show_message(CANNOT.format(profile))
+            self._on.show_message(CANNOT.format(typed("trial", "--profile", profile)))
             return
         if self._on.session.long_task.state is not None:
             self._on.show_message(ONE_AT_A_TIME)

@@ -17,6 +17,7 @@ from ...model.preset import Preset, ResumeStyle
 from ...model.profile import Profile
 from ...model.run import RunSpec
 from ...model.shipped.remedy import UNKNOWN
+from ...model.text.suggestion import typed
 from .change_log import Setting, net
 from .environment import environment
 from .flags import fill, is_shell_line, option_groups, set_option
@@ -276,7 +277,8 @@ def _resume_path(spec: RunSpec, resume_from: Path | None) -> Path | None:
     path = Path(spec.cwd) / resume_from
     if not path.exists():
         raise DeriveError(
-            f"{path}: the checkpoint to resume from does not exist; choose one with `trainwatch checkpoints list`"
+            f"{path}: the checkpoint to resume from does not exist; choose one with "
+            f"`{typed('checkpoints list', str(path.parent))}`"
         )
     return path
 

@@ -12,6 +12,7 @@ from ...act.launch.attempt_records import read_start
 from ...config.project import FILE_NAME
 from ...config.spec import Overrides, settings_with, spec_for_command
 from ...model.run import RunSpec
+from ...model.text.suggestion import typed
 from ...source.trainer_source import source_facts
 from ...store.run_directory import RunDirectory
 from ..errors import CliError, ExitCode, config_errors
@@ -53,7 +54,7 @@ def take_over_options(
         raise CliError(
             ExitCode.USAGE,
             f"run {run.id} is described by {known.project}, and the command line differs: {'; '.join(differences)}; "
-            "change it there, then `trainwatch --headless`",
+            f"change it there, then `{typed('--headless', '--run', known.name)}`",
         )
     require_own_output(wanted)
     run.save_spec(wanted)

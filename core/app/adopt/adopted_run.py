@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import os
+import shlex
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from ...config.project import FILE_NAME, find_project, load_project
 from ...config.spec import Overrides, settings_with, spec_for_command
 from ...model.run import RunSpec
 from ...model.settings import Profiles, Settings, Tmux
+from ...model.text.suggestion import typed
 from ...source.trainer_source import source_facts
 from ...store.home import make_private
 from ...store.lock import holder_pid, is_held
@@ -122,7 +124,7 @@ def _process(request: AdoptRequest, tmux: Tmux) -> tuple[int, PaneSeen | None]:
         _refuse_watched(ours, f"tmux session {request.session} is the window of run {ours}")
         raise CliError(
             ExitCode.USAGE,
-            f"tmux session {request.session} shows run {ours}; supervise it again with: trainwatch resume {ours}",
+            f"tmux session {request.session} shows run {ours}; supervise it again with: {typed('resume', ours)}",
         )
     return trainer_in(panes, request.session)
 
@@ -156,7 +158,8 @@ def _run_of(trainer: Trainer) -> RunDirectory | None:
     state = "supervised" if is_held(run.lock) else "without a supervisor"
     raise CliError(
         ExitCode.OWNED,
-        f"process {pid} belongs to run {run.id} ({state}); see TRAINWATCH_HOME={run.path.parents[1]} trainwatch runs",
+        f"process {pid} belongs to run {run.id} ({state}); see "
+        f"TRAINWATCH_HOME={shlex.quote(str(run.path.parents[1]))} {typed('status', run.id)}",
     )
 
 

@@ -12,6 +12,7 @@ from ...model.checkpoints.checkpoint import Checkpoint, CheckpointListing
 from ...model.progress import Progress
 from ...model.run import LIVE_STATES, NOT_SAID, RunSpec
 from ...model.story import RunStory
+from ...model.text.suggestion import typed
 from ...store.journal import load_story
 from ...store.metrics.history import HistoryReader
 from ...store.run_directory import RunDirectory
@@ -103,11 +104,13 @@ def check_ended(after: After) -> Check:
     story = after.story
     if story.state in LIVE_STATES:
         return warned(
-            "ended", f"it is {story.state}", "these checks are for a run that is over; see: trainwatch status"
+            "ended",
+            f"it is {story.state}",
+            f"these checks are for a run that is over; see: {typed('status', after.spec.id)}",
         )
     if story.state != "finished":
         why = f": {story.state_reason}" if story.state_reason else ""
-        return warned("ended", f"{story.state}{why}", f"continue it with: trainwatch resume {after.spec.id}")
+        return warned("ended", f"{story.state}{why}", f"continue it with: {typed('resume', after.spec.id)}")
     number = len(story.attempts)
     if NOT_SAID in story.state_reason:
         return warned("ended", f"finished: {story.state_reason}", "read the end of its log")
@@ -129,7 +132,7 @@ def check_log(after: After) -> Check:
     if size == 0:
         return warned("log", f"{log} is empty", "does the trainer write elsewhere? See run.logs")
     if TRACEBACK in tail:
-        return warned("log", f"{log} ends with a traceback", f"trainwatch diagnose {log}")
+        return warned("log", f"{log} ends with a traceback", typed("diagnose", log))
     if not tail.endswith((b"\n", b"\r")):
         return warned("log", f"{log} ends in the middle of a line", "the end may have been abrupt, or the disk full")
     return passed("log", f"{log}, {size / 1e6:.1f} MB, complete")
@@ -160,7 +163,7 @@ def check_checkpoints(after: After) -> tuple[list[Checkpoint], Check]:
         named = "; ".join(f"{c.name}: {c.verdict}" + (f" ({c.reason})" if c.reason else "") for c in damaged[:4])
         make = failed if verified[0] in damaged else warned
         rest = "the others are complete" if complete else "none is complete"
-        remedy = f"do not use them; {rest}: trainwatch checkpoints list {after.folder}"
+        remedy = f"do not use them; {rest}: {typed('checkpoints list', str(after.folder))}"
         return complete, make("checkpoints", f"{len(damaged)} of {len(verified)} are not complete: {named}", remedy)
     unclear = [c for c in verified if not c.understood]
     if unclear:
@@ -241,7 +244,7 @@ def check_kept(after: After, complete: list[Checkpoint]) -> Check:
     found = f"{len(after.listing.checkpoints)} checkpoints, {size:.2f} GB"
     if len(complete) <= KEEP:
         return passed("kept", found)
-    command = f"trainwatch checkpoints prune {after.folder} --keep {KEEP}"
+    command = typed("checkpoints prune", str(after.folder), "--keep", str(KEEP))
     return warned("kept", found, f"{command} shows what could be deleted; --apply deletes it")
 
 
@@ -249,7 +252,7 @@ def check_backup(complete: list[Checkpoint]) -> Check:
     """The newest complete checkpoint has a copy elsewhere."""
     if not complete:
         return failed("backup", "there is no complete checkpoint to back up", "see above")
-    remedy = f"trainwatch checkpoints backup {complete[0].path} FOLDER (on another disk)"
+    remedy = f"{typed('checkpoints backup', complete[0].path, 'FOLDER')} (on another disk)"
     return warned("backup", f"whether {complete[0].name} has a copy elsewhere is unknown", remedy)
 
 
@@ -260,7 +263,7 @@ def check_quality(complete: list[Checkpoint]) -> Check:
     if len(complete) < 2:
         return passed("quality", "one checkpoint; test it")
     first, last = complete[-1].path, complete[0].path
-    command = f"trainwatch checkpoints compare {first} {last}"
+    command = typed("checkpoints compare", first, last)
     return passed("quality", f"test the newest ones; how far they differ: {command}")
 
 
@@ -270,4 +273,4 @@ def check_record(after: After) -> Check:
     hours = story.t / 3600
     lost = sum(i.lost_steps or 0 for i in story.incidents)
     found = f"{hours:.1f} h, {len(story.incidents)} incidents, {lost} steps lost, profile {story.profile or 'none'}"
-    return passed("record", f"{found}; everything in one file: trainwatch report {after.spec.id}")
+    return passed("record", f"{found}; everything in one file: {typed('report', after.spec.id)}")

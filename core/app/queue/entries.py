@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from ...model.launch.queue import Queue, QueueEntry
+from ...model.text.suggestion import typed
 from ...store.lists.queue_file import QueueFile, QueueUnreadable
 from ...store.lock import holder_pid, is_held
 from ..errors import CliError, ExitCode
@@ -135,7 +136,7 @@ def _no_such(queue: Queue, number: int) -> CliError:
 def _started(entry: QueueEntry) -> CliError:
     if entry.state == "over":
         return CliError(ExitCode.USAGE, f"entry {entry.id} is over ({entry.ending}); nothing was changed")
-    stop = f"; end it with `trainwatch stop {entry.run}`" if entry.run else ""
+    stop = f"; end it with `{typed('stop', entry.run)}`" if entry.run else ""
     return CliError(ExitCode.USAGE, f"entry {entry.id} ({entry.name}) is started already{stop}; nothing was changed")
 
 

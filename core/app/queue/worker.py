@@ -22,6 +22,7 @@ import msgspec
 
 from ...act.processes import ATTEMPT_VARIABLE
 from ...model.launch.queue import Queue, QueueEntry
+from ...model.text.suggestion import typed
 from ...store.home import runs_folder
 from ...store.journal import load_story
 from ...store.lists.queue_file import QueueFile
@@ -123,7 +124,8 @@ class QueueWorker:
             return self._over(entry, story.state, story.state_reason, run)
         if story.attempts and not _died(run.lock) and entry.boot == self._boot and trainer_pid(run) is None:
             why = "its supervisor was ended, and its trainer has ended since"
-            return self._over(entry, "interrupted", f"{why}; continue it with `trainwatch resume {run.id}`", run)
+            how = f"continue it with `{typed('resume', run.id)}`"
+            return self._over(entry, "interrupted", f"{why}; {how}", run)
         if entry.begun >= MOST_BEGINNINGS:
             return self._over(entry, "failed", f"its supervisor did not start {entry.begun} times: {entry.why}", run)
         return None

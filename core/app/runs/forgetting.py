@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 from ...act.launch.attempt_records import read_start
+from ...model.text.suggestion import typed
 from ...sense.process.process_identity import is_alive
 from ...store.annex import annexes
 from ...store.lock import is_held
@@ -16,13 +17,13 @@ from ..errors import CliError, ExitCode
 def kept_about(run: RunDirectory) -> str:
     """What would be removed, for the question. Raises CliError if it may not be."""
     if is_held(run.lock):
-        raise CliError(ExitCode.OWNED, f"{run.id}: a supervisor watches it; end it first: trainwatch stop {run.id}")
+        raise CliError(ExitCode.OWNED, f"{run.id}: a supervisor watches it; end it first: {typed('stop', run.id)}")
     for folder in run.attempt_folders():
         start = read_start(folder)
         if start is not None and is_alive(start.trainer):
             raise CliError(
                 ExitCode.OWNED, f"{run.id}: its trainer (pid {start.trainer.pid}) is alive; end it first: "
-                f"trainwatch kill {run.id}"
+                f"{typed('kill', run.id)}"
             )  # fmt: skip
     for output in _outputs(run):
         if any(output.is_relative_to(place.resolve()) for place in _places(run)):

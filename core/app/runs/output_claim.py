@@ -16,6 +16,7 @@ from ...act.launch.output_locks import NAME, OutputLocks, command_key, look_for_
 from ...model.attempt import LockOrder
 from ...model.ports.supervision import AttemptTarget
 from ...model.run import RunSpec
+from ...model.text.suggestion import typed
 from ...sense.host.filesystem_type import is_network_filesystem
 from ..errors import CliError, ExitCode
 
@@ -42,6 +43,7 @@ class OutputClaim:
         self._trainer: tuple[tuple[int, int], str] | None = None
         self._wake = threading.Event()
         self._over = False
+        self._given_away = False
         self._thread = threading.Thread(target=self._keep, name="output-lock", daemon=True)
         self._note: Callable[[str], None] = _print
         self._unsaid: list[str] = []
@@ -67,11 +69,17 @@ class OutputClaim:
             return None  # a file system that does not answer: what is held stays held
         try:
             self._locks.take()
+            self._given_away = False
         except Taken as taken:
             return sentence(taken, self._spec)
         finally:
             self._mutex.release()
         return None
+
+    def give_away(self) -> None:
+        """Release the locks until the next launch takes them again: nothing of the run is running."""
+        self._given_away = True
+        self._wake.set()
 
     def is_taken(self, folder: str) -> bool:
         """Whether a live run holds the lock of a folder that is not known to be this run's."""
@@ -132,6 +140,9 @@ class OutputClaim:
             beat = time.monotonic() - counted >= BEAT_S
             counted = time.monotonic() if beat else counted
             with self._mutex:
+                if self._given_away:
+                    self._locks.release()
+                    continue
                 if self._trainer is not None:
                     self._locks.name_trainer(*self._trainer)
                 while self._found:
@@ -179,7 +190,8 @@ def sentence(taken: Taken, spec: RunSpec) -> str:
         )
     owner = holder.owner
     known = f"run {owner.run}"
-    ask = f"TRAINWATCH_HOME={shlex.quote(owner.home)} trainwatch"
+    home = f"TRAINWATCH_HOME={shlex.quote(owner.home)}"
+    look, end = (f"`{home} {typed(verb, owner.run)}`" for verb in ("status", "stop"))
     if owner.output_dir is None or spec.output_dir is None:
         what = (
             f"{known} runs the same command in {spec.cwd}, and the output folder of one of them is not known, so they "
@@ -192,16 +204,12 @@ def sentence(taken: Taken, spec: RunSpec) -> str:
     if holder.boot != processes.boot_id():
         gone = "" if taken.lives else f"if that host is gone for good, remove {taken.path}, "
         return (
-            f"{what}: {taken.why} (host {holder.host}, pid {holder.pid}); look at it there with "
-            f"`{ask} status {owner.run}`, {gone}{other}"
+            f"{what}: {taken.why} (host {holder.host}, pid {holder.pid}); look at it there with {look}, {gone}{other}"
         )
     if not Path(owner.home, "runs", owner.run).is_dir():
         pid = holder.pid if holder.trainer is None else holder.trainer[0]
         return f"{what}: {_processes(holder)}; its state folder {owner.home} is gone; end it (kill {pid}), {other}"
-    return (
-        f"{what}: {_processes(holder)} on the host {holder.host}; look at it with `{ask} status {owner.run}`, "
-        f"end it with `{ask} stop {owner.run}`, {other}"
-    )
+    return f"{what}: {_processes(holder)} on the host {holder.host}; look at it with {look}, end it with {end}, {other}"
 
 
 def is_network(folder: str) -> bool:

@@ -6,6 +6,7 @@ from pathlib import Path
 from ...checkpoints import list_checkpoints, state_in
 from ...model.checkpoints.checkpoint import Checkpoint, CheckpointListing, age_order, newest_resumable
 from ...model.checkpoints.origin import Origin
+from ...model.checkpoints.other_files import says_state
 from ...model.checkpoints.sample import Sample
 from ...model.launch.output_place import is_below
 from ...model.preset import Preset
@@ -20,6 +21,28 @@ def list_run_checkpoints(spec: RunSpec, preset: Preset) -> CheckpointListing:
     if len(found) == 1:
         return found[0] if not spec.outputs else _without_folders(found[0].checkpoints, spec)
     return _without_folders(tuple(checkpoint for listing in found for checkpoint in listing.checkpoints), spec)
+
+
+def newest_to_name(spec: RunSpec, preset: Preset) -> str | None:
+    """The path of what "the newest" means: the resume point, else the newest state that only its trainer can judge.
+
+    Raises OSError.
+    """
+    point = list_run_checkpoints(spec, preset).resume_point
+    if point is not None:
+        return point
+    found = [
+        c
+        for folder in _folders(spec)
+        for c in state_in(folder, preset.checkpoint_globs, layout=preset.layout)
+        if not c.understood and not c.unfinished and not any(is_below(each, c.path) for each in spec.output_folders)
+    ]
+    newest = max(
+        found,
+        key=lambda c: (says_state(c.name), age_order(c.name, c.mtime, c.step, c.epoch)),
+        default=None,
+    )
+    return None if newest is None else newest.path
 
 
 def _without_folders(found: tuple[Checkpoint, ...], spec: RunSpec) -> CheckpointListing:

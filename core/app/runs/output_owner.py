@@ -7,8 +7,11 @@ import os
 from pathlib import Path
 
 from ...act.launch.attempt_records import read_start
-from ...model.run import RunSpec
+from ...model.run import TERMINAL_STATES, RunSpec
+from ...model.story import RunStory
+from ...model.text.suggestion import typed
 from ...sense.process.process_identity import is_alive
+from ...store.journal import JournalTooNew, load_story
 from ...store.lock import holder_pid, is_held
 from ...store.run_directory import RunDirectory, list_runs
 from ..errors import CliError, ExitCode
@@ -21,6 +24,18 @@ def trainer_pid(run: RunDirectory) -> int | None:
     """The pid of the live trainer, of any attempt; None if there is none."""
     starts = (read_start(folder) for folder in run.attempt_folders())
     return next((start.trainer.pid for start in starts if start is not None and is_alive(start.trainer)), None)
+
+
+def is_at_rest(run: RunDirectory, story: RunStory | None = None) -> bool:
+    """Whether the run is over, with no trainer and no question, so that nothing starts unless a person orders it.
+
+    Its supervisor may still be there for a while; it holds no lock of the output folder then.
+    """
+    try:
+        known = load_story(run.journal) if story is None else story
+    except JournalTooNew:
+        return False
+    return known.state in TERMINAL_STATES and known.question is None and trainer_pid(run) is None
 
 
 def rival_of(spec: RunSpec, home: Path | None = None) -> str | None:
@@ -42,13 +57,15 @@ def rival_of(spec: RunSpec, home: Path | None = None) -> str | None:
         if trainer is not None:
             return (
                 f"run {run.id} is live (trainer pid {trainer}) and writes into {spec.output_dir} already; look at it "
-                f"with `trainwatch status {run.id}`, end it with `trainwatch stop {run.id}`, or choose another "
+                f"with `{typed('status', run.id)}`, end it with `{typed('stop', run.id)}`, or choose another "
                 "--output-dir"
             )
+        if is_at_rest(run):
+            continue
         supervisor = holder_pid(run.lock) or "unknown"
         return (
             f"run {run.id} is live (supervisor pid {supervisor}) and may start a trainer into {spec.output_dir} at any "
-            f"time; look at it with `trainwatch status {run.id}`, end its supervisor (kill {supervisor}), or choose "
+            f"time; look at it with `{typed('status', run.id)}`, end it with `{typed('stop', run.id)}`, or choose "
             "another --output-dir"
         )
     return lock_rival(spec, known_home() if home is None else home)

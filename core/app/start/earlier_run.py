@@ -3,19 +3,21 @@
 import os
 from typing import Literal, NamedTuple
 
-from ...model.run import RunSpec
+from ...model.run import TERMINAL_STATES, RunSpec
 from ...model.story import RunStory
 from ...store.journal import JournalTooNew, load_story
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory
 from ..runs.known_runs import all_runs
-from ..runs.output_owner import trainer_pid
+from ..runs.output_owner import is_at_rest, trainer_pid
 from ..runs.unwatched import as_found
 from .same_training import is_same, may_save_alike
 
 Condition = Literal["supervised", "trains", "interrupted", "ended"]
-"""A supervisor has it; its trainer lives without one; nobody ended it; it is finished, given up or stopped."""
-ENDED = frozenset({"finished", "given_up", "stopped", "ended_early"})
+"""A supervisor has it; its trainer lives without one; nobody ended it; it is finished, given up or stopped.
+
+A supervisor that waits beside a run that is over, with no question, does not matter.
+"""
 
 
 class EarlierRun(NamedTuple):
@@ -72,11 +74,11 @@ def described(run: RunDirectory) -> EarlierRun | None:
         return None
     condition: Condition = (
         "supervised"
-        if is_held(run.lock)
+        if is_held(run.lock) and not is_at_rest(run, story)
         else "trains"
         if trainer_pid(run) is not None
         else "ended"
-        if story.state in ENDED
+        if story.state in TERMINAL_STATES
         else "interrupted"
     )
     return EarlierRun(run, run.load_spec(), story, condition)

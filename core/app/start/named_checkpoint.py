@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ...model.observation import Command
 from ...model.run import RunSpec
+from ...model.text.suggestion import typed
 from ...store.run_directory import RunDirectory
 
 
@@ -28,5 +29,5 @@ def why_unfit(spec: RunSpec, path: Path) -> str | None:
         return None
     return (
         f"{found.name} cannot be resumed from: {found.reason or found.verdict}; nothing was changed "
-        f"(others: `trainwatch checkpoints list {path.parent}`)"
+        f"(others: `{typed('checkpoints list', str(path.parent))}`)"
     )

@@ -2,18 +2,15 @@
 
 import os
 import shlex
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
 from ...config.spec import Overrides, spec_for_command
-from ...model.control_messages import Request
-from ...model.observation import Command
 from ...model.run import RunSpec
+from ...model.text.suggestion import typed
 from ...source.trainer_source import source_facts
-from ...store.control_client import ControlError, send
 from ...store.journal import load_story
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory
@@ -25,9 +22,7 @@ from ..plan.trainer_folders import output_folder
 from ..preflight.checklist import require_startable
 from ..runs.output_folder import list_run_checkpoints
 from ..runs.output_owner import trainer_pid
-
-END_PATIENCE_S = 10.0
-POLL_S = 0.05
+from .hand_over import end_supervisor
 
 
 def give_command(run: RunDirectory, words: Sequence[str], *, forced: bool = False) -> str:
@@ -41,16 +36,17 @@ def give_command(run: RunDirectory, words: Sequence[str], *, forced: bool = Fals
     if (pid := trainer_pid(run)) is not None:
         raise CliError(
             ExitCode.OWNED,
-            f"run {run.id} is training (pid {pid}) with its former command; end it first: `trainwatch stop {run.id}`",
+            f"run {run.id} is training (pid {pid}) with its former command; end it first: `{typed('stop', run.id)}`",
         )
     spec = _with_command(known, tuple(words))
     require_startable(plan_launch(spec, definitions_of(spec), run.path.parents[1]), forced=forced)
     if is_held(run.lock):
-        _end_supervisor(run)
+        end_supervisor(run, "a resume with a new command")
     run.save_spec(spec)
     said = f"run {run.id} has a new command: {shlex.join(spec.command)}"
     if known.project is not None:
-        said += f"; {known.project} has the former one, which the next `trainwatch --headless` takes again: change it"
+        again = typed("--headless", "--run", known.name)
+        said += f"; {known.project} has the former one, which the next `{again}` takes again: change it"
     return said
 
 
@@ -70,10 +66,10 @@ def give_settings(run: RunDirectory, given: Sequence[str], rate: float | None) -
     if (pid := trainer_pid(run)) is not None:
         raise CliError(
             ExitCode.OWNED,
-            f"run {run.id} is training (pid {pid}) with its former settings; end it first: `trainwatch stop {run.id}`",
+            f"run {run.id} is training (pid {pid}) with its former settings; end it first: `{typed('stop', run.id)}`",
         )
     if is_held(run.lock):
-        _end_supervisor(run)
+        end_supervisor(run, "a resume with new settings")
     run.save_spec(spec)
     return words_of(changes)
 
@@ -117,18 +113,6 @@ def _with_command(known: RunSpec, words: tuple[str, ...]) -> RunSpec:
             raise CliError(
                 ExitCode.USAGE,
                 f"the new command saves into {folder}, run {known.id} into {known.output_dir}: that is another run; "
-                f"begin it with `trainwatch run --from {shlex.quote(known.output_dir)}/CHECKPOINT -- NEW COMMAND`",
+                f"begin it with `{typed('run', '--from', known.output_dir + '/CHECKPOINT', '--', *words)}`",
             )
     return detected
-
-
-def _end_supervisor(run: RunDirectory) -> None:
-    try:
-        send(run, Request(command=Command(t=0.0, verb="shutdown", by="a resume with a new command")))
-    except ControlError as error:
-        raise CliError(ExitCode.OWNED, f"the supervisor of {run.id} could not be ended: {error}") from None
-    end = time.monotonic() + END_PATIENCE_S
-    while is_held(run.lock):
-        if time.monotonic() >= end:
-            raise CliError(ExitCode.OWNED, f"the supervisor of {run.id} does not end; see `trainwatch status {run.id}`")
-        time.sleep(POLL_S)

@@ -19,6 +19,7 @@ from ..plan.launch_plan import LaunchPlan, plan_launch
 from ..plan.project_plan import NO_OPTIONS, spec_and_definitions
 from ..runs.known_runs import find_run, here, home
 from ..runs.output_claim import OutputClaim
+from .hand_over import end_supervisor
 from .start_choice import StartChoice, Wish, choose_start
 
 
@@ -47,6 +48,8 @@ def create_run(plan: LaunchPlan, choice: StartChoice | None = None, *, forced: b
     if choice.known is not None:
         if not choice.watches:
             require_startable(plan_of_choice(plan, choice), known=True, forced=forced)
+            if choice.supervised:
+                end_supervisor(choice.known, "a new start")
         return RunToStart(_as_given(choice.known, plan.spec), first=choice.first, said=choice.said)
     plan = plan_of_choice(plan, choice)
     require_startable(plan, forced=forced)

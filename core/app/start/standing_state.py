@@ -7,6 +7,7 @@ from ...act.config.derive import DeriveError
 from ...act.config.output_names import saved_under
 from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.checkpoints.origin import Origin
+from ...model.checkpoints.other_files import says_state
 from ...model.preset import Preset
 from ...model.profile import Profile
 from ...model.run import RunSpec
@@ -23,15 +24,16 @@ def standing(
 ) -> tuple[Checkpoint, ...]:
     """The checkpoints in the output folder that the trainer may write over, newest first; none if none is known.
 
-    Of a framework whose saves have the run's name, only those of that name. ``origin``: tells what the earlier
-    run of the command wrote: whatever may be its state counts as well. Raises CliError (exit code 1) if the folder
+    Of a framework whose saves have the run's name, only those of that name. Of what is not understood, what its name
+    calls the state of a training. ``origin``: tells what the earlier run of the command wrote: whatever may be its
+    state counts as well. Raises CliError (exit code 1) if the folder
     cannot be read: then nobody can tell.
     """
     try:
         found = list_run_checkpoints(spec, preset).checkpoints
-        if origin is not None:
-            own = list_run_state(spec, preset, origin)
-            found = (*found, *(c for c in own if c.path not in {known.path for known in found}))
+        own = list_run_state(spec, preset, origin or _of_anybody)
+        listed = {known.path for known in found}
+        found = (*found, *(c for c in own if c.path not in listed and (origin is not None or says_state(c.name))))
     except OSError as error:
         raise CliError(
             ExitCode.FAILED, f"{spec.output_dir}: {error.strerror or error}: cannot see what a start would write over"
@@ -41,6 +43,10 @@ def standing(
     except DeriveError:  # the launch reports what is wrong with the config
         name = None
     return found if name is None else tuple(c for c in found if name.match(c.name))
+
+
+def _of_anybody(_: Checkpoint) -> Origin:
+    return "unknown"
 
 
 def resumes_by_itself(command: Sequence[str], there: Sequence[Checkpoint]) -> bool:

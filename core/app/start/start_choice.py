@@ -4,7 +4,6 @@ Nothing is written over that a person did not name: a start from the beginning n
 the trainer may write over, or ``--fresh``.
 """
 
-import shlex
 from pathlib import Path
 
 import msgspec
@@ -13,17 +12,19 @@ from ...checkpoints import has_state_files
 from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.launch.resume_support import resume_support
 from ...model.observation import Command
-from ...model.run import RunSpec
+from ...model.run import TERMINAL_STATES, RunSpec
 from ...model.text.printable import printable
+from ...model.text.suggestion import typed
+from ...store.lock import is_held
 from ...store.run_directory import RunDirectory
 from ..errors import CliError, ExitCode
 from ..plan.definitions import definitions_of
 from ..plan.launch_plan import LaunchPlan
 from ..preflight.resumed.checkpoint_checks import named_checkpoints
 from ..runs.checkpoint_origin import origins
-from ..runs.output_folder import list_run_checkpoints
+from ..runs.output_folder import list_run_checkpoints, newest_to_name
 from ..runs.output_owner import rival_of
-from .earlier_run import ENDED, EarlierRun, earlier_run, runs_into, saved_alike
+from .earlier_run import EarlierRun, earlier_run, runs_into, saved_alike
 from .named_checkpoint import why_unfit
 from .resume_place import what_to_add
 from .standing_state import names_of, resumes_by_itself, standing
@@ -32,10 +33,14 @@ NEWEST = "newest"
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
-    """What the person who starts asks for. ``checkpoint``: ``newest`` or a path; ``fresh``: from the beginning."""
+    """What the person who starts asks for. ``checkpoint``: ``newest`` or a path; ``fresh``: from the beginning.
+
+    ``given``: the options and the command as they were typed, for suggestions.
+    """
 
     checkpoint: str | None = None
     fresh: bool = False
+    given: tuple[str, ...] = ()
 
 
 class StartChoice(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +48,8 @@ class StartChoice(msgspec.Struct, frozen=True, kw_only=True):
 
     ``checkpoint``: what a new run begins from. ``said``: a sentence about it; "" for a plain start. ``endangered``:
     names of the checkpoints that the trainer may write over. ``by_itself``: the trainer goes on from what is there.
-    ``watches``: the trainer of ``known`` runs, so that nothing is launched.
+    ``watches``: the trainer of ``known`` runs, so that nothing is launched. ``supervised``: ``known`` is over, and its
+    supervisor is still there.
     """
 
     known: RunDirectory | None = None
@@ -53,6 +59,7 @@ class StartChoice(msgspec.Struct, frozen=True, kw_only=True):
     endangered: str = ""
     by_itself: bool = False
     watches: bool = False
+    supervised: bool = False
 
     @property
     def begins(self) -> str | None:
@@ -77,20 +84,26 @@ def choose_start(plan: LaunchPlan, wish: Wish) -> StartChoice:
             _refuse_running(earlier)
         if earlier is not None and earlier.run.id == spec.id:  # of a trainwatch.toml
             first = Command(t=0.0, verb="resume", by="command line", fresh=True)
-            return StartChoice(known=earlier.run, first=first, endangered=names_of(there), said=_over(spec, there))
+            return StartChoice(
+                known=earlier.run,
+                first=first,
+                endangered=names_of(there),
+                said=_over(spec, there),
+                supervised=is_held(earlier.run.lock),
+            )
         return StartChoice(endangered=names_of(there), said=_over(spec, there))
     if wish.checkpoint is not None:
-        return _from_checkpoint(plan, wish.checkpoint, earlier)
+        return _from_checkpoint(plan, wish.checkpoint, wish, earlier)
     if earlier is None or not (earlier.trained or there):
-        return _begin(plan, there)
+        return _begin(plan, there, wish)
     if earlier.condition == "trains":
         said = f"run {earlier.run.id} trains without a supervisor: watching it"
         return StartChoice(known=earlier.run, said=said, watches=True)
     if resumes_by_itself(spec.command, there):
         return StartChoice(said=_by_itself(there), by_itself=True)
     if earlier.condition == "ended":
-        _refuse_ended(earlier, there)
-    if (why := _cannot_go_on(plan, earlier, there)) is not None:
+        _refuse_ended(earlier, there, wish)
+    if (why := _cannot_go_on(plan, earlier, there, wish)) is not None:
         raise CliError(ExitCode.OWNED, f"run {earlier.run.id} of this command was interrupted, and {why}")
     # By itself such a run goes on only if act = "all"; here a person orders it.
     ordered = None if spec.settings.restart.act == "all" else Command(t=0.0, verb="resume", by="command line")
@@ -98,7 +111,7 @@ def choose_start(plan: LaunchPlan, wish: Wish) -> StartChoice:
         known=earlier.run,
         first=ordered,
         said=f"run {earlier.run.id} of this command was interrupted: going on with it "
-        "(`trainwatch run --fresh -- …` begins anew)",
+        f"(`{_run(spec, wish, '--fresh')}` begins anew)",
     )
 
 
@@ -108,7 +121,7 @@ def checkpoint_named(spec: RunSpec, given: str) -> str:
     Raises CliError (exit code 3).
     """
     if given == NEWEST:
-        newest = list_run_checkpoints(spec, definitions_of(spec).preset_of(spec)).resume_point
+        newest = newest_to_name(spec, definitions_of(spec).preset_of(spec))
         if newest is None:
             where = spec.output_dir or "the output folder (--output-dir D), which is not known"
             raise CliError(ExitCode.NOT_FOUND, f"there is no checkpoint to go on from in {where}; nothing was started")
@@ -120,39 +133,44 @@ def checkpoint_named(spec: RunSpec, given: str) -> str:
     if found is None:
         where = spec.output_dir or "DIR"
         raise CliError(
-            ExitCode.NOT_FOUND, f"{given}: no such checkpoint; `trainwatch checkpoints list {where}` shows them"
+            ExitCode.NOT_FOUND, f"{given}: no such checkpoint; `{typed('checkpoints list', where)}` shows them"
         )
     return str(found)
 
 
-def _begin(plan: LaunchPlan, there: tuple[Checkpoint, ...]) -> StartChoice:
+def _begin(plan: LaunchPlan, there: tuple[Checkpoint, ...], wish: Wish) -> StartChoice:
     """No run of this command is known, or it made nothing: begin, unless somebody's checkpoints stand there."""
     if not there and (alike := saved_alike(plan.spec)) is not None:
-        _refuse_alike(plan, alike)
+        _refuse_alike(plan, alike, wish)
     if not there or resumes_by_itself(plan.spec.command, there):
         return StartChoice(said=_by_itself(there) if there else "", by_itself=bool(there))
     other = runs_into(plan.spec)
     whose = "of no run that is known here" if other is None else f"of run {other.id}"
     holds = f"{plan.spec.output_dir} holds checkpoints {whose} ({names_of(there)})"
     if plan.spec.project is not None:
-        return _begin_project(plan, there, holds)
+        return _begin_project(plan, there, holds, wish)
     way = plan.spec.resume_way
     if way is not None and way.will == "self":
-        newest = list_run_checkpoints(plan.spec, plan.preset).resume_point
+        newest = newest_to_name(plan.spec, plan.preset)
         if newest is not None and _objection(plan, Path(newest)) is None and why_unfit(plan.spec, Path(newest)) is None:
             return StartChoice(
                 checkpoint=str(Path(newest).absolute()),
                 said=f"{holds}: the trainer goes on from {Path(newest).name} by itself ({way.place}; "
-                "`trainwatch run --fresh -- …` begins anew, over them)",
+                f"`{_run(plan.spec, wish, '--fresh')}` begins anew, over them)",
             )
-    go_on = "" if other is None else f"go on with that run: `trainwatch resume {other.id} [-- NEW COMMAND]`; "
+    go_on = (
+        ""
+        if other is None
+        else f"go on with that run: `{typed('resume', other.id)}`, with another command: "
+        f"`{typed('resume', other.id, '--', 'NEW', 'COMMAND')}`; "
+    )
     raise CliError(
         ExitCode.OWNED,
-        f"{holds}, and a start from the beginning may write over them; {go_on}{_ways(plan.spec)}",
+        f"{holds}, and a start from the beginning may write over them; {go_on}{_ways(plan.spec, wish)}",
     )
 
 
-def _refuse_alike(plan: LaunchPlan, other: RunSpec) -> None:
+def _refuse_alike(plan: LaunchPlan, other: RunSpec, wish: Wish) -> None:
     """Raise CliError if the folder of another run of the script holds checkpoints that this start may write over."""
     there = standing(other, plan.preset, plan.profile)
     goes_on = resumes_by_itself(plan.spec.command, there) or named_checkpoints(plan)
@@ -161,11 +179,12 @@ def _refuse_alike(plan: LaunchPlan, other: RunSpec) -> None:
             ExitCode.OWNED,
             f"run {other.id} of the same script saved into {other.output_dir}, which holds {names_of(there)}, and "
             "nobody can tell whether this command saves there, over them: name its folder (--output-dir D); go on with "
-            f"that run: `trainwatch resume {other.id} -- NEW COMMAND`; or begin all the same: `trainwatch run --fresh`",
+            f"that run: `{typed('resume', other.id, '--', 'NEW', 'COMMAND')}`; or begin all the same: "
+            f"`{_run(plan.spec, wish, '--fresh')}`",
         )
 
 
-def _begin_project(plan: LaunchPlan, there: tuple[Checkpoint, ...], holds: str) -> StartChoice:
+def _begin_project(plan: LaunchPlan, there: tuple[Checkpoint, ...], holds: str, wish: Wish) -> StartChoice:
     """A run of a trainwatch.toml that is not known here: its state was deleted, or others saved into its folder.
 
     It goes on from the newest of them if the trainer can be given that one, and never begins over them by itself.
@@ -186,11 +205,11 @@ def _begin_project(plan: LaunchPlan, there: tuple[Checkpoint, ...], holds: str) 
         if not why:
             return StartChoice(
                 checkpoint=str(Path(point.path).absolute()),
-                said=f"{holds}: going on from {point.name} (`trainwatch run --fresh` begins anew, over them)",
+                said=f"{holds}: going on from {point.name} (`{_run(spec, wish, '--fresh')}` begins anew, over them)",
             )
-        how = f" ({what_to_add(spec, 'trainwatch --headless')})" if _has_no_place(plan) else ""
+        how = f" ({what_to_add(spec, typed('--headless', '--run', spec.name))})" if _has_no_place(plan) else ""
         why = f"{point.name}: {why}{how}"
-    raise CliError(ExitCode.OWNED, f"{holds}, and a start would begin anew over them: {why}; {_ways(spec)}")
+    raise CliError(ExitCode.OWNED, f"{holds}, and a start would begin anew over them: {why}; {_ways(spec, wish)}")
 
 
 def _is_useless(found: Checkpoint) -> bool:
@@ -210,59 +229,63 @@ def _objection(plan: LaunchPlan, path: Path) -> str | None:
     return support.objection("directory" if path.is_dir() else "file", None)
 
 
-def _from_checkpoint(plan: LaunchPlan, given: str, earlier: EarlierRun | None) -> StartChoice:
+def _from_checkpoint(plan: LaunchPlan, given: str, wish: Wish, earlier: EarlierRun | None) -> StartChoice:
     spec = plan.spec
     if earlier is not None and earlier.condition == "trains":
         _refuse_running(earlier)
     path = checkpoint_named(spec, given)
     why = _objection(plan, Path(path)) or why_unfit(spec, Path(path))
     if why is not None:
-        begin = f"trainwatch run --from {shlex.quote(given)}"
+        begin = typed("run", "--from", given, *_options(wish))
         how = f"; {what_to_add(spec, begin)}" if _has_no_place(plan) else ""
         raise CliError(ExitCode.FAILED, f"{Path(path).name}: {why}; nothing was started{how}")
     if earlier is not None:
         first = Command(t=0.0, verb="resume", by="command line", checkpoint=path)
-        return StartChoice(known=earlier.run, first=first, said=f"going on with run {earlier.run.id} from {path}")
+        said = f"going on with run {earlier.run.id} from {path}"
+        return StartChoice(known=earlier.run, first=first, said=said, supervised=is_held(earlier.run.lock))
     return StartChoice(checkpoint=path, said=f"a new run from {path}")
 
 
-def _cannot_go_on(plan: LaunchPlan, earlier: EarlierRun, there: tuple[Checkpoint, ...]) -> str | None:
+def _cannot_go_on(plan: LaunchPlan, earlier: EarlierRun, there: tuple[Checkpoint, ...], wish: Wish) -> str | None:
     """Why a run that was interrupted cannot go on without writing over something, as a clause; None if it can."""
     spec = earlier.spec
     if spec.output_dir is None and earlier.trained:
         return (
             "its output folder is not known, so that nobody can tell what a start would write over: give "
-            f"--output-dir D; {_ways(spec)}"
+            f"--output-dir D; {_ways(spec, wish)}"
         )
     told = resume_support(plan.preset, spec.command).forms or plan.preset.resume == "none"
     if there and not told and spec.settings.restart.if_not_told == "wait":
         return (
             f"its command has no place for the checkpoint {there[0].name} (write {{resume}} where its path belongs): a "
             f"start would begin anew and write over {names_of(there)}; "
-            f"`trainwatch resume {earlier.run.id} -- NEW COMMAND` goes on with a command that has one; {_ways(spec)}"
+            f"`{typed('resume', earlier.run.id, '--', 'NEW', 'COMMAND')}` goes on with a command that has one; "
+            f"{_ways(spec, wish)}"
         )
     return None
 
 
 def _refuse_running(earlier: EarlierRun) -> None:
     run = earlier.run.id
-    if earlier.condition == "supervised" and earlier.story.state in ENDED:
+    if earlier.condition == "supervised" and earlier.story.state in TERMINAL_STATES:
+        named = typed("resume", run, "--from", "CHECKPOINT")
         raise CliError(
             ExitCode.OWNED,
             f"run {run} of this command is {printable(earlier.how)}, and its supervisor waits; nothing was started: go "
-            f"on with `trainwatch resume {run}`, from a checkpoint with `trainwatch resume {run} --from CHECKPOINT`, "
-            f"from the beginning, over what is there, with `trainwatch resume {run} --fresh`",
+            f"on with `{typed('resume', run)}`, from a checkpoint with `{named}`, "
+            f"from the beginning, over what is there, with `{typed('resume', run, '--fresh')}`; or end it with "
+            f"`{typed('stop', run)}`",
         )
     raise CliError(
         ExitCode.OWNED,
         f"run {run} of this command is running ({earlier.how}); nothing was started: look at it with "
-        f"`trainwatch status {run}`, end it with `trainwatch stop {run}`",
+        f"`{typed('status', run)}`, end it with `{typed('stop', run)}`",
     )
 
 
-def _refuse_ended(earlier: EarlierRun, there: tuple[Checkpoint, ...]) -> None:
+def _refuse_ended(earlier: EarlierRun, there: tuple[Checkpoint, ...], wish: Wish) -> None:
     run, spec = earlier.run.id, earlier.spec
-    resume = f"trainwatch resume {run}" + (" --from CHECKPOINT" if earlier.story.state == "finished" else "")
+    newest = ("--from", NEWEST) if earlier.story.state == "finished" else ()
     holds = (
         f"{spec.output_dir} holds its checkpoints ({names_of(there)})"
         if there
@@ -273,16 +296,27 @@ def _refuse_ended(earlier: EarlierRun, there: tuple[Checkpoint, ...]) -> None:
     raise CliError(
         ExitCode.OWNED,
         f"run {run} of this command is {printable(earlier.how)}, and {holds}; nothing was started: go on with it: "
-        f"`{resume}`, with another command: `trainwatch resume {run} -- NEW COMMAND`; {_ways(spec)}",
+        f"`{typed('resume', run, *newest)}`, with another command: `{typed('resume', run, '--', 'NEW', 'COMMAND')}`; "
+        f"{_ways(spec, wish)}",
     )
 
 
-def _ways(spec: RunSpec) -> str:
-    command = "" if spec.project else " -- COMMAND"
+def _ways(spec: RunSpec, wish: Wish) -> str:
     return (
-        f"from a checkpoint: `trainwatch run --from newest{command}` or `--from PATH`; from the beginning, over what "
-        f"is there: `trainwatch run --fresh{command}`; or choose another output folder"
+        f"from a checkpoint: `{_run(spec, wish, '--from', NEWEST)}` or `--from PATH`; from the beginning, over what "
+        f"is there: `{_run(spec, wish, '--fresh')}`; or choose another output folder"
     )
+
+
+def _run(spec: RunSpec, wish: Wish, *words: str) -> str:
+    """The start as it was typed, with these words; as it would be typed, if a screen asked for it."""
+    given = wish.given or (() if spec.project else ("--", *spec.command))
+    return typed("run", *words, *given)
+
+
+def _options(wish: Wish) -> tuple[str, ...]:
+    """What was typed before the command."""
+    return wish.given[: wish.given.index("--")] if "--" in wish.given else wish.given
 
 
 def _over(spec: RunSpec, there: tuple[Checkpoint, ...]) -> str:

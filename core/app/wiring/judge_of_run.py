@@ -47,6 +47,7 @@ def knowledge(
         preset=preset,
         profiles=tuple(profiles),
         run=spec.name,
+        run_id=spec.id,
         created_wall=spec.created_wall,
         output_dir=spec.without_outputs().output_dir,
         remedies=load_remedies(),

@@ -25,6 +25,7 @@ from ...model.run import RunSpec
 from ...model.settings import Restart
 from ...model.story import RunStory
 from ...model.story_fold import apply
+from ...model.text.suggestion import typed
 from ...sense.host.filesystem_type import is_network_filesystem
 from ...sense.host.kernel_log import kernel_tail
 from ...sense.host.wsl import is_wsl
@@ -205,6 +206,8 @@ def build_supervisor(
         live_order=None if live is None else unwritten_order(run, story, live.number),
         on_records=_both(output.on_records, on_records),
         turning=vitality.turn,
+        resting=claim.give_away,
+        starts_again=f"`{typed('resume', run.id)}` starts it again",
         answer=judge.answer,
     )
     claim.tell(supervisor.note)

@@ -73,14 +73,17 @@ def file_has_optimizer(contents: FileContents) -> bool:
     return any(_MOMENTS.search(tensor.name) for tensor in contents.tensors)
 
 
-def no_weights(members: Members, name: str, why: str, *, made_so: bool = False, unfinished: bool = False) -> Damage:
+def no_weights(
+    members: Members, name: str, why: str, *, beside: str = "", made_so: bool = False, unfinished: bool = False
+) -> Damage:
     """The finding for a folder without weights of a known make: they may be there in an unknown one, text among them.
 
-    ``made_so``: its files are of a make whose weights are never text, such as files of tensors.
+    ``beside``: the layout's state file, which holds counts. ``made_so``: its files are of a make whose weights are
+    never text, such as files of tensors.
     """
     found = holds_state(members.root)
     if found is None and not made_so and not unfinished and not members.strays:
-        found = holds_text(members.root)
+        found = holds_text(members.root, beside)
     return missing(members, name, why, unfinished=unfinished) if found is None else Opaque(f"{UNKNOWN} ({found})")
 
 

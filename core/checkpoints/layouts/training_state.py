@@ -43,9 +43,8 @@ def read_training_state(members: Members, findings: Findings) -> LayoutReading |
     foreign = STATE in members.files and not (made_so and members.has(OPTIMIZER))
     unfinished = made_so and STATE not in members.files
     if not weights or not (foreign or any(_MODEL.match(name) for name in weights)):
-        damages.append(
-            no_weights(members, MODEL, "it holds the weights", made_so=made_so or bool(findings), unfinished=unfinished)
-        )
+        tensors, why = made_so or bool(findings), "it holds the weights"
+        damages.append(no_weights(members, MODEL, why, beside=STATE, made_so=tensors, unfinished=unfinished))
     if not optimizer_in(members, contents):
         if made_so:
             why = "training cannot go on without it"

@@ -27,9 +27,8 @@ def read_transformers(members: Members, findings: Findings) -> LayoutReading | N
     notes: list[str] = []
     counts = NameCounts()
     if not any(weights_in(members)):
-        damages.append(
-            no_weights(members, "model.safetensors", "no file with weights is there", made_so=made_so or bool(findings))
-        )
+        why = "no file with weights is there"
+        damages.append(no_weights(members, "model.safetensors", why, beside=STATE, made_so=made_so or bool(findings)))
     resumable = any(_RESUMABLE.match(name) for name in members.top())
     deepspeed = any(folder.startswith("global_step") for folder in members.folders)
     if deepspeed:

@@ -16,7 +16,6 @@ from ..step_builder import StepBuilder
 
 SUSPENDED = "suspended"
 """Class of the incident (kind ``stall``)."""
-HOW = "`trainwatch unpause` (or `kill -CONT PID`) lets it go on"
 
 
 def others_work(seen: liveness.Liveness, now: float, fresh_s: float) -> bool:
@@ -52,8 +51,9 @@ def check(builder: StepBuilder) -> None:
     elif isinstance(machine, Suspended) and known is None:
         stopped_s = builder.t - pause.since_t
         if stopped_s >= builder.knowledge.settings.hang.min_s:
+            how = f"`{builder.knowledge.typed('unpause')}` (or `kill -CONT PID`) lets it go on"
             reason = (
-                f"a signal that is not from trainwatch stopped the trainer (state T) {duration(stopped_s)} ago: {HOW}"
+                f"a signal that is not from trainwatch stopped the trainer (state T) {duration(stopped_s)} ago: {how}"
             )
             builder.warn("stall", SUSPENDED, reason, title="stopped by a signal")
 

@@ -33,9 +33,9 @@ def advice(builder: StepBuilder, trouble: str) -> str:
     """
     found = list(remedies.options(builder.knowledge.remedies, trouble, remedy_choice.circumstances(builder)))[:SHOWN]
     options = [
-        f"{o.remedy.title} (`trainwatch profile {o.profile}`)"
+        f"{o.remedy.title} (`{builder.knowledge.typed('profile', o.profile)}`)"
         if o.profile is not None
-        else f"{o.remedy.title} (`trainwatch restart --with {o.remedy.name}`)"
+        else f"{o.remedy.title} (`{builder.knowledge.typed('restart', '--with', o.remedy.name)}`)"
         for o in found
     ]
     return f"; what may help: {', '.join(options)}" if options else ""
@@ -92,7 +92,8 @@ def on_spare(builder: StepBuilder) -> None:
         return
     least = builder.knowledge.settings.health.vram_underused_pct
     reason = (
-        f"GPU memory is less than {least:.0f} % used: profile {above} uses more of it (`trainwatch profile {above}`)"
+        f"GPU memory is less than {least:.0f} % used: profile {above} uses more of it "
+        f"(`{builder.knowledge.typed('profile', above)}`)"
     )
     _hint(builder, "health", "vram_spare", reason)
 

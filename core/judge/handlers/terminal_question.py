@@ -51,7 +51,7 @@ def check(builder: StepBuilder, sample: ProcessSample) -> None:
     elif known is None and now - state.asks_since >= SURE_S:
         line = _last_line(state).strip()[-120:]
         shown = f' ("{line}")' if line else ""
-        where = "in its own terminal" if state.attempt.adopted else "with `trainwatch attach`"
+        where = "in its own terminal" if state.attempt.adopted else f"with `{builder.knowledge.typed('attach')}`"
         builder.warn(
             "stall", ASKS, f"the trainer waits for an answer{shown}: give it {where}", title="waits for an answer"
         )

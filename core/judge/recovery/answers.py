@@ -27,6 +27,8 @@ class FailureInput(msgspec.Struct, frozen=True, kw_only=True):
     """The next attempt as it would be without any change."""
     restart: Restart
     """The section ``[restart]`` of the settings."""
+    run: tuple[str, ...] = ()
+    """The id of the run, for the commands of an advice; empty = not known."""
     spent: bool = False
     """No restart is left in the budget."""
     began_anew: bool = False

@@ -75,6 +75,7 @@ def answer_failure(
         incident=incident,
         plan=plan,
         restart=settings.restart,
+        run=tuple(filter(None, (builder.knowledge.run_id,))),
         began_anew=state.attempt.resume_from is None if launched else plan.fresh,
         spent=budget.is_spent(state.budget, settings.restart),
         restarts_made=max(state.budget.used, state.budget.unsaved),

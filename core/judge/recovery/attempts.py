@@ -205,11 +205,11 @@ def end_early(builder: StepBuilder, observation: Exit, reason: str, incident: in
     for known in builder.state.incidents:
         builder.close_incident(known.id, "the trainer exited")
     builder.move("end_early", EndedEarly(), reason)
-    name = builder.knowledge.run
-    hint = f"read the end of its log (`trainwatch report {name}`), then: trainwatch resume {name}"
+    report, resume = builder.knowledge.typed("report"), builder.knowledge.typed("resume")
+    hint = f"read the end of its log (`{report}`), then: {resume}"
     builder.notify("give_up", "ended early", f"{reason}\n{hint}", incident=incident)
     at_end.run_command(builder, "give_up")
-    builder.decide(EndWatch, "ended early; `trainwatch resume` starts again", incident=incident, exit_code=1)
+    builder.decide(EndWatch, f"ended early; `{resume}` starts again", incident=incident, exit_code=1)
 
 
 def give_up(builder: StepBuilder, reason: str, incident: int | None, advice: tuple[str, ...] = ()) -> None:
@@ -223,4 +223,5 @@ def give_up(builder: StepBuilder, reason: str, incident: int | None, advice: tup
         builder.note(sentence)
     builder.notify("give_up", "given up", "\n".join((reason, *advice)), incident=incident)
     at_end.run_command(builder, "give_up")
-    builder.decide(EndWatch, "given up; `trainwatch resume` starts again", incident=incident, exit_code=1)
+    again = builder.knowledge.typed("resume")
+    builder.decide(EndWatch, f"given up; `{again}` starts again", incident=incident, exit_code=1)

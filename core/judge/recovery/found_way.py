@@ -49,10 +49,8 @@ def on_kept(builder: StepBuilder, machine: Copying, outcome: Outcome) -> None:
         launch_after_delay(builder, plan)
         return
     reason = f"held: {why}; no resume by {_way(builder)} has been proved yet, and the trainer may write over it"
-    lines = (
-        reason,
-        f"make room, then `trainwatch resume`; `trainwatch resume --from {plan.path}` goes on without a copy",
-    )
+    again, without = builder.knowledge.typed("resume"), builder.knowledge.typed("resume", "--from", plan.path)
+    lines = (reason, f"make room, then `{again}`; `{without}` goes on without a copy")
     builder.close_incident(plan.incident, "held: the resume point cannot be copied aside")
     builder.move("hold", Stopped(), reason)
     builder.notify("warning", "held: the resume point cannot be copied aside", "\n".join(lines), incident=plan.incident)
@@ -85,7 +83,7 @@ def advice(builder: StepBuilder) -> tuple[str, ...]:
     wrong = (
         f"the way to resume was only found in the source ({builder.knowledge.resume_support.found}) and seems wrong: "
         "write {resume} into the command where the path of a checkpoint belongs, then "
-        "`trainwatch resume RUN -- NEW COMMAND`"
+        f"`{builder.knowledge.typed('resume', '--', 'NEW', 'COMMAND')}`"
     )
     return (wrong, *kept)
 

@@ -6,6 +6,7 @@ returns an answer decides, and the last one always does. apply.py collects the i
 
 from collections.abc import Callable
 
+from ...model.text.suggestion import typed
 from ..failure.wsl_channel import BREAKS
 from . import failure_history
 from .answers import (
@@ -31,10 +32,6 @@ SURE = 0.8
 """Confidence from which a class is known (failures.toml: 0.8 and more names a mechanism)."""
 PERSON_SURE = 0.6
 """Confidence from which a person ended it. Below are lines of launchers that end the other ranks with SIGTERM."""
-WINDOWS_SIDE = (
-    "in PowerShell on Windows: wsl --shutdown; open the distribution again, and then: trainwatch resume",
-    "if it comes back soon: update the Windows NVIDIA driver and WSL (wsl --update), and train with --profile stable",
-)
 
 
 def choose(failure: FailureInput) -> Answer:
@@ -62,7 +59,7 @@ def wsl_channel_is_broken(failure: FailureInput) -> Answer | None:
     if failure.gpu_channel == "failing" and not failure_history.in_a_row(failure.history, class_):
         return None
     reason = "WSL2's channel to the GPU is broken: a restart inside this virtual machine would fail, too"
-    return GiveUpRun(reason, WINDOWS_SIDE, counted=False)
+    return GiveUpRun(reason, windows_side(failure.run), counted=False)
 
 
 def new_settings_do_not_start(failure: FailureInput) -> Answer | None:
@@ -221,8 +218,17 @@ def _end(failure: FailureInput, reason: str) -> Answer:
     if failure.ran_before is not None and failure.ran_before.attempt:
         return GoBack(failure.ran_before)
     waiting = failure.waiting if failure.remedy is None else (failure.remedy, *failure.waiting)
-    advice = () if failure.cause.kind == "launch" else (*_where_to_look(failure), *_commands(waiting))
+    advice = () if failure.cause.kind == "launch" else (*_where_to_look(failure), *_commands(waiting, failure.run))
     return GiveUpRun(reason, advice, waiting)
+
+
+def windows_side(run: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """What a person can do if the GPU channel of WSL2 is lost. ``run``: its id."""
+    again = typed("resume", *run)
+    return (
+        f"in PowerShell on Windows: wsl --shutdown; open the distribution again, and then: {again}",
+        "if it comes back soon: update the Windows NVIDIA driver and WSL (wsl --update), train with --profile stable",
+    )
 
 
 def spent_reason(number: int) -> str:
@@ -243,13 +249,15 @@ def _where_to_look(failure: FailureInput) -> tuple[str, ...]:
     if failure.still_open:
         lines.append(f"still open: {'; '.join(failure.still_open[:3])}")
     lines += [f"try: {sentence}" for sentence in failure.advice[:4]]
-    lines.append("evidence: `trainwatch events`; `trainwatch report` collects all of it in one file")
+    events, report = typed("events", *failure.run), typed("report", *failure.run)
+    lines.append(f"evidence: `{events}`; `{report}` collects all of it in one file")
     return tuple(lines)
 
 
-def _commands(waiting: tuple[Option, ...]) -> tuple[str, ...]:
+def _commands(waiting: tuple[Option, ...], run: tuple[str, ...]) -> tuple[str, ...]:
     """The remedies that a person may choose, each with the command that applies it."""
     return tuple(
-        f"proposed: {o.remedy.title} ({o.words}; cost: {o.remedy.cost}): `trainwatch resume --with {o.remedy.name}`"
+        f"proposed: {o.remedy.title} ({o.words}; cost: {o.remedy.cost}): "
+        f"`{typed('resume', *run, '--with', o.remedy.name)}`"
         for o in waiting[:4]
     )

@@ -12,6 +12,7 @@ import msgspec
 from ...model.decision import ClearGpu, EndLeftovers, EndWatch, StopAttempt
 from ...model.launch.disk_need import has_inodes
 from ...model.observation import Exit, HostSample, Outcome
+from ...model.text.suggestion import typed
 from ..run_states import (
     Cleaning,
     Interrupted,
@@ -242,8 +243,9 @@ def _wait_for_gpu(builder: StepBuilder, plan: RestartPlan) -> None:
     if not gone:
         reason = "held: the GPU of this run is lost until it is reset; it continues when it was gone and answers again"
     how = (
-        "see nvidia-smi; a reset or a reboot brings it back (`trainwatch resume` does not wait). To go on with another "
-        "GPU: `trainwatch stop`, and start again with CUDA_VISIBLE_DEVICES or run.gpus set to it"
+        f"see nvidia-smi; a reset or a reboot brings it back (`{builder.knowledge.typed('resume')}` does not wait). To "
+        f"go on with another GPU: `{builder.knowledge.typed('stop')}`, and start again with CUDA_VISIBLE_DEVICES or "
+        "run.gpus set to it"
     )
     builder.move("no_gpu", WaitingForGpu(plan=replace(plan, needs_gpu=False), gone=gone), reason)
     builder.notify("warning", "held: the GPU is lost", f"{reason}\n{how}", incident=plan.incident)
@@ -266,7 +268,8 @@ def wait_for_room(builder: StepBuilder, plan: RestartPlan, need_bytes: float) ->
     free = state.disk_free_bytes
     need, then = sizes_apart(need_bytes, free)
     reason = f"held: the disk is full; it continues when {need} are free{then and f' ({then} were)'}"
-    how = "make room: `trainwatch checkpoints prune DIR --keep N` shows what could go"
+    folder = builder.knowledge.output_dir or "DIR"
+    how = f"make room: `{typed('checkpoints prune', folder, '--keep', 'N')}` shows what could go"
     if not has_inodes(state.disk_free_inodes):
         reason = "held: no more files can be created on the disk (no free inodes); it continues when some are deleted"
         how = "`df -i` shows it; caches and folders with many small files take the most"

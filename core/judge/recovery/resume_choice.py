@@ -39,12 +39,16 @@ UNREAD = "unread"
 UNREAD_WAITS_S = (10.0, 60.0, 300.0)
 """Waits before a resume point that could not be read is verified again; the last one repeats."""
 
-NOT_RESUMABLE = (
-    "write {resume} into the command where the path of a checkpoint belongs, as in --resume {resume}",
-    "`trainwatch resume --fresh` begins anew all the same",
-    '[restart] if_not_told = "go_on" starts it by itself: for a trainer that finds its newest checkpoint without help',
-)
-"""What a person can do about a command that cannot be given a checkpoint."""
+
+def _ways(knowledge: Knowledge) -> tuple[str, ...]:
+    """Return what a person can do about a command that cannot be given a checkpoint."""
+    other = knowledge.typed("resume", "--", "NEW", "COMMAND")
+    return (
+        f"write {{resume}} into the command where the path of a checkpoint belongs (--resume {{resume}}): `{other}`",
+        f"`{knowledge.typed('resume', '--fresh')}` begins anew all the same",
+        '[restart] if_not_told = "go_on" starts it by itself: for a trainer that finds its newest checkpoint itself',
+    )
+
 
 _VERDICTS: dict[str, Verdict] = {
     "complete": "complete",
@@ -96,7 +100,8 @@ def on_listed(builder: StepBuilder, machine: Listing, outcome: Outcome) -> None:
     reason = machine.why
     if not machine.held:
         reason = f"held: the checkpoints cannot be listed, so the newest is not known: {why}"
-        how = "it goes on when they can be; `trainwatch resume --from CHECKPOINT` or `--fresh` does not wait"
+        named = builder.knowledge.typed("resume", "--from", "CHECKPOINT")
+        how = f"it goes on when they can be; `{named}` or `--fresh` does not wait"
         builder.notify("warning", "held: the checkpoints cannot be listed", f"{reason}\n{how}", incident=plan.incident)
         builder.note(reason)
         builder.fact(StateChanged(state=WORDS["listing"], reason=reason))
@@ -165,7 +170,7 @@ def _start_over(builder: StepBuilder, plan: RestartPlan) -> None:
         return
     why_not = why_not_resumable(builder.state, builder.knowledge)
     if why_not is not None:
-        give_up(builder, why_not, plan.incident, NOT_RESUMABLE)
+        give_up(builder, why_not, plan.incident, _ways(builder.knowledge))
         return
     seen = unclear_output.found(builder)
     if seen and not unclear:
@@ -260,7 +265,8 @@ def _read_later(builder: StepBuilder, plan: RestartPlan, why: str) -> None:
     delay_s = UNREAD_WAITS_S[min(plan.unread, len(UNREAD_WAITS_S) - 1)]
     reason = f"held: {base_name(plan.path)} cannot be verified now: {why}"
     if plan.unread == 0:
-        how = "it is attempted again; `trainwatch resume --from CHECKPOINT` takes another one"
+        named = builder.knowledge.typed("resume", "--from", "CHECKPOINT")
+        how = f"it is attempted again; `{named}` takes another one"
         builder.notify(
             "warning", "held: the resume point cannot be verified", f"{reason}\n{how}", incident=plan.incident
         )

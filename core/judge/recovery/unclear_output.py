@@ -53,8 +53,8 @@ def hold(builder: StepBuilder, plan: RestartPlan, seen: tuple[Sighting, ...], bu
     reason = f"held: {where} may be of this run: {newest.evidence}; a start would begin anew and may write over it{but}"
     lines = (
         reason,
-        f"`trainwatch resume --from {newest.path}` goes on from it, if it is of this run",
-        "`trainwatch resume --fresh` begins anew, if it is not",
+        f"`{builder.knowledge.typed('resume', '--from', newest.path)}` goes on from it, if it is of this run",
+        f"`{builder.knowledge.typed('resume', '--fresh')}` begins anew, if it is not",
         "--output-dir names the folder that the trainer saves to, so that no search is needed",
         '[restart] if_not_understood = "copy_and_restart" copies such files aside and begins anew by itself',
     )

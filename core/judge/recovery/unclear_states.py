@@ -93,12 +93,14 @@ def close(builder: StepBuilder) -> None:
 
 def why_not_begun_anew(state: JudgeState, knowledge: Knowledge) -> str | None:
     """Why a start without a named checkpoint would be held, as a sentence; None if it would not."""
-    if _can_be_tried(state, knowledge) or knowledge.settings.restart.if_not_understood == "copy_and_restart":
+    asked = knowledge.settings.restart.if_not_understood == "copy_and_restart"
+    if asked or _can_be_tried(state, knowledge, settled=False):  # the folder is listed again before a launch
         return None
     found = in_the_way(state, knowledge)
     if not found or knowledge.preset.resume == "none":
         return None
-    return f"{why_held(found, knowledge)}; `trainwatch resume --from {found[-1].path}` gives it to the trainer"
+    how = f"`{knowledge.typed('resume', '--from', found[-1].path)}` gives it to the trainer"
+    return f"{why_held(found, knowledge)}; {how}"
 
 
 def in_the_way(state: JudgeState, knowledge: Knowledge) -> tuple[KnownCheckpoint, ...]:
@@ -114,11 +116,11 @@ def in_the_way(state: JudgeState, knowledge: Knowledge) -> tuple[KnownCheckpoint
     return unclear or unclear_state.not_to_be_given(state.checkpoints, support)
 
 
-def _can_be_tried(state: JudgeState, knowledge: Knowledge) -> bool:
+def _can_be_tried(state: JudgeState, knowledge: Knowledge, *, settled: bool = True) -> bool:
     support = knowledge.resume_support
     if checkpoint_index.newest_verified(state.checkpoints, support) is not None:
         return True
-    return unclear_state.to_resume_from(state.checkpoints, support) is not None
+    return unclear_state.to_resume_from(state.checkpoints, support, settled=settled) is not None
 
 
 def why_held(found: tuple[KnownCheckpoint, ...], knowledge: Knowledge) -> str:
@@ -151,10 +153,11 @@ def _hold(builder: StepBuilder, plan: RestartPlan, why: str, newest: KnownCheckp
     reason = f"held: {why}"
     has_place = bool(builder.knowledge.resume_support.forms)
     first = "" if has_place else "write {resume} into the command where a path belongs, and start again; then "
+    given = builder.knowledge.typed("resume", "--from", newest.path)
     lines = (
         reason,
-        f"{first}`trainwatch resume --from {newest.path}` gives it to the trainer, which alone can tell if it is whole",
-        "`trainwatch resume --fresh` begins anew, and may write over it",
+        f"{first}`{given}` gives it to the trainer, which alone can tell if it is whole",
+        f"`{builder.knowledge.typed('resume', '--fresh')}` begins anew, and may write over it",
         '[restart] if_not_understood = "copy_and_restart" copies such state aside and begins anew by itself',
     )
     builder.close_incident(plan.incident, "held: nothing can be resumed from, and what is there is not understood")

@@ -114,13 +114,14 @@ def has_understood(index: CheckpointIndex) -> bool:
 
 
 def to_resume_from(
-    index: CheckpointIndex, support: ResumeSupport, before_t: float | None = None
+    index: CheckpointIndex, support: ResumeSupport, before_t: float | None = None, *, settled: bool = True
 ) -> KnownCheckpoint | None:
     """Return the entry that is not understood and that a launch may be given, or None.
 
     Settled, like the one before it, and the only thing of its kind: which of several files is to be named, only the
     trainer knows. One that finds its checkpoint by itself is given no name, so several kinds are no hindrance. One of
-    an unknown make, or one that breaks the rules of a known make as the other saves of its trainer do.
+    an unknown make, or one that breaks the rules of a known make as the other saves of its trainer do. ``settled``:
+    False before the folder is looked at again, which tells whether it has changed since.
     """
     found = states(index)
     usable = [
@@ -135,7 +136,11 @@ def to_resume_from(
     named = [k for k in usable if says_state(base_name(k.path))] or usable
     if not support.by_itself and len({_series(k) for k in named}) != 1:
         return None
-    whole = [k for k in named if _is_settled(k) and _is_like_before(k, [o for o in named if _series(o) == _series(k)])]
+    whole = [
+        k
+        for k in named
+        if (_is_settled(k) or not settled) and _is_like_before(k, [o for o in named if _series(o) == _series(k)])
+    ]
     if not any(says_state(base_name(k.path)) for k in named) and not any(_has_before(k, named) for k in named):
         return None  # only its second writing shows that it is saved again and again
     return max(whole, key=age_of, default=None)

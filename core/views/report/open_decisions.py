@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from ...model.situation import Situation
 from ...model.summary import Need
+from ...model.text.suggestion import typed
 from .. import quantity
 from ..state.concerns import NAN, nan_since
 from ..state.verdict import unwatched
@@ -17,7 +18,7 @@ def needs(now: Situation) -> Iterator[Need]:
     """The most urgent first."""
     yield from _of_the_end(now)
     if unwatched(now):
-        text = "No supervisor is watching. Start one with `trainwatch --headless`."
+        text = f"No supervisor is watching. Start one with `{_typed(now, 'resume')}`."
         yield Need(kind="unwatched", text=text, subject=_attempt(now))
     yield from _of_incidents(now)
     yield from _of_checkpoints(now)
@@ -31,6 +32,11 @@ def urgent_keys(now: Situation) -> tuple[str, ...]:
     return tuple(need.key for need in needs(now) if need.urgent)
 
 
+def _typed(now: Situation, verb: str, *words: str) -> str:
+    """The command that a person may paste, with the run's id."""
+    return typed(verb, *(() if now.story.run is None else (now.story.run.run,)), *words)
+
+
 def _attempt(now: Situation) -> int:
     return 0 if now.story.attempt is None else now.story.attempt.number
 
@@ -39,10 +45,11 @@ def _of_the_end(now: Situation) -> Iterator[Need]:
     story = now.story
     reason = story.state_reason or "no reason given"
     if story.state == "given_up":
-        text = f"No further attempt is made: {reason}. Fix the cause, then `trainwatch resume`."
+        text = f"No further attempt is made: {reason}. Fix the cause, then `{_typed(now, 'resume')}`."
         yield Need(kind="given_up", text=text, subject=_attempt(now))
     if story.state == "ended_early":
-        text = f"The trainer exited before the end: {reason}. Read the end of its log, then `trainwatch resume`."
+        read, resume = _typed(now, "logs"), _typed(now, "resume")
+        text = f"The trainer exited before the end: {reason}. Read the end of its log (`{read}`), then `{resume}`."
         yield Need(kind="ended_early", text=text, subject=_attempt(now))
     if story.question is not None:
         asked = story.question.action
@@ -53,7 +60,8 @@ def _of_the_end(now: Situation) -> Iterator[Need]:
         yield Need(kind="question", text=text, subject=int(story.question.t))
     elif story.state == "stopped":
         unclear = any(i.open and i.class_ == "not_understood" for i in story.incidents)
-        how = "`trainwatch resume --from CHECKPOINT` or `--fresh`" if unclear else "`trainwatch resume`"
+        named = _typed(now, "resume", "--from", "newest")
+        how = f"`{named}` or `{_typed(now, 'resume', '--fresh')}`" if unclear else f"`{_typed(now, 'resume')}`"
         why = (story.state_reason or "stopped by a person").removeprefix("held: ")
         held = story.state_reason.startswith("held: ")  # a person who stopped it knows that
         text = f"The run is held: {why}. Continue with {how}."

@@ -8,6 +8,7 @@ import msgspec
 from ...model.run import TERMINAL_STATES
 from ...model.story import RunStory
 from ...model.supervisor_life import SupervisorLife, Trouble
+from ...model.text.suggestion import typed
 from .. import quantity
 from ..withheld_words import commands, would_have
 from ..words import title_of
@@ -50,14 +51,14 @@ def _of_supervisor(story: RunStory, life: SupervisorLife, run_id: str, wall: flo
             kind="supervisor_frozen",
             level="danger",
             text=f"{frozen_text(life)}; nobody watches the training; else kill it with -9 and start a new one: "
-            f"`trainwatch resume {run_id}`",
+            f"`{typed('resume', run_id)}`",
             since=None if life.age_s is None else wall - life.age_s,
         )
     elif not life.alive and story.attempts and story.state not in TERMINAL_STATES:
         yield Trouble(
             kind="supervisor_dead",
             level="danger",
-            text=f"no supervisor is running, nobody watches the training: `trainwatch resume {run_id}` starts one",
+            text=f"no supervisor is running, nobody watches the training: `{typed('resume', run_id)}` starts one",
             since=story.wall0 + story.t,
         )
 

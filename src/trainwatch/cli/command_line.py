@@ -30,6 +30,7 @@ def _run(words: list[str]) -> int:
         args, unknown = parser.parse_known_args(words)
         refuse_unknown(unknown, parser, args.verb)
         args.command_after_dashes = command
+        args.typed = words if command is None else [*words, "--", *command]
         load_msgspec_quickly()
         code = int(args.act(args))
         sys.stdout.flush()  # a full disk fails here, where it can be reported

@@ -67,7 +67,7 @@ class EventPrinter:
             for record in records:
                 self._story = apply(self._story, record)
                 try:
-                    show(record, as_json=self._as_json)
+                    show(record, self._run.id, as_json=self._as_json)
                 except OSError:
                     sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  for life
 

@@ -41,20 +41,21 @@ from trainwatch.core.model.incident import Incident
 from trainwatch.core.model.launch.ramp_rule import ALLOWED_AGAIN
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.text.printable import printable, printable_lines
+from trainwatch.core.model.text.suggestion import typed
 from trainwatch.core.views.metric_words import view_command
 
 
-def event_line(record: Record) -> str | None:
-    """Time of day, then one sentence; None for records that only machines read."""
-    text = _text(record)
+def event_line(record: Record, run: str | None = None) -> str | None:
+    """Time of day, then one sentence; None for records that only machines read. ``run``: the id, for commands in it."""
+    text = _text(record, () if run is None else (run,))
     if text is None:
         return None
     return f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(record.wall))}  {printable_lines(text)}"
 
 
-def _text(record: Record) -> str | None:
+def _text(record: Record, run: tuple[str, ...]) -> str | None:
     if record.fact is not None:
-        return _fact_text(record.fact)
+        return _fact_text(record.fact, run)
     if record.decision is not None:
         if isinstance(record.decision, NotifyPeople | EndWatch):
             return None
@@ -69,7 +70,7 @@ def _text(record: Record) -> str | None:
     return None
 
 
-def _fact_text(fact: Fact) -> str | None:
+def _fact_text(fact: Fact, run: tuple[str, ...]) -> str | None:
     match fact:
         case RunCreated():
             return printable(f"run {fact.name} created: {' '.join(fact.command)}")
@@ -124,7 +125,7 @@ def _fact_text(fact: Fact) -> str | None:
         case RemedyProposed():
             return (
                 f"proposed {fact.name}: {_changed(fact)} ({fact.title}; cost: {fact.cost}); {fact.why}: "
-                f"`trainwatch resume --with {fact.name}`"
+                f"`{typed('resume', *run, '--with', fact.name)}`"
             )
         case RemediesDropped():
             return f"remedies taken back ({', '.join(fact.names)}): {fact.why}"

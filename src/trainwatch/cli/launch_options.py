@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from trainwatch.core.app.errors import CliError, ExitCode
+from trainwatch.core.model.text.suggestion import typed
 
 from .launch_checks import tell_checks
 from .output import printable, warn
@@ -131,7 +132,7 @@ def supervise_run(ready: "RunToStart", args: argparse.Namespace, word: str) -> i
             ready.claim.release()
     if not screen:
         name = printable(run.load_spec().name)
-        print(f"{name}: {word}, supervisor {pid}; look at it with `trainwatch status {run.id}` or `trainwatch`")
+        print(f"{name}: {word}, supervisor {pid}; look at it with `{typed('status', run.id)}` or `trainwatch`")
         return ExitCode.DONE
     from .bare_command import open_screen
 

@@ -9,6 +9,7 @@ from textual.message import Message
 
 from ....core.model.ports.screen import Attacher, OpenRun, SupervisorStarter
 from ....core.model.situation import Situation
+from ....core.model.text.suggestion import typed
 from ....core.views.panes.dashboard import DashboardView, dashboard_view
 from ...background import LongTask, Show, TaskQueue
 from ...keys import ALSO, KEYS, Key, KeyContext, applying, why_not
@@ -262,7 +263,7 @@ class Dashboard(FocusedPanes):
     def action_attach(self) -> None:
         """Leave to the trainer's terminal, and come back."""
         if self.attacher is None:
-            self.show_message(f"Not from this screen; use: trainwatch attach {self.run.run_id}")
+            self.show_message(f"Not from this screen; use: {typed('attach', self.run.run_id)}")
             return
         try:
             argv = self.attacher.command(self.run.run_id)

@@ -9,6 +9,7 @@ from pathlib import Path
 from ....checkpoints import verify
 from ....model.checkpoints.checkpoint import CheckpointListing
 from ....model.launch.disk_need import need_bytes
+from ....model.text.suggestion import typed
 from ....sense.files.checkpoint_entries import disk_bytes
 from ....sense.host.filesystem_type import filesystem_type, is_network_filesystem
 from ....store.run_directory import RunDirectory
@@ -116,7 +117,14 @@ def check_resume_point(plan: LaunchPlan, machine: Machine) -> Check | None:
     listing = _listing(plan)
     if not listing.checkpoints:
         return passed("resume point", "no checkpoint yet")
-    see = f"see: trainwatch checkpoints list {folder}"
+    see = f"see: {typed('checkpoints list', folder)}"
+    if listing.resume_point is None and not all(c.understood for c in listing.checkpoints):
+        unclear = next(c for c in listing.checkpoints if not c.understood)
+        return warned(
+            "resume point",
+            f"{unclear.name} is not understood: {unclear.reason or 'no reason given'}",
+            "a restart gives it to the trainer if all its saves are like that, and is held if not; " + see,
+        )
     if listing.resume_point is None:
         return warned(
             "resume point", "checkpoints exist, but none is complete: a restart would train from the beginning", see
@@ -135,8 +143,8 @@ def check_resume_point(plan: LaunchPlan, machine: Machine) -> Check | None:
         return warned(
             "resume point",
             f"{found.name} is complete, and older than this run: a first start trains from the beginning",
-            "it may be overwritten: move it, or set another output_dir; to resume from it: start, "
-            f"stop, trainwatch resume --from {found.name} (with its path)",
+            "it may be overwritten: move it, or set another output_dir; to begin from it: "
+            f"{typed('run', '--from', found.path, *(() if plan.spec.project else ('--', *plan.spec.command)))}",
         )
     position = f"step {found.step}" if found.step is not None else f"epoch {found.epoch}"
     known = found.step is not None or found.epoch is not None

@@ -11,6 +11,7 @@ from ....act.launch.launching import find_attempt, is_alive
 from ....act.stop.stopping import members
 from ....act.view import tmux
 from ....act.view.tmux_calls import TmuxError
+from ....model.text.suggestion import typed
 from ....sense.host.kernel_log import kernel_tail
 from ....store.lock import holder_pid, is_held
 from ....store.run_directory import RunDirectory
@@ -38,7 +39,7 @@ def check_supervisor(plan: LaunchPlan, machine: Machine) -> Check:
         return warned(
             "supervisor",
             f"a supervisor (pid {holder_pid(run.lock) or 'unknown'}) supervises {plan.spec.name} already",
-            f"nothing to start; see: trainwatch status {plan.spec.id}",
+            f"nothing to start; see: {typed('status', plan.spec.id)}",
         )
     for folder in run.attempt_folders():
         target = find_attempt(folder)
@@ -48,7 +49,7 @@ def check_supervisor(plan: LaunchPlan, machine: Machine) -> Check:
             return warned(
                 "supervisor",
                 f"attempt {target.number} trains (pid {target.trainer.pid}) without a supervisor",
-                "`trainwatch --headless` takes it over; no second trainer is started",
+                f"`{typed('resume', plan.spec.id)}` takes it over; no second trainer is started",
             )
         left = members(target)
         if left:
@@ -99,7 +100,7 @@ def check_old_sessions(plan: LaunchPlan, machine: Machine) -> Check | None:
         return warned(
             "old sessions",
             f'a tmux session "{name}" exists that trainwatch did not make',
-            f"does a training run in it? Then: trainwatch adopt --session {name} --output-dir DIR",
+            f"does a training run in it? Then: {typed('adopt', '--session', name, '--output-dir', 'DIR')}",
         )
     return passed("old sessions", "none")
 

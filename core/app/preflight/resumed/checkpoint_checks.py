@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from ....model.text.suggestion import typed
 from ....source import words
 from ....source.trainer_source import read_source
 from ...plan.launch_plan import LaunchPlan
@@ -28,7 +29,7 @@ def check_checkpoint_named(plan: LaunchPlan, _machine: Machine) -> Check | None:
         if place is not None:
             continue
         what = f"{key} = {value}: there is no such checkpoint (paths start at {plan.spec.cwd})"
-        see = f"`trainwatch checkpoints list {plan.spec.output_dir or 'DIR'}` shows what there is"
+        see = f"`{typed('checkpoints list', plan.spec.output_dir or 'DIR')}` shows what there is"
         source = read_source(plan.spec.command, plan.spec.cwd, plan.spec.env)
         asks = None if isinstance(source, str) else source.begins_without(key)
         if asks is not None and _is_first_save(plan, value):

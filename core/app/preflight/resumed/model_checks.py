@@ -12,6 +12,7 @@ from ....act.launch.attempt_records import read_order
 from ....checkpoints import CheckpointOverview, show
 from ....model.checkpoints.checkpoint_names import tensor_format
 from ....model.run import RunSpec
+from ....model.text.suggestion import typed
 from ....store.run_directory import RunDirectory
 from ...plan.launch_plan import LaunchPlan, settings_in, settings_of
 from ...runs.known_runs import all_runs
@@ -38,9 +39,10 @@ def check_model(plan: LaunchPlan, _machine: Machine, *, ask_torch: bool = True) 
         return None
     found = misfits(held, wanted_by(plan.spec, plan.settings))
     if any(misfit.fatal for misfit in found):
+        anew = typed("resume", plan.spec.id, "--fresh")
         return failed(
             "model", f"config changed since {held.name}: {summary(found)}",
-            "put the old values back, or start from the beginning with another output_dir (trainwatch resume --fresh)",
+            f"put the old values back, or begin anew in another output_dir: {anew}",
         )  # fmt: skip
     if found:
         return warned(

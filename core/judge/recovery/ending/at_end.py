@@ -54,8 +54,8 @@ def stop_takes_s(knowledge: Knowledge) -> float:
 
 def over(builder: StepBuilder) -> None:
     """The run is stopped because its time is over: notify, run the command, end the supervisor."""
-    said, name = builder.knowledge.settings.end.end_by, builder.knowledge.run
-    body = f"it was to end by {said}; the training is not done: `trainwatch resume {name}` goes on"
+    said, resume = builder.knowledge.settings.end.end_by, builder.knowledge.typed("resume")
+    body = f"it was to end by {said}; the training is not done: `{resume}` goes on"
     builder.notify("end_by", "stopped at its time", body)
     run_command(builder, "end_by")
-    builder.decide(EndWatch, f"stopped at its time ({said}); `trainwatch resume` goes on", exit_code=1)
+    builder.decide(EndWatch, f"stopped at its time ({said}); `{resume}` goes on", exit_code=1)

@@ -32,7 +32,7 @@ def end(builder: StepBuilder) -> None:
         return
     if gate.is_closed(builder):
         builder.note(f"{reason}; nothing is ended: {gate.act_words(builder)}")
-        builder.notify("withheld", "would have ended it", f"{reason}: `trainwatch stop {builder.knowledge.run}` does")
+        builder.notify("withheld", "would have ended it", f"{reason}: `{builder.knowledge.typed('stop')}` does")
     elif isinstance(machine, Stopping):
         if machine.then == "restart":
             late = msgspec.structs.replace(machine, then="end_by", by=BY)

@@ -9,6 +9,7 @@ from ....model.incident import Evidence
 from ....model.observation import Exit, Outcome
 from ....model.run import NOT_SAID
 from ....model.shipped.failure import Diagnosis
+from ....model.text.suggestion import typed
 from ...failure import exit_status
 from ...failure.circumstances import Circumstances
 from ...failure.diagnosis import diagnose, diagnosis_as
@@ -166,7 +167,7 @@ def _seen_before(builder: StepBuilder) -> str:
     builder.note(f"{times} attempts ended with this line, and its cause is not known: {line[:200]}")
     return (
         f"{times} attempts on this machine ended with a line like its last one, and nobody has named its cause yet: "
-        f"`trainwatch diagnose --run {builder.knowledge.run} --teach CLASS` does."
+        f"`{typed('diagnose', '--run', builder.knowledge.run_id or builder.knowledge.run, '--teach', 'CLASS')}` does."
     )
 
 

@@ -61,7 +61,7 @@ def _end(state: JudgeState, _knowledge: Knowledge, _command: Command) -> Command
 
 def _restart(state: JudgeState, knowledge: Knowledge, command: Command) -> CommandReply:
     machine = state.machine
-    if (over := _is_over(state, command)) is not None:
+    if (over := _is_over(state, knowledge, command)) is not None:
         return over
     if isinstance(machine, Starting) and not machine.launched:
         return refused("a launch is already under way; wait for it, or stop it")
@@ -70,20 +70,22 @@ def _restart(state: JudgeState, knowledge: Knowledge, command: Command) -> Comma
 
 def _resume(state: JudgeState, knowledge: Knowledge, command: Command) -> CommandReply:
     machine = state.machine
-    if (over := _is_over(state, command)) is not None:
+    if (over := _is_over(state, knowledge, command)) is not None:
         return over
     if question.is_answer(state, command):
         return _next_attempt(state, knowledge, command)
     if isinstance(machine, Paused):
-        return refused("it is paused, and its process lives; `trainwatch unpause` lets it go on")
+        return refused(f"it is paused, and its process lives; `{knowledge.typed('unpause')}` lets it go on")
     if isinstance(machine, Suspended):
-        return refused("a signal stopped it (state T), and its process lives; `trainwatch unpause` lets it go on")
+        how = f"`{knowledge.typed('unpause')}` lets it go on"
+        return refused(f"a signal stopped it (state T), and its process lives; {how}")
     if isinstance(machine, Starting) or (run_machine.is_live(machine) and not isinstance(machine, Stopping)):
-        return refused(f"the run is going already: {_present(state)}; `trainwatch restart` begins a new attempt")
+        how = f"`{knowledge.typed('restart')}` begins a new attempt"
+        return refused(f"the run is going already: {_present(state)}; {how}")
     return _next_attempt(state, knowledge, command)
 
 
-def _is_over(state: JudgeState, command: Command) -> CommandReply | None:
+def _is_over(state: JudgeState, knowledge: Knowledge, command: Command) -> CommandReply | None:
     """An answer to a question that does not wait any more must not end or start anything."""
     if command.incident is None or question.answers(state, command.incident):
         return None
@@ -91,7 +93,7 @@ def _is_over(state: JudgeState, command: Command) -> CommandReply | None:
     verb = "restart" if live else "resume"
     return refused(
         f"incident {command.incident} waits for no answer any more: {_present(state)}; nothing was ended or started "
-        f"(`trainwatch {verb}` without --incident does it all the same)"
+        f"(`{knowledge.typed(verb)}` without --incident does it all the same)"
     )
 
 
@@ -101,10 +103,10 @@ def _next_attempt(state: JudgeState, knowledge: Knowledge, command: Command) -> 
     if why is None and not command.fresh and command.checkpoint is None:
         unclear = unclear_states.why_not_begun_anew(state, knowledge)
         if unclear is not None:
-            return refused(f"{unclear}; `trainwatch {command.verb} --fresh` begins anew")
+            return refused(f"{unclear}; `{knowledge.typed(command.verb, '--fresh')}` begins anew")
     if why is None:
         return _remedies(knowledge, command)
-    hint = f"; `trainwatch {command.verb} --fresh` does that" if command.checkpoint is None else ""
+    hint = f"; `{knowledge.typed(command.verb, '--fresh')}` does that" if command.checkpoint is None else ""
     return refused(f"{why}{hint}")
 
 
@@ -116,21 +118,21 @@ def _remedies(knowledge: Knowledge, command: Command) -> CommandReply:
     return YES
 
 
-def _pause(state: JudgeState, _knowledge: Knowledge, _command: Command) -> CommandReply:
+def _pause(state: JudgeState, knowledge: Knowledge, _command: Command) -> CommandReply:
     machine = state.machine
     if isinstance(machine, Paused):
         return fulfilled("it is paused already")
     if isinstance(machine, Running | Hung | Suspended) or (isinstance(machine, Starting) and machine.launched):
         return YES
-    ending = ", and is left to end" if isinstance(machine, Stopping) else "; `trainwatch resume` starts it"
+    ending = ", and is left to end" if isinstance(machine, Stopping) else f"; `{knowledge.typed('resume')}` starts it"
     finished = run_states.name_of(machine) == "finished"
     return refused(f"nothing is running that could be paused: {_present(state)}{'' if finished else ending}")
 
 
-def _unpause(state: JudgeState, _knowledge: Knowledge, _command: Command) -> CommandReply:
+def _unpause(state: JudgeState, knowledge: Knowledge, _command: Command) -> CommandReply:
     if isinstance(state.machine, Paused | Suspended):
         return YES
-    hint = "" if run_machine.is_live(state.machine) else "; `trainwatch resume` starts it"
+    hint = "" if run_machine.is_live(state.machine) else f"; `{knowledge.typed('resume')}` starts it"
     finished = run_states.name_of(state.machine) == "finished"
     return refused(f"the run is not paused: {_present(state)}{'' if finished else hint}")
 
@@ -146,12 +148,13 @@ def _profile(state: JudgeState, knowledge: Knowledge, command: Command) -> Comma
     wanted = None if none else command.profile
     if state.profile == wanted and state.profile_pending in {None, command.profile} and not state.applied and live:
         with_it = "without a profile" if none else f"with {command.profile}"
-        return fulfilled(f"it trains {with_it} already; `trainwatch restart` begins a new attempt like that")
+        how = f"`{knowledge.typed('restart')}` begins a new attempt like that"
+        return fulfilled(f"it trains {with_it} already; {how}")
     anew = why_not_resumable(state, knowledge)
     if anew is None and not command.now and cannot_be_told(knowledge):
         anew = "a checkpoint cannot be passed to the command (write {resume} where its path belongs)"
     if live and anew is not None:
-        return refused(f"a switch needs a restart, and {anew}; `trainwatch restart --fresh` begins anew")
+        return refused(f"a switch needs a restart, and {anew}; `{knowledge.typed('restart', '--fresh')}` begins anew")
     return YES
 
 

@@ -149,7 +149,7 @@ def _ask(builder: StepBuilder, waiting: Waiting) -> None:
 
 
 def _notify(builder: StepBuilder, action: ActionWithheld) -> None:
-    name = shlex.quote(builder.knowledge.run)
+    name = shlex.quote(builder.knowledge.run_id or builder.knowledge.run)
     lines = [action.why, action.price, *(_command(answer, name) for answer in action.answers)]
     if action.asks:
         minutes = builder.knowledge.settings.restart.ask_timeout_s / 60

@@ -3,6 +3,7 @@
 import argparse
 
 from trainwatch.core.app.errors import ExitCode
+from trainwatch.core.model.text.suggestion import typed
 
 from ..output import print_json
 
@@ -36,7 +37,7 @@ def act(args: argparse.Namespace) -> int:
 
         start_detached(run)
         code = open_screen(run)
-        print(f"The demo's events: trainwatch events {run.id}")
+        print(f"The demo's events: {typed('events', run.id)}")
         return code
     from ..event_printer import supervise_and_print
 

@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from trainwatch.core.app.errors import CliError, ExitCode
@@ -61,7 +62,7 @@ def act(args: argparse.Namespace) -> int:
     from trainwatch.core.app.start.start_choice import Wish, choose_start
 
     plan = _plan(args)
-    wish = Wish(checkpoint=args.checkpoint, fresh=args.fresh)
+    wish = Wish(checkpoint=args.checkpoint, fresh=args.fresh, given=_given(args.typed))
     if args.dry_run:
         return _show(plan, wish, forced=args.force, as_json=args.json)
     for warning in command_warnings(plan.spec):
@@ -84,6 +85,20 @@ def act(args: argparse.Namespace) -> int:
     if choice.known is not None and not choice.watches and (known := told_at_resume(plan_of_choice(plan, choice))):
         warn(check_line(known))
     return supervise_run(ready, args, "runs")
+
+
+def _given(typed: Sequence[str]) -> tuple[str, ...]:
+    """What was typed behind the verb, without the words that say from where to begin."""
+    words = iter(typed)
+    left: list[str] = []
+    for word in words:
+        if word == "--":
+            left += [word, *words]
+        elif word == "--from":
+            next(words, None)
+        elif word not in {"--fresh", "--dry-run", "--json"} and not word.startswith("--from="):
+            left.append(word)
+    return tuple(left[1:])
 
 
 def _confirm_resume(spec: "RunSpec") -> None:

@@ -4,6 +4,7 @@ import time
 from typing import Any
 
 from trainwatch.core.model.text.memory_words import memory, memory_of
+from trainwatch.core.model.text.suggestion import typed
 from trainwatch.core.views import quantity
 from trainwatch.core.views.act_words import ACT_WORDS
 from trainwatch.core.views.length_words import by_words
@@ -63,7 +64,7 @@ def status_lines(status: dict[str, Any], still: str) -> list[str]:
         lines.append(f"  {asked}" + (f" ({question['price']})" if question["price"] else ""))
         lines += [f"    {what}: `{command}`" for what, command in question["commands"].items()]
     if status["act"] not in {None, "all"}:
-        lines.append(f"  {ACT_WORDS[status['act']]}; `trainwatch act all|ask|notify` changes it")
+        lines.append(f"  {ACT_WORDS[status['act']]}; `{typed('act', 'all', status['id'])}` (or ask, notify) changes it")
     newest = status["checkpoints"]["newest"]
     if newest:
         age_min = status["checkpoints"]["age_s"] / 60
@@ -84,9 +85,9 @@ def status_lines(status: dict[str, Any], still: str) -> list[str]:
     if status["log"]:
         lines.append(f"  log {status['log']}")
     if status["state"] == "idle" and not alive:
-        lines.append(f"  not started yet: `trainwatch --headless --run {status['run']}` starts it, or the screen")
+        lines.append(f"  not started yet: `{typed('--headless', '--run', status['run'])}` starts it, or the screen")
     elif not alive and status["state"] not in {"finished", "ended_early", "given_up", "stopped"}:
-        lines.append(f"  no supervisor is watching: `trainwatch resume {status['id']}` starts one (or S on the screen)")
+        lines.append(f"  no supervisor is watching: `{typed('resume', status['id'])}` starts one (or S on the screen)")
     return [printable(line) for line in lines]
 
 

@@ -26,17 +26,18 @@ def act(args: argparse.Namespace) -> int:
     """A run without a journal has no events."""
     from trainwatch.core.app.runs.run_events import records_of
 
-    for record in records_of(run_to_read(args), follow=args.follow):
-        show(record, as_json=args.json)
+    run = run_to_read(args)
+    for record in records_of(run, follow=args.follow):
+        show(record, run.id, as_json=args.json)
     return ExitCode.DONE
 
 
-def show(record: "Record", *, as_json: bool) -> None:
+def show(record: "Record", run: str, *, as_json: bool) -> None:
     """Print one record, as JSON or as a line of text. Some records have no line."""
     if as_json:
         print_json(record)
         return
     from ..event_text import event_line
 
-    if line := event_line(record):
+    if line := event_line(record, run):
         print(line, flush=True)
