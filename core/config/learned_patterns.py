@@ -5,11 +5,8 @@ patterns``. A damaged file counts as absent when it is read for a diagnosis, and
 """
 
 import json
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-
-from .bounds import failure_patterns
 
 FILE_NAME = "trainwatch.learned.toml"
 HEAD = """# Written by `trainwatch diagnose LOG --teach CLASS`: failure class = patterns of the lines that show it.
@@ -28,7 +25,12 @@ def learned_patterns(folder: Path) -> Patterns:
 
 def read_patterns(path: Path) -> Patterns:
     """The patterns in the file. Raises OSError, and ValueError (one line) if it is damaged."""
-    found = tomllib.loads(path.read_text(encoding="utf-8")).get("patterns", {})
+    text = path.read_text(encoding="utf-8")
+    import tomllib
+
+    from .bounds import failure_patterns  # these two are slow to import, and most projects have no such file
+
+    found = tomllib.loads(text).get("patterns", {})
     if not isinstance(found, dict) or not all(isinstance(rows, list) for rows in found.values()):
         raise ValueError(f"{path}: [patterns] must hold lists of regular expressions by failure class")
     patterns = {str(failure): tuple(str(row) for row in rows) for failure, rows in found.items()}

@@ -1,6 +1,5 @@
 """Problems of a configuration."""
 
-import difflib
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -40,6 +39,8 @@ def display_path(path: Path) -> str:
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """Return the known word that was probably meant, or None."""
+    import difflib  # slow to import
+
     lowered = {name.lower(): name for name in known}
     found = difflib.get_close_matches(word.lower(), lowered, n=1, cutoff=0.6)
     return lowered[found[0]] if found else None

@@ -1,15 +1,15 @@
 """The shipped data: profiles and presets (with the user's own), and the tables of the judge."""
 
-import importlib.resources
 import re
 import tomllib
 from collections.abc import Iterable
 from functools import cache
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 import msgspec
+
+import trainwatch.configs
 
 from ..model.incident import HangKind
 from ..model.preset import Preset
@@ -20,7 +20,8 @@ from ..model.shipped.remedy import HINTED, Remedy, RemedyCatalogue
 from .document import Document, Rule
 from .problem import ConfigError, Problem
 
-CONFIGS = "trainwatch.configs"
+CONFIGS = Path(trainwatch.configs.__path__[0])
+"""The shipped data. Read as files: ``importlib.resources`` takes longer to import than the tables to read."""
 _Shape = TypeVar("_Shape", Profile, Preset)
 _Table = TypeVar("_Table", FailureCatalogue, LogShapes)
 
@@ -73,10 +74,10 @@ def _inherited(preset: Preset, base: Preset) -> Preset:
 @cache
 def load_failures() -> FailureCatalogue:
     """Return the shipped failure catalogue. Raises ConfigError if the file is wrong (a defect of trainwatch)."""
-    return read_failures(importlib.resources.files(CONFIGS) / "failures.toml")
+    return read_failures(CONFIGS / "failures.toml")
 
 
-def read_failures(file: Traversable) -> FailureCatalogue:
+def read_failures(file: Path) -> FailureCatalogue:
     """Read a failure catalogue. Raises ConfigError."""
     return _read_table(file, FailureCatalogue)
 
@@ -84,24 +85,24 @@ def read_failures(file: Traversable) -> FailureCatalogue:
 @cache
 def load_log_shapes() -> LogShapes:
     """Return the shipped forms of log lines. Raises ConfigError if the file is wrong (a defect of trainwatch)."""
-    return read_log_shapes(importlib.resources.files(CONFIGS) / "log_shapes.toml")
+    return read_log_shapes(CONFIGS / "log_shapes.toml")
 
 
-def read_log_shapes(file: Traversable) -> LogShapes:
+def read_log_shapes(file: Path) -> LogShapes:
     """Read a table of line shapes. Raises ConfigError."""
     return _read_table(file, LogShapes)
 
 
-def _read_table(file: Traversable, type_: type[_Table]) -> _Table:
+def _read_table(file: Path, type_: type[_Table]) -> _Table:
     text = file.read_text(encoding="utf-8")
     try:
         return msgspec.convert(tomllib.loads(text), type=type_)
     except tomllib.TOMLDecodeError:
-        Document.parse(text, Path(str(file)))
+        Document.parse(text, file)
         raise
     except msgspec.ValidationError as error:
         # Finding the lines of all keys takes five times as long as the rest: only for the message.
-        document = Document.parse(text, Path(str(file)))
+        document = Document.parse(text, file)
         document.add(_place_in(str(error)), str(error))
         document.finish()
         raise
@@ -110,12 +111,12 @@ def _read_table(file: Traversable, type_: type[_Table]) -> _Table:
 @cache
 def load_remedies() -> tuple[Remedy, ...]:
     """Return the shipped remedies in order. Raises ConfigError if the file is wrong (a defect of trainwatch)."""
-    return read_remedies(importlib.resources.files(CONFIGS) / "remedies.toml")
+    return read_remedies(CONFIGS / "remedies.toml")
 
 
-def read_remedies(file: Traversable) -> tuple[Remedy, ...]:
+def read_remedies(file: Path) -> tuple[Remedy, ...]:
     """Read a table of remedies. Raises ConfigError."""
-    document = Document.parse(file.read_text(encoding="utf-8"), Path(str(file)))
+    document = Document.parse(file.read_text(encoding="utf-8"), file)
     try:
         remedies = msgspec.convert(document.data, type=RemedyCatalogue).remedies
     except msgspec.ValidationError as error:
@@ -149,27 +150,27 @@ def _shipped_presets() -> dict[str, Preset]:
     return _load_all(_shipped("presets"), Preset)
 
 
-def _shipped(folder: str) -> list[Traversable]:
-    return _toml_files(importlib.resources.files(CONFIGS) / folder)
+def _shipped(folder: str) -> list[Path]:
+    return _toml_files(CONFIGS / folder)
 
 
-def _own(project: Path | None, folder: str) -> list[Traversable]:
+def _own(project: Path | None, folder: str) -> list[Path]:
     return _toml_files(project.absolute().parent / folder) if project is not None else []
 
 
-def _toml_files(folder: Traversable) -> list[Traversable]:
+def _toml_files(folder: Path) -> list[Path]:
     if not folder.is_dir():
         return []
     files = (file for file in folder.iterdir() if file.name.endswith(".toml") and not file.name.startswith("."))
     return sorted(files, key=lambda file: file.name)
 
 
-def _load_all(files: Iterable[Traversable], shape: type[_Shape]) -> dict[str, _Shape]:
+def _load_all(files: Iterable[Path], shape: type[_Shape]) -> dict[str, _Shape]:
     found: dict[str, _Shape] = {}
     problems: list[Problem] = []
     for file in files:
         try:
-            value = _load(Path(str(file)), shape)
+            value = _load(file, shape)
         except ConfigError as error:
             problems += error.problems
             continue
