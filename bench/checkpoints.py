@@ -1,8 +1,9 @@
 """Measures deep verification against ``cat FILE > /dev/null`` and torch.load + isfinite.
 
 Run: ``python bench/checkpoints.py [--size-gb 2] [--directory DIR]``. Prints ratios; needs disk space for one file at a
-time. torch is used if it is installed. Each figure is the best of three; "cold" means that the file's pages were
-dropped from the cache before each measurement (posix_fadvise DONTNEED).
+time. torch is used if it is installed, isal for the checksums if it is. Each figure is the best of three, ``cat`` and
+the verification in turn; "cold" means that the file's pages were dropped from the cache before each measurement
+(posix_fadvise DONTNEED). Exit code 1 if a bound is exceeded.
 """
 
 import argparse
@@ -16,10 +17,17 @@ import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 REPEATS = 3
+COLD_TO_CAT = 1.3
+"""Most time of a cold verification, in times of ``cat``."""
+CHECKED_S_PER_GB = 0.25
+"""Most CPU seconds for a gigabyte of a .pt file with its checksums, warm."""
+LEFT_MB = 4.0
+"""Most that a cold verification may leave in the page cache."""
 PIECE_ELEMENTS = 1 << 20
 PIECES_PER_TENSOR = 16
 
@@ -63,10 +71,10 @@ def drop_cache(path: Path) -> None:
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def best(path: Path, act: Callable[[], object], *, cold: bool) -> float:
-    """GB/s, the best of REPEATS."""
+def best(path: Path, act: Callable[[], object], *, cold: bool, repeats: int = REPEATS) -> float:
+    """GB/s, the best of ``repeats``."""
     seconds = []
-    for _ in range(REPEATS):
+    for _ in range(repeats):
         if cold:
             drop_cache(path)
         began = time.perf_counter()
@@ -80,12 +88,21 @@ def cat(path: Path) -> None:
         subprocess.run(["cat", str(path)], stdout=sink, check=True)
 
 
-def in_fresh_process(path: Path, cold: bool) -> tuple[float, float]:
-    """GB/s and peak RSS in MB of a deep verification in a process of its own."""
+class Verified(NamedTuple):
+    """Of a deep verification in a process of its own, the best of REPEATS beside ``cat`` in turn."""
+
+    gb_per_s: float
+    cat_gb_per_s: float
+    cpu_s_per_gb: float
+    rss_mb: float
+    cached_mb: float
+    """Left in the page cache."""
+
+
+def in_fresh_process(path: Path, cold: bool) -> Verified:
     command = [sys.executable, __file__, "--child", str(path), *(["--cold"] if cold else [])]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    speed, rss = output.split()
-    return float(speed), float(rss)
+    return Verified(*map(float, output.split()))
 
 
 def peak_rss_mb() -> float:
@@ -96,13 +113,23 @@ def peak_rss_mb() -> float:
 
 def child(path: Path, cold: bool) -> None:
     from trainwatch.core.checkpoints import verify
+    from trainwatch.core.checkpoints.formats.page_cache import cached_pages
 
     def act() -> None:
         found = verify(path, deep=True)
         assert found.verdict == "complete", found
 
-    speed = best(path, act, cold=cold)
-    print(speed, peak_rss_mb())
+    act()  # loads the modules
+    speeds, cats, costs = [], [], []
+    for _ in range(REPEATS):
+        cats.append(best(path, lambda: cat(path), cold=cold, repeats=1))
+        before = time.process_time()
+        speeds.append(best(path, act, cold=cold, repeats=1))
+        costs.append((time.process_time() - before) / (path.stat().st_size / 1e9))
+    with path.open("rb") as file:
+        cached = cached_pages(file.fileno(), 0, path.stat().st_size)
+    left = sum(cached or ()) * os.sysconf("SC_PAGE_SIZE") / 1e6
+    print(max(speeds), max(cats), min(costs), peak_rss_mb(), left)
 
 
 def torch_isfinite(path: Path) -> None:
@@ -117,16 +144,23 @@ def crc_only(path: Path) -> None:
         assert archive.testzip() is None
 
 
-def report(label: str, path: Path) -> None:
-    cat_cold, (ours_cold, _) = best(path, lambda: cat(path), cold=True), in_fresh_process(path, cold=True)
-    cat_warm, (ours_warm, rss) = best(path, lambda: cat(path), cold=False), in_fresh_process(path, cold=False)
+def report(label: str, path: Path, *, checked: bool = False) -> bool:
+    """Print one line; whether it is within the bounds. ``checked``: the file has checksums."""
+    cold, warm = in_fresh_process(path, cold=True), in_fresh_process(path, cold=False)
+    times = cold.cat_gb_per_s / cold.gb_per_s
+    missed = ["cold"] * (times > COLD_TO_CAT) + ["cache"] * (cold.cached_mb > LEFT_MB)
+    missed += ["CPU"] * (checked and warm.cpu_s_per_gb > CHECKED_S_PER_GB)
     print(
-        f"{label:22} cold {ours_cold:5.2f} GB/s = {ours_cold / cat_cold:4.0%} of cat ({cat_cold:.2f})   "
-        f"warm {ours_warm:5.2f} GB/s = {ours_warm / cat_warm:4.0%} of cat ({cat_warm:.2f})   RSS {rss:.0f} MB"
+        f"{label:22} cold {times:4.2f} x cat ({cold.gb_per_s:.2f} GB/s, {cold.cat_gb_per_s:.2f}), "
+        f"leaves {cold.cached_mb:.1f} MB cached   warm {warm.cat_gb_per_s / warm.gb_per_s:4.2f} x cat "
+        f"({warm.gb_per_s:.2f} GB/s, {warm.cat_gb_per_s:.2f}), CPU {warm.cpu_s_per_gb:.2f} s/GB   "
+        f"RSS {warm.rss_mb:.0f} MB{'  MISSED: ' + ', '.join(missed) if missed else ''}"
     )
+    return not missed
 
 
-def main() -> None:
+def main() -> int:
+    """Print the table; 1 if a bound is exceeded."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size-gb", type=float, default=2.0)
     parser.add_argument("--directory", type=Path, default=None)
@@ -135,23 +169,25 @@ def main() -> None:
     options = parser.parse_args()
     if options.child is not None:
         child(options.child, options.cold)
-        return
+        return 0
     size = int(options.size_gb * 1e9)
+    fine = True
     with tempfile.TemporaryDirectory(dir=options.directory) as scratch:
         for dtype in ("F32", "BF16", "F16"):
             path = Path(scratch) / f"{dtype}.safetensors"
             write_safetensors(path, size, dtype)
-            report(f"safetensors {dtype}", path)
+            fine = report(f"safetensors {dtype}", path) and fine
             path.unlink()
         path = Path(scratch) / "model.pt"
         if not write_torch(path, size):
             print("torch is not installed: .pt left out")
-            return
-        report(".pt float32 with CRC", path)
+            return 0 if fine else 1
+        fine = report(".pt float32 with CRC", path, checked=True) and fine
         cat(path)
         print(f"{'torch.load + isfinite':22} warm {best(path, lambda: torch_isfinite(path), cold=False):5.2f} GB/s")
         print(f"{'zipfile.testzip':22} warm {best(path, lambda: crc_only(path), cold=False):5.2f} GB/s")
+    return 0 if fine else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

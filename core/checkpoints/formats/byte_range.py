@@ -11,23 +11,28 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from .damage import Corrupt, Opaque, Torn
+from .page_cache import ReadOnce
 
 
 class ByteRange:
-    """``size`` bytes of an open file from ``start``. Offsets in all methods are relative to ``start``."""
+    """``size`` bytes of an open file from ``start``. Offsets in all methods are relative to ``start``.
 
-    __slots__ = ("fd", "size", "start")
+    ``once``: the file's pages, if it is read through once.
+    """
 
-    def __init__(self, fd: int, start: int, size: int) -> None:
+    __slots__ = ("fd", "once", "size", "start")
+
+    def __init__(self, fd: int, start: int, size: int, once: ReadOnce | None = None) -> None:
         self.fd = fd
         self.start = start
         self.size = size
+        self.once = once
 
     def part(self, offset: int, size: int) -> "ByteRange":
         """A range inside this one. Raises Torn when it reaches beyond the end."""
         if offset < 0 or size < 0 or offset + size > self.size:
             raise Torn(f"bytes {offset} to {offset + size} are needed, but there are only {self.size}")
-        return ByteRange(self.fd, self.start + offset, size)
+        return ByteRange(self.fd, self.start + offset, size, self.once)
 
     def read(self, offset: int, size: int) -> bytes:
         """Exactly ``size`` bytes.
@@ -58,6 +63,11 @@ class ByteRange:
                 raise Torn(f"ends at byte {offset + done} while it is being read: it was cut just now")
             done += got
 
+    def is_read_to(self, offset: int) -> None:
+        """Nothing before ``offset`` is read again (``once``)."""
+        if self.once is not None:
+            self.once.behind(self.start + offset)
+
     def expect_sequential(self) -> None:
         """Announce to the kernel that the whole file is read in order, so that it reads ahead."""
         with suppress(OSError):  # some filesystems do not support it; reading works without it
@@ -65,12 +75,12 @@ class ByteRange:
 
 
 @contextmanager
-def open_bytes(path: Path) -> Iterator[ByteRange]:
+def open_bytes(path: Path, *, once: bool = False) -> Iterator[ByteRange]:
     """Open a regular file for reading.
 
     A named pipe or device is refused before it is opened, because opening may block or have an effect. Raises
     FileNotFoundError, Opaque (no permission, not a regular file), Corrupt (the disk cannot read it), OSError (the mount
-    does not answer).
+    does not answer). ``once``: it is read through, and its pages are given back that were not cached before.
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
@@ -82,7 +92,12 @@ def open_bytes(path: Path) -> Iterator[ByteRange]:
         before = os.fstat(fd)
         if not stat.S_ISREG(before.st_mode):
             raise Opaque("is not a regular file")
-        yield ByteRange(fd, 0, before.st_size)
+        pages = ReadOnce(fd, before.st_size) if once else None
+        try:
+            yield ByteRange(fd, 0, before.st_size, pages)
+        finally:
+            if pages is not None:
+                pages.close()
     finally:
         os.close(fd)
 

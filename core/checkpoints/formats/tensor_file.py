@@ -54,7 +54,7 @@ def examine_file(
     Raises FileNotFoundError.
     """
     try:
-        with open_bytes(path) as source:
+        with open_bytes(path, once=scanner is not None) as source:
             return examine_range(source, tensor_format, scanner=scanner, needed=needed)
     except Damage as damage:
         return FileFinding(contents=None, damage=damage)

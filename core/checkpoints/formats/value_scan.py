@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from .byte_range import ByteRange
+from .checksums import IS_FAST, crc32
 from .damage import Corrupt, Torn
 from .elements import FiniteCheck
 from .reading_pace import Pace
@@ -47,7 +48,7 @@ class Scanner:
         self._pace = pace
         self._chunk = chunk_bytes
         self._buffers = (np.empty(chunk_bytes, dtype=np.uint8), np.empty(chunk_bytes, dtype=np.uint8))
-        # the checksum takes most of the time; in a second thread it runs beside the reading (zlib releases the GIL)
+        # zlib's checksum takes most of the time; in a second thread it runs beside the reading (it releases the GIL)
         self._checksums = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checksum")
         self._mask = np.empty(chunk_bytes, dtype=np.bool_)
         self.only_zeros: bool | None = None
@@ -78,12 +79,13 @@ class Scanner:
                 length = min(self._chunk, size - done)
                 buffer = self._buffers[turn][:length]
                 turn = 1 - turn
+                source.is_read_to(offset + done)
                 source.fill(buffer.data, offset + done)
-                if checksum and size > self._chunk:
+                if checksum and size > self._chunk and not IS_FAST:
                     crc = pending.result() if pending is not None else 0
-                    pending = self._checksums.submit(zlib.crc32, buffer.data, crc)
+                    pending = self._checksums.submit(crc32, buffer.data, crc)
                 elif checksum:
-                    crc = zlib.crc32(buffer.data)
+                    crc = crc32(buffer.data, crc)
                 if check != "none":
                     self.test(buffer, done, check, on_bad, big_endian=big_endian)
                 done += length
@@ -113,6 +115,7 @@ class Scanner:
         while not unpacker.eof:
             if not held and read < packed:
                 length = min(self._chunk, packed - read)
+                source.is_read_to(offset + read)
                 held = source.read(offset + read, length)
                 read += length
                 self._pace.advance(length)
@@ -125,7 +128,7 @@ class Scanner:
                 raise Corrupt(f"its packed bytes end after {done} of {size}")
             if done + len(unpacked) > size:
                 raise Corrupt(f"unpacks to more than the {size} bytes it claims")
-            crc = zlib.crc32(unpacked, crc)
+            crc = crc32(unpacked, crc)
             if check != "none" and unpacked:
                 chunk = self._np.frombuffer(unpacked, dtype=self._np.uint8)
                 self._test_stream(chunk, done, check, on_bad, big_endian=big_endian)

@@ -173,7 +173,7 @@ def _check_items(members: Members, items: list[_Item], scanner: "Scanner") -> li
     for item in items:
         by_file.setdefault(item.file, []).append(item)
     for file, listed in by_file.items():
-        with open_bytes(members.files[file].path) as source:
+        with open_bytes(members.files[file].path, once=True) as source:
             for item in sorted(listed, key=lambda item: item.offset):
                 if item.transformed:
                     damages.append(Opaque(f"{file}: {shown(item.name)} is compressed or encrypted"))
