@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from textual.app import App, SuspendNotSupported
 
-from ..core.bound_process import bound
-
 
 def run_in_terminal(app: App[object], argv: Sequence[str]) -> str:
     """Run ``argv`` in the foreground until it ends. Returns a sentence on how it ended."""
+    from ..core.bound_process import bound  # loads ctypes, which nothing else on the screen needs
+
     # Ctrl-C in that program reaches our whole process group: it must end that program only.
     # A handler, not SIG_IGN, because an ignored signal would be inherited by the program.
     before = signal.signal(signal.SIGINT, lambda *_: None)

@@ -33,6 +33,14 @@ def test_looking_after_a_run_loads_no_screen_and_nothing_heavy() -> None:
     assert not any(name.startswith("trainwatch.tui") for name in modules)
 
 
+def test_the_first_picture_of_the_screen_loads_no_reader_of_checkpoints_and_no_page() -> None:
+    modules = loaded_by("import trainwatch.cli.screen_app, trainwatch.tui.app")
+    assert not {name for name in modules if name.startswith("trainwatch.core.checkpoints")}
+    assert not modules & {"ctypes", "pickletools", "statistics", "numpy", "xml.sax", "http.client", "email"}
+    pages = {name for name in modules if name.startswith("trainwatch.tui.screens.") and name.endswith("_screen")}
+    assert {name.rpartition(".")[2] for name in pages} <= {"dashboard_screen", "pane_screen", "place_screen"}
+
+
 def test_the_runner_is_made_of_the_standard_library() -> None:
     modules = loaded_by("import trainwatch.core.act.launch.runner")
     foreign = {n for n in roots(modules) - {"trainwatch"} if n not in sys.stdlib_module_names and not n.startswith("_")}

@@ -5,7 +5,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ...checkpoints.formats.reading_pace import BESIDE_TRAINING_BYTES_PER_S
 from ...model.checkpoints.checkpoint import Checkpoint, CheckpointListing
 from ...model.ports.screen import OnProgress
 from ...model.preset import Preset
@@ -51,6 +50,7 @@ class RunCheckpoints:
     def verify(self, path: str, *, deep: bool, progress: OnProgress) -> Checkpoint:
         """At a limited rate: a training may be running beside it."""
         from ...checkpoints import verify
+        from ...checkpoints.formats.reading_pace import BESIDE_TRAINING_BYTES_PER_S
 
         return _sentence(
             lambda: verify(Path(path), deep=deep, progress=progress, rate_limit_bytes_per_s=BESIDE_TRAINING_BYTES_PER_S)
@@ -73,6 +73,7 @@ class RunCheckpoints:
     def backup(self, path: str, destination: str, *, progress: OnProgress) -> str:
         """``~`` is the home folder; a relative path starts beside the output directory."""
         from ...checkpoints import backup
+        from ...checkpoints.formats.reading_pace import BESIDE_TRAINING_BYTES_PER_S
 
         target = Path(destination).expanduser()
         if not target.is_absolute():

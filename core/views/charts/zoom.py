@@ -6,6 +6,8 @@ import msgspec
 
 CLOSEST = 8.0
 """Fewest units of the axis (seconds, steps) that are shown."""
+LEAST_GRAIN = 10.0
+"""The axis of a young run grows by so many seconds or steps."""
 
 
 class Span(msgspec.Struct, frozen=True):
@@ -48,8 +50,11 @@ def showing(shown: Span, whole: Span, x: float) -> Span:
 
 
 def grown(end: float, length: float) -> float:
-    """Rounded up by a small share of the ``length`` that is visible: an axis that ends now moves by whole columns."""
-    grain = max(2.0 ** math.ceil(math.log2(max(length, 1.0))) / 256, 1.0)
+    """Rounded up by a small share of the ``length`` that is visible: an axis that ends now moves rarely.
+
+    Each move draws every chart anew, 40 kB on a large terminal.
+    """
+    grain = max(2.0 ** math.ceil(math.log2(max(length, 1.0))) / 128, LEAST_GRAIN)
     return math.ceil(end / grain) * grain
 
 

@@ -5,8 +5,8 @@ save, M the mean time between failures. Source: J. W. Young (1974), refined by J
 half or twice the interval makes a small loss a quarter larger, so nothing is advised within that range.
 """
 
+from collections.abc import Sequence
 from math import sqrt
-from statistics import median
 
 import msgspec
 
@@ -56,11 +56,17 @@ def cadence(story: RunStory, now_t: float) -> Cadence:
     ran = lost_time(story, now_t, 0)
     ran_s = 0.0 if ran is None else ran.wall_s - ran.waited_s - ran.restart_s - ran.detection_s
     return Cadence(
-        cost_s=median(costs) if len(costs) >= LEAST_SAVES else None,
-        every_s=median(gaps) if gaps else None,
+        cost_s=_median(costs) if len(costs) >= LEAST_SAVES else None,
+        every_s=_median(gaps) if gaps else None,
         failures=failures,
         failure_s=ran_s / failures if failures >= LEAST_FAILURES and ran_s > 0 else None,
     )
+
+
+def _median(values: Sequence[float]) -> float:
+    from statistics import median  # slow to import, and not needed for the first screen
+
+    return median(values)
 
 
 def cadence_words(known: Cadence) -> str:
