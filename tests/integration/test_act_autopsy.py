@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.fakes.tmux_place import socket_folder
 from tests.integration.act_world import World, python, wait_for, world
 from trainwatch.core.act.evidence.capture import examine, gpu_text
 from trainwatch.core.act.evidence.stack_capture import StackReport
@@ -83,9 +84,16 @@ def signs(report: StackReport) -> tuple[Sign, ...]:
     return signs_of(Outcome(t=0.0, decision=1, action="capture_stacks", ok=True, data=data))
 
 
-def test_a_deadlocked_loader_worker_is_found_and_named_in_the_stacks(run: World) -> None:
+@pytest.fixture
+def short_folder() -> Iterator[str]:
+    """For sockets of a trainer's workers, which stay if it is killed."""
+    with socket_folder() as folder:
+        yield folder
+
+
+def test_a_deadlocked_loader_worker_is_found_and_named_in_the_stacks(run: World, short_folder: str) -> None:
     pytest.importorskip("torch")
-    target = run.launch(*python(LOADER))
+    target = run.launch(*python(LOADER), env=dict(os.environ) | {"TMPDIR": short_folder})
     wait_for(lambda: "stuck" in run.log(target), "the worker is stuck", 90.0)
     report = examined(run, target)
     (sign,) = signs(report)

@@ -1,5 +1,7 @@
 """The screen is tested in UTC, without colours of the machine, and polled only by the tests."""
 
+import functools
+import importlib
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -11,6 +13,27 @@ from textual.pilot import Pilot
 from tests.fakes.feed import PROFILES, FakePicker, FakeStarter, open_run
 from trainwatch.core.model.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _styles_are_parsed_once() -> Iterator[None]:
+    """Each app parses the same styles again, which is a tenth of all that a test of the screen computes."""
+    stylesheet: Any = importlib.import_module("textual.css.stylesheet")
+    parse, known = stylesheet.parse, dict[Any, Any]()
+
+    @functools.wraps(parse)
+    def once(
+        scope: str, css: str, read_from: Any, *, variable_tokens: dict[str, list[Any]], **more: Any
+    ) -> Iterator[Any]:
+        values = tuple((name, *(token.value for token in tokens)) for name, tokens in variable_tokens.items())
+        key = (scope, css, read_from, values, *sorted(more.items()))
+        if key not in known:
+            known[key] = tuple(parse(scope, css, read_from, variable_tokens=variable_tokens, **more))
+        return iter(known[key])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stylesheet, "parse", once)
+        yield
 
 
 @pytest.fixture(autouse=True)
