@@ -88,6 +88,10 @@ KEYS: tuple[Key, ...] = (
         when=lambda c: c.silent and c.watched, acts=True, first=lambda c: c.silent,
     ),
     Key(
+        key="s", shown="s", action="save_now", label="save", help="ask the trainer for a checkpoint now",
+        when=lambda c: c.state == "running" and c.watched, acts=True, footer=False,
+    ),
+    Key(
         key="u", shown="u", action="unpause", label="continue", help="continue after a pause",
         when=lambda c: c.state in HALTED_STATES and c.watched, acts=True, first=lambda c: c.state in HALTED_STATES,
     ),
@@ -194,6 +198,7 @@ MISSING: dict[str, str] = {
     "answer": "No question waits for an answer.",
     "wait": "Nothing is hung.",
     "unpause": "It is not paused.",
+    "save_now": "Only a training that runs can save.",
     "acknowledge": "No incident is open.",
     "supervisor": "A supervisor is running already.",
 }

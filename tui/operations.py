@@ -113,6 +113,10 @@ class Operations:
         """Give a suspected hang more time."""
         self.send(Command(t=0.0, verb="wait", by=BY))
 
+    def save_now(self) -> None:
+        """Ask the trainer for a checkpoint."""
+        self.send(Command(t=0.0, verb="save", by=BY))
+
     def acknowledge(self, incident: int | None = None) -> None:
         """Acknowledge an incident; by default the newest open one."""
         waiting = [i for i in self._on.now.story.open_incidents if not i.acknowledged]
@@ -260,6 +264,7 @@ ACTS: dict[str, Act] = {
     "pause": Operations.pause,
     "unpause": Operations.unpause,
     "wait": Operations.wait,
+    "save_now": Operations.save_now,
     "answer": Operations.answer,
     "act": Operations.act,
     "acknowledge": Operations.acknowledge,

@@ -44,6 +44,7 @@ from .launch.launching import is_alive
 from .notify.end_command import run_at_end
 from .notify.notices import send_notice
 from .notify.outbox import Outbox
+from .stop.heartbeat_request import ask_to_save
 from .stop.own_handler import end_by_own_handler, graces
 from .stop.pause import pause_attempt, unpause_attempt
 from .stop.save_request import SaveReport, request_save, take_back
@@ -202,6 +203,9 @@ class RunActor:
     def _request_save(self, decision: RequestSave) -> Performed:
         if self._target is None or self._target.number != decision.attempt:
             return False, f"attempt {decision.attempt} has ended", {}
+        told = ask_to_save(self._target, stop=decision.stop)
+        if told is not None:
+            return True, told, {"heartbeat": True}
         file = None if self._save_file is None else Path(self._spec.cwd, self._save_file)
         self._saved = request_save(members(self._target), name=self._save_signal, file=file)
         return self._saved.asked, self._saved.sentence, msgspec.to_builtins(self._saved)

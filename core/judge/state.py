@@ -167,6 +167,10 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What would have been done and can still be ordered."""
     save_asked_t: float | None = None
     """Run time at which the trainer was last asked for a checkpoint."""
+    beating: bool = False
+    """The trainer of this attempt uses ``trainwatch.heartbeat``: it can be asked for a checkpoint."""
+    reads_beats: bool = False
+    """``reading`` is of what the trainer tells by it, because its log shows no steps."""
     ends: EndTime | None = None
     """When it ends at the latest; None = never, or it has ended."""
     kept: tuple[str, ...] = ()

@@ -53,6 +53,8 @@ class RequestSave(DecisionBase, frozen=True, kw_only=True, tag="request_save"):
     """Ask the trainer for a checkpoint (``run.save_signal``, ``run.save_file``). Not ok: it could not be asked."""
 
     attempt: int
+    stop: bool = False
+    """It is ended after that: a trainer that uses ``trainwatch.heartbeat`` makes no further step."""
 
 
 class StopAttempt(DecisionBase, frozen=True, kw_only=True, tag="stop_attempt"):

@@ -136,6 +136,10 @@ class ProcessSample(Base, frozen=True, kw_only=True, tag="process"):
     """It waits for input at its terminal; "maybe": if the kernel does not show it for certain."""
 
 
+HEARTBEAT = "heartbeat"
+"""Source of the lines that stand for what a trainer tells by ``trainwatch.heartbeat``."""
+
+
 class LogChunk(Base, frozen=True, kw_only=True, tag="log"):
     r"""Text as the trainer wrote it, in any chunking, ``\r`` and ANSI included. ``source`` None = its stdout/stderr.
 
@@ -265,7 +269,9 @@ class Tick(Base, frozen=True, kw_only=True, tag="tick"):
 class Command(Base, frozen=True, kw_only=True, tag="command"):
     """A key or a verb of the user."""
 
-    verb: Literal["stop", "kill", "restart", "resume", "pause", "unpause", "profile", "ack", "wait", "act", "shutdown"]
+    verb: Literal[
+        "stop", "kill", "restart", "resume", "pause", "unpause", "profile", "ack", "wait", "act", "save", "shutdown"
+    ]
     by: str = "operator"
     checkpoint: str | None = None
     profile: str | None = None

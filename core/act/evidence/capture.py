@@ -15,6 +15,7 @@ from ...model.ports.supervision import AttemptTarget
 from ...model.run import RunSpec
 from ...model.text.memory_words import GIB
 from ..gpu.gpu_holders import Holder, gpu_holders
+from ..stop.heartbeat_request import dump_stacks
 from .launch_record import write_launch_record
 from .stack_capture import StackReport, capture_stacks
 from .stack_probe import write_file
@@ -68,6 +69,9 @@ def examine(
         native=True,
         py_spy=py_spy,
     )
+    if not report.frames and (own := dump_stacks(target, folder)) is not None:
+        files.append(str(own))
+        notes.append("the stacks are from the trainer's own faulthandler (trainwatch.heartbeat)")
     notes = list(dict.fromkeys((*report.notes, *notes)))
     if notes and write_file(folder / "notes.txt", "".join(f"{note}\n" for note in notes)):
         files.append(str(folder / "notes.txt"))

@@ -29,6 +29,7 @@ from ...sense.gpu.simulated_gpu import SimulatedGpu
 from ...sense.host.host_sensor import Host
 from ...sense.host.kernel_log import KernelLog
 from ...sense.host.termination import Cloud, TerminationNotices, cloud_of
+from ...sense.log.heartbeat_page import HeartbeatPage
 from ...sense.log.log_tail import LogTail
 from ...sense.process.exit_watch import ExitWatch, nothing
 from ...sense.process.process_tree import ProcessTree
@@ -190,11 +191,13 @@ def sensors(
         on_problem=on_problem,
     )
 
+    beats = HeartbeatPage(inbox=inbox, clock=clock, found=on_problem, on_problem=on_problem)
     backlog(log.lines_behind)
 
     def last_look() -> None:
         """Read the last log lines, memory, disk, checkpoints, metrics: why it ended, and what to resume from."""
         log.drain()
+        beats.sample()
         host.sample()
         checkpoints.drain()
         search.drain()
@@ -223,6 +226,7 @@ def sensors(
             tree=tree,
             on_problem=on_problem,
         ),
+        beats,
         KernelLog(inbox=inbox, clock=clock, on_problem=on_problem),
         TerminationNotices(
             inbox=inbox,

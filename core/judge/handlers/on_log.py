@@ -4,7 +4,7 @@ import msgspec
 
 from ...model.fact import PhaseChanged, ProgressMade, SaveMeasured
 from ...model.incident import AVERAGE_IS_NAN
-from ...model.observation import LogChunk
+from ...model.observation import HEARTBEAT, LogChunk
 from ...model.progress import Progress
 from ...model.record import Entry
 from .. import attempt_progress
@@ -36,7 +36,7 @@ JOURNAL_STOPPING_S = 5.0
 def on_log(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
     """Take a chunk of log, also of an attempt that is being ended, as it may show the cause."""
     if not is_watched(state.machine):
-        ending = isinstance(state.machine, Stopping) and chunk.source is None
+        ending = isinstance(state.machine, Stopping) and (chunk.source is None or _is_read(state, chunk.source))
         return _while_stopping(knowledge, state, chunk) if ending else (state, NOTHING)
     source = chunk.source
     if state.attempt.resume_verdict == "open":
@@ -45,7 +45,7 @@ def on_log(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
         state = remedy_proof.read(knowledge, state, chunk.text)
     if (found_ranks := ranks.with_text(state.ranks, chunk.text, state.time.t)) is not state.ranks:
         state = replace(state, ranks=found_ranks)
-    before = state.reading if source is None else state.other_logs.get(source, START)
+    before = state.reading if source is None or _is_read(state, source) else state.other_logs.get(source, START)
     if chunk.skipped_bytes:
         before = after_gap(before)
     after = read_progress(before, chunk.text, knowledge.shapes)
@@ -54,21 +54,31 @@ def on_log(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
     beats = after.certain.heartbeats - before.certain.heartbeats
     if source is not None:
         state = replace(state, other_logs={**state.other_logs, source: after})
+    if source == HEARTBEAT:
+        state = replace(state, beating=True, reads_beats=state.reads_beats or state.reading.certain.heartbeats == 0)
+    elif source is None and beats > 0:
+        state = replace(state, reads_beats=False)
+    shown = source is None or _is_read(state, source)
     if beats <= 0:
-        phase = after.phase if source is None else state.log_activity.phase
+        phase = after.phase if source in {None, HEARTBEAT} else state.log_activity.phase
         log = log_activity.with_text(state.log_activity, phase, chunk.text, now, alive=_was_alive(state, now))
         changed = phase != state.log_activity.phase
         if changed and log.trusted:
             state = _phase_ended(state, now)
-        state = replace(state, reading=after if source is None else state.reading, diagnosis=found, log_activity=log)
+        state = replace(state, reading=after if shown else state.reading, diagnosis=found, log_activity=log)
         entries = NOTHING
         if after.loss_is_nan:
             state, entries = _nan(knowledge, state, entries, after)
-        if changed:
+        if changed and shown:
             state, more = _write_progress(knowledge, state, changed=True)
             return state, (*entries, *more)
         return check_hang(knowledge, state, entries)
     return _on_beat(knowledge, replace(state, diagnosis=found), chunk, after)
+
+
+def _is_read(state: JudgeState, source: str | None) -> bool:
+    """Whether the progress of the run is what the trainer tells, because its log shows no steps."""
+    return source == HEARTBEAT and state.reads_beats
 
 
 def _while_stopping(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
@@ -122,7 +132,7 @@ def _on_beat(knowledge: Knowledge, state: JudgeState, chunk: LogChunk, after: Pr
     state = replace(
         state,
         save_cost=cost,
-        reading=after if chunk.source is None else state.reading,
+        reading=after if chunk.source is None or _is_read(state, chunk.source) else state.reading,
         clock=clock,
         attempt=attempt_progress.with_beat(
             state.attempt, step, t, epoch=progress.epoch, first_step=after.certain.opening.first_step

@@ -73,7 +73,7 @@ def stop(
 
 
 def _save_first(builder: StepBuilder, then: Then, plan: RestartPlan, by: str) -> None:
-    order = save_first.request(builder, f"{plan.reason}: ask for a checkpoint first", plan.incident)
+    order = save_first.request(builder, f"{plan.reason}: ask for a checkpoint first", plan.incident, stop=True)
     wait_s = builder.knowledge.settings.restart.save_wait_s
     left_s = _left_s(builder, plan)
     if left_s is not None:

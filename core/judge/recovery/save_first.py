@@ -9,6 +9,7 @@ import msgspec
 
 from ...model.decision import RequestSave
 from ...model.fact import ActionWithheld
+from ..knowledge import Knowledge
 from ..resume import checkpoint_index
 from ..run_states import Running, Saving
 from ..state import JudgeState
@@ -28,7 +29,7 @@ AGAIN_S = 1800.0
 def is_wanted(builder: StepBuilder) -> bool:
     """Whether the trainer can be asked now, and a checkpoint would save steps."""
     state = builder.state
-    if not builder.knowledge.can_ask_to_save or not isinstance(state.machine, Running):
+    if not can_ask(state, builder.knowledge) or not isinstance(state.machine, Running):
         return False
     attempt = state.attempt
     if attempt.nan_t is not None or attempt.resume_verdict in {"open", "ignored"}:
@@ -37,10 +38,15 @@ def is_wanted(builder: StepBuilder) -> bool:
     return attempt.position is None or saved is None or saved < attempt.position
 
 
-def request(builder: StepBuilder, reason: str, incident: int | None = None) -> int:
-    """Ask for a checkpoint. Returns the id of the decision."""
+def can_ask(state: JudgeState, knowledge: Knowledge) -> bool:
+    """Whether there is a way to ask this trainer for a checkpoint."""
+    return knowledge.can_ask_to_save or state.beating
+
+
+def request(builder: StepBuilder, reason: str, incident: int | None = None, *, stop: bool = False) -> int:
+    """Ask for a checkpoint. Returns the id of the decision. ``stop``: it is ended after that."""
     builder.set(save_asked_t=builder.t)
-    return builder.decide(RequestSave, reason, incident=incident, attempt=builder.state.attempt.number)
+    return builder.decide(RequestSave, reason, incident=incident, attempt=builder.state.attempt.number, stop=stop)
 
 
 def on_danger(builder: StepBuilder, why: str, incident: int | None) -> None:

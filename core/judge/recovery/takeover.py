@@ -161,6 +161,8 @@ def started(builder: StepBuilder, start: Start) -> None:
         attempt=attempt,
         reading=begin_attempt(state.reading),
         other_logs={},
+        beating=same and state.beating,
+        reads_beats=False,
         diagnosis=DiagnosisState(),
         clock=step_clock.restart_wait(state.clock, now) if same and state.clock.beats else fresh_clock,
         liveness=liveness.begin_attempt(state.liveness, now),

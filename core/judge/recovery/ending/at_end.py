@@ -8,7 +8,7 @@ from typing import Literal
 
 from ....model.decision import EndWatch, RunAtEnd
 from ...knowledge import Knowledge
-from ...state import EndTime
+from ...state import EndTime, JudgeState
 from ...step_builder import StepBuilder
 
 SLACK_S = 5.0
@@ -40,15 +40,15 @@ def set_time(builder: StepBuilder, *, after_s: float = 0.0) -> None:
         return
     ends = EndTime(said=said, t=wall - knowledge.created_wall)
     builder.set(ends=ends)
-    minutes, lead_s = max(0.0, ends.t - builder.t) / 60.0, stop_takes_s(knowledge)
+    minutes, lead_s = max(0.0, ends.t - builder.t) / 60.0, stop_takes_s(knowledge, builder.state)
     left = f"{minutes:.0f} min" if minutes < 120.0 else f"{minutes / 60.0:.1f} h"
     builder.note(f"it ends by {said} (in {left}): the stop begins {lead_s:.0f} s before, so that it can save")
 
 
-def stop_takes_s(knowledge: Knowledge) -> float:
+def stop_takes_s(knowledge: Knowledge, state: JudgeState) -> float:
     """How long a stop may take, the save before it included."""
     restart = knowledge.settings.restart
-    save_s = restart.save_wait_s if knowledge.can_ask_to_save else 0.0
+    save_s = restart.save_wait_s if knowledge.can_ask_to_save or state.beating else 0.0
     return save_s + restart.interrupt_grace_s + restart.terminate_grace_s + SLACK_S
 
 

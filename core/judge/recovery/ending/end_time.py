@@ -17,7 +17,7 @@ BY = "end_by"
 
 def is_due(state: JudgeState, knowledge: Knowledge) -> bool:
     """Whether the stop must begin now. A launch is not cut: it is stopped as soon as its trainer runs."""
-    if state.ends is None or state.time.t < state.ends.t - at_end.stop_takes_s(knowledge):
+    if state.ends is None or state.time.t < state.ends.t - at_end.stop_takes_s(knowledge, state):
         return False
     return not (isinstance(state.machine, Starting) and not state.machine.launched)
 

@@ -16,6 +16,7 @@ from ...run_states import Hung, Paused, Running, Starting, Stopping, Suspended
 from ...state import JudgeState
 from .. import unclear_states
 from ..resume_choice import cannot_be_told, why_not_resumable
+from ..save_first import can_ask
 from . import question
 
 
@@ -182,6 +183,17 @@ def _shutdown(_state: JudgeState, _knowledge: Knowledge, _command: Command) -> C
     return YES
 
 
+def _save(state: JudgeState, knowledge: Knowledge, _command: Command) -> CommandReply:
+    if not isinstance(state.machine, Running):
+        return refused(f"only a training that runs can save: {_present(state)}")
+    if not can_ask(state, knowledge):
+        return refused(
+            "the trainer cannot be asked for a checkpoint: set save_signal or save_file under [run], or use "
+            "trainwatch.heartbeat in the script"
+        )
+    return YES
+
+
 _VERBS: dict[str, Callable[[JudgeState, Knowledge, Command], CommandReply]] = {
     "stop": _end,
     "kill": _end,
@@ -193,5 +205,6 @@ _VERBS: dict[str, Callable[[JudgeState, Knowledge, Command], CommandReply]] = {
     "ack": _ack,
     "wait": _wait,
     "act": _act,
+    "save": _save,
     "shutdown": _shutdown,
 }

@@ -1,4 +1,4 @@
-"""Operator commands: stop, kill, restart, resume, pause, unpause, profile, ack, wait, act, shutdown.
+"""Operator commands: stop, kill, restart, resume, pause, unpause, profile, ack, wait, act, save, shutdown.
 
 A command is never an error: one that makes no sense in the present state is noted and changes nothing.
 command_replies.py decides that and has the reply that the operator gets.
@@ -33,7 +33,7 @@ from ...run_states import (
     WaitingForRoom,
 )
 from ...step_builder import StepBuilder
-from .. import fallback, restart_stages, resume_choice
+from .. import fallback, restart_stages, resume_choice, save_first
 from ..budget import Budget
 from ..ending import at_end
 from ..quiet_incident import close_quiet
@@ -117,7 +117,7 @@ def _restart(builder: StepBuilder, command: Command) -> None:
         return
     plan = _ordered(builder, command, "restart")
     if isinstance(machine, Stopping):
-        at_end.set_time(builder, after_s=at_end.stop_takes_s(builder.knowledge))
+        at_end.set_time(builder, after_s=at_end.stop_takes_s(builder.knowledge, builder.state))
         builder.move("command", msgspec.structs.replace(machine, then="restart", plan=plan), plan.reason)
     elif run_machine.is_live(machine):
         _take_profile(builder, command)
@@ -134,7 +134,7 @@ def _resume(builder: StepBuilder, command: Command) -> None:
         question.carry_out(builder, command.by)
         return
     if builder.state.ends is None:  # a time that is too near to be met is not meant
-        at_end.set_time(builder, after_s=at_end.stop_takes_s(builder.knowledge))
+        at_end.set_time(builder, after_s=at_end.stop_takes_s(builder.knowledge, builder.state))
     if isinstance(machine, Stopping):
         plan = _ordered(builder, command, "resume")
         builder.move("command", msgspec.structs.replace(machine, then="restart", plan=plan), plan.reason)
@@ -266,6 +266,10 @@ def _wait(builder: StepBuilder, command: Command) -> None:
     builder.note(f"no hang is declared for {WAIT_S / 60:.0f} min, as {command.by} asked")
 
 
+def _save(builder: StepBuilder, command: Command) -> None:
+    save_first.request(builder, f"save by {command.by}")
+
+
 def _shutdown(builder: StepBuilder, command: Command) -> None:
     machine = builder.state.machine
     launching = isinstance(machine, Starting) and not machine.launched
@@ -301,5 +305,6 @@ _VERBS: dict[str, Callable[[StepBuilder, Command], None]] = {
     "ack": _ack,
     "wait": _wait,
     "act": _act,
+    "save": _save,
     "shutdown": _shutdown,
 }

@@ -1,0 +1,96 @@
+"""What a trainer tells itself by ``trainwatch.heartbeat``: its page of memory, as lines of a log of its own.
+
+A line per new step at most once a period, so the judge reads it as it reads any other log of the trainer: a step that
+is told is a heartbeat, and a phase that is told has the deadline of that phase.
+"""
+
+import contextlib
+import os
+from collections.abc import Callable
+
+from ....heartbeat import PHASES, Page, page_path
+from ...model.observation import HEARTBEAT, LogChunk
+from ...model.ports.supervision import AttemptTarget, Clock, Inbox
+from ..sampler import Sampler
+from ..sensor_problem import OnProblem, ignore_problem
+
+PERIOD_S = 1.0
+LINES = {
+    "load": "loading model",
+    "preprocess": "caching latents",
+    "compile": "compiling the model",
+    "eval": "evaluating",
+    "sample": "generating sample images",
+    "save": "saving checkpoint",
+}
+"""Phase → a line that says it."""
+
+
+class HeartbeatPage(Sampler):
+    """Emits what the page of the live attempt says."""
+
+    name = "heartbeat"
+
+    def __init__(
+        self,
+        *,
+        inbox: Inbox,
+        clock: Clock,
+        interval_s: float = PERIOD_S,
+        found: Callable[[str], None] = lambda _text: None,
+        on_problem: OnProblem = ignore_problem,
+    ) -> None:
+        super().__init__(interval_s=interval_s, on_problem=on_problem)
+        self._inbox = inbox
+        self._clock = clock
+        self._found = found
+        self._page: Page | None = None
+        self._of: str | None = None
+        self._told: tuple[int | None, str] = (None, "train")
+
+    def follow(self, target: AttemptTarget | None) -> None:
+        """Set the attempt; the page of one that has ended is removed."""
+        before = self._of
+        self._of = None if target is None else target.directory
+        if before != self._of:
+            self._page, self._told = None, (None, "train")
+            if before is not None:
+                remove_page(before)
+        super().follow(target)
+
+    def sample(self) -> None:
+        """Read the page, if there is one."""
+        attempt = self._of
+        if attempt is None:
+            return
+        if self._page is None:
+            path = page_path(attempt)
+            if not os.path.exists(path):  # noqa: PTH110  as heartbeat.py
+                return
+            try:
+                self._page = Page(path)
+            except (OSError, ValueError):
+                return
+            self._found("the trainer tells its steps itself (trainwatch.heartbeat)")
+        told = self._page.read()
+        if told is None:
+            return
+        step, phase = told["step"], told["phase"] if told["phase"] in PHASES else "train"
+        lines = []
+        if step is not None and step != self._told[0]:
+            total = f"/{told['total']}" if told["total"] else ""
+            loss = "" if told["loss"] is None else f" loss={told['loss']:.6g}"
+            lines.append(f"step {step}{total}{loss}")
+        if phase != self._told[1] or lines:
+            lines += [LINES[phase]] if phase in LINES else []
+        self._told = (step, phase)
+        if lines:
+            self._inbox.put(
+                LogChunk(t=self._clock.now(), text="".join(f"{line}\n" for line in lines), source=HEARTBEAT)
+            )
+
+
+def remove_page(attempt: str) -> None:
+    """Remove the page of an attempt that has ended."""
+    with contextlib.suppress(OSError):
+        os.unlink(page_path(attempt))  # noqa: PTH108  as heartbeat.py
