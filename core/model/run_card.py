@@ -38,6 +38,8 @@ class RunCard(msgspec.Struct, frozen=True, kw_only=True):
     cwd: str = ""
     command: tuple[str, ...] = ()
     hidden: bool = False
+    queued: int | None = None
+    """It is no run yet: its place among those that wait in the queue, from 1; its id is ``queue:NUMBER``."""
 
 
 class RunSettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,12 +9,15 @@ import pytest
 from tests.fakes.feed import empty, finished, given_up, healthy, unwatched
 from tests.unit.test_views_header import NAN, with_incidents
 from trainwatch.core.act.launch import spool
-from trainwatch.core.app.screen.run_cards import card_of, hide
+from trainwatch.core.app.screen.run_cards import card_of, hide, run_cards
+from trainwatch.core.app.screen.run_picker import MachineRuns
 from trainwatch.core.app.screen.run_settings import options, settings_of
 from trainwatch.core.model.attempt import LaunchOrder
+from trainwatch.core.model.launch.queue import EntryState, QueueEntry
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.run_card import RunCard, RunSettings
 from trainwatch.core.model.situation import Situation
+from trainwatch.core.store.lists.queue_file import QueueFile
 from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.views.screens.run_comparison import compare_runs, comparison_markdown
 from trainwatch.core.views.screens.run_list import (
@@ -79,6 +82,29 @@ CARDS = (
 
 def names(cards: tuple[RunCard, ...]) -> list[str]:
     return [each.name for each in cards]
+
+
+def test_entries_of_the_queue_are_rows_that_are_no_runs_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path))
+    states: tuple[tuple[int, EntryState], ...] = ((3, "queued"), (4, "started"), (5, "queued"))
+    entries = tuple(
+        QueueEntry(
+            id=n, key=str(n), name=f"e{n}", cwd="/x", added_wall=1.0, command=("x",), why="GPU 0: full", state=state
+        )
+        for n, state in states
+    )
+    QueueFile(tmp_path).update(lambda queue: replace(queue, entries=entries))
+    rows = [run_row(each, 10.0) for each in run_cards()]
+    assert [(row.card.name, row.state, row.level) for row in rows] == [
+        ("e3", "queued, next", "unknown"), ("e5", "queued, place 2", "unknown"),
+    ]  # fmt: skip
+    assert trouble_text(rows[0]) == "GPU 0: full"
+    assert [each.name for each in listed(run_cards(), words="queued e5")] == ["e5"]
+    assert [listed(run_cards(), which=which) for which in ("live", "wrong", "over")] == [(), (), ()]
+    with pytest.raises(RuntimeError, match="entry 3 waits in the queue"):
+        MachineRuns().open("queue:3")
+    (tmp_path / "queue" / "queue.json").write_text("{")
+    assert run_cards() == []
 
 
 def test_hidden_runs_are_left_out_until_asked_for() -> None:

@@ -14,17 +14,52 @@ from ...store.lock import is_held
 from ...store.run_directory import RunDirectory, list_runs
 from ...views.screens.run_list import with_situation
 from ..runs.known_runs import example_verb, home
+from ..runs.queued_runs import queued_entries
+
+QUEUED = "queue:"
+"""Begins the id of a row that is no run yet."""
 
 
 def run_cards() -> Sequence[RunCard]:
-    """All known runs, newest first; ended ones of demo and drill come last. Reads every journal."""
+    """What waits in the queue, then all known runs, newest first; ended ones of demo and drill come last.
+
+    Reads every journal.
+    """
     own: list[RunCard] = []
     last: list[RunCard] = []
     for run in list_runs(home()):
         card = card_of(run)
         over = card.state not in LIVE_STATES and not card.watched
         (last if over and example_verb(run.load_spec()) else own).append(card)
-    return [*own, *last]
+    return [*queued_cards(), *own, *last]
+
+
+def queued_cards() -> list[RunCard]:
+    """The entries of the queue that wait, in their order."""
+    return [
+        RunCard(
+            id=f"{QUEUED}{entry.id}",
+            name=entry.name,
+            state="idle",
+            watched=False,
+            created_wall=entry.added_wall,
+            last_incident=EDGE.text(entry.why) or None,
+            cwd=entry.cwd,
+            command=tuple(EDGE.words(entry.command)),
+            queued=place,
+        )
+        for place, entry in enumerate(queued_entries(), 1)
+    ]
+
+
+def refuse_queued(run_id: str) -> None:
+    """Raise RuntimeError with a sentence if the id is that of an entry that waits."""
+    if run_id.startswith(QUEUED):
+        number = run_id.removeprefix(QUEUED)
+        raise RuntimeError(
+            f"entry {number} waits in the queue and is no run yet: `trainwatch queue move {number} 1` lets it be the "
+            f"next one, `trainwatch queue remove {number}` takes it out"
+        )
 
 
 def current_story(run: RunDirectory, story: RunStory) -> RunStory:

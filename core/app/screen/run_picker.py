@@ -8,7 +8,7 @@ from ...sense.log.log_browser import FileLogBrowser
 from ...store.detail_files import DetailReader
 from ..errors import CliError
 from ..runs.known_runs import open_run
-from .run_cards import current_story, hide, run_cards
+from .run_cards import current_story, hide, refuse_queued, run_cards
 from .run_causes import RunCauses
 from .run_checkpoints import RunCheckpoints
 from .run_looks import RunLooks
@@ -27,6 +27,7 @@ class MachineRuns:
 
     def open(self, run_id: str) -> OpenRun:
         """The services of one run. Raises RuntimeError with a sentence."""
+        refuse_queued(run_id)
         run, spec = open_run(run_id)
         return OpenRun(
             run_id=run.id,
@@ -57,11 +58,13 @@ class MachineRuns:
 
     def settings(self, run_id: str) -> RunSettings:
         """Reads the newest launch of the run and its config."""
+        refuse_queued(run_id)
         run, spec = open_run(run_id)
         return settings_of(run, spec)
 
     def hide(self, run_id: str, hidden: bool) -> None:
         """A mark in the run's folder."""
+        refuse_queued(run_id)
         run, _ = open_run(run_id)
         try:
             hide(run, hidden)
@@ -72,6 +75,7 @@ class MachineRuns:
         """As ``trainwatch forget`` asks."""
         from ..runs.forgetting import kept_about
 
+        refuse_queued(run_id)
         run, _ = open_run(run_id)
         try:
             return kept_about(run)
@@ -82,6 +86,7 @@ class MachineRuns:
         """As ``trainwatch forget`` does."""
         from ..runs.forgetting import forget, kept_about
 
+        refuse_queued(run_id)
         run, _ = open_run(run_id)
         try:
             kept = kept_about(run)

@@ -62,7 +62,15 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def state(self) -> str:
-        return STATE_WORDS[self.card.state] + (", unwatched" if self.unwatched else "")
+        return self.state_word + (", unwatched" if self.unwatched else "")
+
+    @property
+    def state_word(self) -> str:
+        """``running``; ``queued, place 2`` of one that waits in the queue."""
+        place = self.card.queued
+        if place is None:
+            return STATE_WORDS[self.card.state]
+        return "queued, next" if place == 1 else f"queued, place {place}"
 
     @property
     def project(self) -> str:
@@ -136,7 +144,8 @@ def _is_of(card: RunCard, which: Which) -> bool:
 
 
 def _text(card: RunCard) -> str:
-    parts = (card.name, card.id, card.cwd, *card.command, STATE_WORDS[card.state], card.trouble)
+    state = STATE_WORDS[card.state] if card.queued is None else "queued"
+    parts = (card.name, card.id, card.cwd, *card.command, state, card.trouble)
     return " ".join(parts).lower()
 
 
@@ -246,7 +255,7 @@ RUN_COLUMNS: tuple[Column[RunRow], ...] = (
     # A narrow list leaves out what the sign before the name shows.
     Column(
         title="state",
-        text=lambda row: STATE_WORDS[row.card.state],
+        text=lambda row: row.state_word,
         width=15,
         after=1,
         style=_state_style,

@@ -22,15 +22,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def act(args: argparse.Namespace) -> int:
     """0 also if there are none."""
+    from trainwatch.core.app.runs.queued_runs import queued_entries
     from trainwatch.core.app.runs.run_status import run_rows
     from trainwatch.core.views import quantity
 
     rows = run_rows(warn)
+    waiting = queued_entries(warn)
     if args.json:
-        print_json({"runs": [row for row, _ in rows]})
+        told = [
+            {"id": entry.id, "name": entry.name, "place": place, "why": entry.why or None, "cwd": entry.cwd}
+            for place, entry in enumerate(waiting, 1)
+        ]
+        print_json({"runs": [row for row, _ in rows], "queued": told})
         return ExitCode.DONE
     shown = [told for told in rows if args.all or not _is_ended_example(told[0])]
-    if not shown:
+    for place, entry in enumerate(waiting, 1):
+        why = f": {printable(entry.why)}" if entry.why else ""
+        print(f"{printable(entry.name):32} queued, place {place}{why}")
+    if not shown and not waiting:
         print("no runs yet: start one with `trainwatch run -- COMMAND`")
     for row, still in shown:
         step = _step(row["step"], row["total_steps"])
