@@ -2,7 +2,7 @@
 
 import contextlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -10,12 +10,14 @@ import msgspec
 from ..model.launch.output_place import OutputPlace
 from ..model.run import RunSpec
 from ..model.text.json_line import decode_exact, encode_exact
+from ..model.text.suggestion import typed
 from .annex import annexes
 from .atomic import sync_directory, write_atomically
 from .home import make_private, runs_folder
 from .lock import is_held
 
 SPEC_VERSION = 1
+PLACES_SHOWN = 6
 _SLUG_LENGTH = 40
 
 
@@ -25,6 +27,11 @@ class RunNotFound(LookupError):  # noqa: N818  named after the condition
 
 class AmbiguousRun(LookupError):  # noqa: N818  named after the condition
     """Several runs match. The message names them."""
+
+    def __init__(self, text: str, among: Sequence[str] = ()) -> None:
+        super().__init__(text)
+        self.among = tuple(among)
+        """Ids of the live ones, if it is that several are."""
 
 
 class RunUnreadable(Exception):  # noqa: N818  named after the condition
@@ -285,8 +292,8 @@ def find_run(
 
     ``name_or_id``: an exact id, else a name, where runs of ``project`` (a trainwatch.toml) or ``cwd`` take precedence.
     None: the run of the project or of the working folder; without a project (``anywhere``) the only one there is. A run
-    of another folder is never chosen because it is the live one. Of several launches of the same job the newest live
-    one is chosen, else the newest; of different jobs of this place the newest live one.
+    of another folder is never chosen because it is the live one. Of several launches of the same job the live one is
+    chosen, else the newest; of different jobs the live one. Of several live ones none is chosen.
     Raises RunNotFound, AmbiguousRun (both with a sentence), or RunUnreadable when an exact id cannot be opened.
     """
     if name_or_id:
@@ -307,22 +314,39 @@ def find_run(
         missing = "no run of this project" if project is not None else "no run was started in this folder"
     for group in groups:
         if group and (name_or_id or group is here or len({_job(spec) for _, spec in group}) == 1):
-            return _choose(group, live)
+            return _choose(group, live, len({_place(spec) for _, spec in group}) > 1)
         if group:
-            raise AmbiguousRun(f"{missing}; which one is meant? {_enumerate(d.id for d, _ in group)}")
+            named = typed("runs")
+            raise AmbiguousRun(
+                f"{missing}; which one is meant? {_enumerate(d.id for d, _ in group)} (`{named}` shows where they are)"
+            )
     if project is not None and not name_or_id:
         raise RunNotFound(f"{missing} yet; start it with `trainwatch` (the screen) or `trainwatch --headless`")
     hint = "`trainwatch runs` lists those that exist" if known else "start one with `trainwatch run -- COMMAND`"
     raise RunNotFound(f"{missing}; {hint}")
 
 
-def _choose(group: list[tuple[RunDirectory, RunSpec]], live: Callable[[RunDirectory], bool]) -> RunDirectory:
-    if len({_job(spec) for _, spec in group}) == 1:
-        return next((d for d, _ in group if live(d)), group[0][0])
-    for directory, _ in group:
-        if live(directory):
-            return directory
-    raise AmbiguousRun(f"which run? {_enumerate(d.id for d, _ in group)}; name one of them")
+def _choose(
+    group: list[tuple[RunDirectory, RunSpec]], live: Callable[[RunDirectory], bool], places: bool
+) -> RunDirectory:
+    """``places``: they may be of several folders, so the sentence names those."""
+    living = [pair for pair in group if live(pair[0])]
+    if len(living) == 1:
+        return living[0][0]
+    if not living and len({_job(spec) for _, spec in group}) == 1:
+        return group[0][0]
+    asked = living or group
+    told = f": {'; '.join(f'{d.id} in {_place(s)}' for d, s in asked[:PLACES_SHOWN])}" if places else ""
+    lives = "several are live: " if living else ""
+    raise AmbiguousRun(
+        f"which run? {lives}{_enumerate(d.id for d, _ in asked)}; name one of them by its id{told}",
+        [d.id for d, _ in living],
+    )
+
+
+def _place(spec: RunSpec) -> str:
+    """Where a run belongs: the folder of its trainwatch.toml, else that in which it was started."""
+    return str(Path(spec.project).parent) if spec.project else spec.cwd
 
 
 def _job(spec: RunSpec) -> tuple[str, str]:

@@ -8,7 +8,7 @@ import pytest
 
 from trainwatch.cli import main
 from trainwatch.core.app.errors import CliError
-from trainwatch.core.app.plan.asked_settings import asked_changes, with_asked, words_of
+from trainwatch.core.app.plan.asked_settings import asked_changes, with_asked, without_a_place, words_of
 from trainwatch.core.app.plan.launch_plan import LaunchPlan, plan_launch
 from trainwatch.core.app.plan.project_plan import plan_command
 from trainwatch.core.app.plan.trainer_values import trainer_values
@@ -99,3 +99,26 @@ def test_a_dry_run_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 0
     (change,) = [c for c in json.loads(capsys.readouterr().out)["changes"] if c["where"] == "config"]
     assert (change["key"], change["before"], change["after"]) == ("training.learning_rate", 1e-4, 5e-5)
+
+
+def test_a_setting_that_the_script_does_not_declare_is_refused_with_the_nearest(folder: Path) -> None:
+    (folder / "mine.py").write_text(
+        "import argparse\np = argparse.ArgumentParser()\np.add_argument('--step-time', type=float)\na = p.parse_args()\n"
+    )
+    plan = plan_of("python3", "mine.py")
+    with pytest.raises(CliError, match=r'mine\.py has no such option; did you mean "step-time"\?; keys are those of'):
+        asked_changes(plan, ("step_tim=3",), None)
+    with pytest.raises(CliError, match=r"mine\.py has no such option; keys are those of"):
+        asked_changes(plan, ("nix=3",), None)
+    assert [c.key for c in asked_changes(plan, ("step_time=3", "$OMP_NUM_THREADS=2"), None)] == [
+        "step_time",
+        "OMP_NUM_THREADS",
+    ]
+
+
+def test_a_setting_of_which_nobody_can_tell_is_passed_on_and_told() -> None:
+    plan = plan_of("python3", "src/scripts/train.py", "--config", "dit.yaml")
+    found = asked_changes(plan, ("learnin_rate=3", "training.num_epochs=2"), None)
+    (doubt,) = without_a_place(plan, found)
+    assert doubt.startswith("learnin_rate: neither the command nor the config has it")
+    assert 'did you mean "training.learning_rate"?' in doubt or 'did you mean "learning_rate"?' in doubt

@@ -183,3 +183,18 @@ def test_atomic_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
 def test_trainwatch_home_of_an_unknown_user_is_reported() -> None:
     with pytest.raises(NoHomeError, match="TRAINWATCH_HOME=~nosuchuser-/x names a user that does not exist; set"):
         trainwatch_home({"TRAINWATCH_HOME": "~nosuchuser-/x"})
+
+
+def test_of_several_live_runs_none_is_chosen(tmp_path: Path) -> None:
+    """``stop n`` ended the newest of two live runs."""
+    here, there = Path("/here/trainwatch.toml"), Path("/there/trainwatch.toml")
+    RunDirectory.create(tmp_path, spec("n-1", "n", project=str(here), wall=1))
+    RunDirectory.create(tmp_path, spec("n-2", "n", project=str(there), wall=2))
+    with pytest.raises(AmbiguousRun, match=r"which run\? several are live: n-2, n-1; .*: n-2 in /there; n-1 in /here"):
+        find_run(tmp_path, "n", live=lambda _d: True)
+    assert find_run(tmp_path, "n", project=here, live=lambda _d: True).id == "n-1"
+    RunDirectory.create(tmp_path, spec("m-1", "m", wall=3))
+    RunDirectory.create(tmp_path, spec("m-1-2", "m", wall=4))
+    for name in ("m", None):
+        with pytest.raises(AmbiguousRun, match=r"several are live: m-1-2, m-1; name one of them by its id$"):
+            find_run(tmp_path, name, cwd=Path("/w"), live=lambda d: d.id.startswith("m"))

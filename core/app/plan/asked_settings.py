@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from ...act.config.derive import DeriveError
 from ...act.config.trainer_settings import TrainerSettings
+from ...config.problem import nearest
 from ...judge.recovery.remedies.remedies import number
 from ...model.launch.change import Change
 from ...model.shipped.remedy import UNKNOWN
@@ -29,12 +30,64 @@ _SETTING = re.compile(r"[$\w][\w.-]*")
 
 def asked_changes(plan: LaunchPlan, given: Sequence[str], rate: float | None) -> tuple[Change, ...]:
     """The changes that a person asks for. ``rate``: the learning rate. Raises CliError (exit code 2)."""
-    found = [_change(plan, *_pair(text)) for text in given]
+    pairs = [_pair(text) for text in given]
+    for key, _ in pairs:
+        _require_place(plan, key)
+    found = [_change(plan, key, value) for key, value in pairs]
     if rate is not None:
         if not (rate > 0 and math.isfinite(rate)):
             raise CliError(ExitCode.USAGE, f"--lr: must be more than 0, got {rate:g}")
         found += _rates(plan, rate)
     return tuple(found)
+
+
+def without_a_place(plan: LaunchPlan, changes: Sequence[Change]) -> list[str]:
+    """A sentence for each changed setting of which nobody can tell whether the trainer has it."""
+    return [
+        f"{c.key}: neither the command nor the config has it, and nobody can tell whether the trainer knows it"
+        f"{_near(plan, c.key)}; it is passed on as it stands"
+        for c in changes
+        if c.where == "config" and c.before is None and not _is_known(plan, c.key)
+    ]
+
+
+def _require_place(plan: LaunchPlan, key: str) -> None:
+    """Raise CliError if the trainer certainly does not know this setting."""
+    if key.startswith("$") or _before(plan, key) is not None or _is_known(plan, key):
+        return
+    source = read_source(plan.spec.command, plan.spec.cwd, plan.spec.env)
+    if isinstance(source, str) or not source.declares_all or plan.spec.config is not None:
+        return
+    raise CliError(
+        ExitCode.USAGE,
+        f"--set {key}: {source.target.file.name} has no such option{_near(plan, key)}; keys are those of the command, "
+        "of the config and of the script's options (--help of the script lists them)",
+    )
+
+
+def _is_known(plan: LaunchPlan, key: str) -> bool:
+    """Whether command, config, preset or the script's own source has a setting of that name."""
+    bare = key.rpartition(".")[2].replace("-", "_")
+    return bare in {name.rpartition(".")[2].replace("-", "_") for name in _names(plan)}
+
+
+def _names(plan: LaunchPlan) -> set[str]:
+    source = read_source(plan.spec.command, plan.spec.cwd, plan.spec.env)
+    declared = () if isinstance(source, str) else source.options
+    preset = plan.preset
+    lengths = (preset.epochs_key, preset.steps_key)
+    return {
+        *plan.settings,
+        *(option.name.lstrip("-") for option in declared),
+        *(word.partition("=")[0].lstrip("-") for word in plan.spec.command if word.startswith("-")),
+        *preset.dotted,
+        *(name for name in lengths if name),
+    }
+
+
+def _near(plan: LaunchPlan, key: str) -> str:
+    guess = nearest(key, [name for name in _names(plan) if name])
+    return "" if guess is None else f'; did you mean "{guess}"?'
 
 
 def with_asked(changes: Sequence[Change], before: Sequence[Change]) -> tuple[Change, ...]:

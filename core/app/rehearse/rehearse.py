@@ -22,7 +22,8 @@ from ..apart.scratch_place import caches, hidden_folders, places, scratch_folder
 from ..errors import CliError, ExitCode
 from ..plan.launch_plan import LaunchPlan
 from ..runs.known_runs import home
-from ..trial.trial_run import rivals
+from ..trial.trial_run import rival_runs
+from .beside import beside
 from .conclusion import conclude
 from .order import ORDER, RehearsalOrder, Seen, read_seen, write
 from .proven_config import config_text
@@ -47,7 +48,7 @@ def rehearse(plan: LaunchPlan, limits: Limits, say: Callable[[str], None]) -> Re
     spec = plan.spec
     if plan.problem is not None:
         raise CliError(ExitCode.USAGE, plan.problem)
-    if others := rivals(spec):
+    if others := beside(rival_runs(spec)):
         raise CliError(
             ExitCode.FAILED,
             f"{'; '.join(others)}: a rehearsal beside it would slow it or take its memory; nothing was started",

@@ -58,6 +58,14 @@ def find_run(name: str | None, *, anywhere: bool = True) -> RunDirectory:
         raise CliError(ExitCode.USAGE, str(error)) from None
 
 
+def namesakes(run: RunDirectory) -> list[str]:
+    """Runs of other folders with the same name, as ``ID in FOLDER``, newest first."""
+    spec = run.load_spec()
+    others = ((other, other.load_spec()) for other in all_runs() if other.id != run.id)
+    alike = [(other, known) for other, known in others if known.name == spec.name]
+    return [f"{o.id} in {s.cwd}" for o, s in alike if (s.project or s.cwd) != (spec.project or spec.cwd)]
+
+
 def find_run_to_read(name: str | None, warn: Callable[[str], None]) -> RunDirectory:
     """As ``find_run``, but without a name several runs mean the newest live one, else the newest, with a warning."""
     try:
@@ -65,9 +73,11 @@ def find_run_to_read(name: str | None, warn: Callable[[str], None]) -> RunDirect
     except AmbiguousRun as error:
         if name is not None:
             raise CliError(ExitCode.USAGE, str(error)) from None
-    known = all_runs()
+        among = error.among
+    known = [run for run in all_runs() if not among or run.id in among]
     meant = next((run for run in known if is_held(run.lock)), known[0])
-    warn(f"no run was started in this folder; this is {meant.id}")
+    why = "several runs of this folder are live" if among else "no run was started in this folder"
+    warn(f"{why}; this is {meant.id}")
     return meant
 
 

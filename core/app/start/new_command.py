@@ -15,7 +15,7 @@ from ...store.journal import load_story
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory
 from ..errors import CliError, ExitCode, config_errors
-from ..plan.asked_settings import asked_changes, with_asked, words_of
+from ..plan.asked_settings import asked_changes, with_asked, without_a_place, words_of
 from ..plan.definitions import definitions_of
 from ..plan.launch_plan import plan_launch
 from ..plan.trainer_folders import output_folder
@@ -71,7 +71,7 @@ def give_settings(run: RunDirectory, given: Sequence[str], rate: float | None) -
     if is_held(run.lock):
         end_supervisor(run, "a resume with new settings")
     run.save_spec(spec)
-    return words_of(changes)
+    return "; ".join((words_of(changes), *without_a_place(plan, changes)))
 
 
 def checkpoint_after(run: RunDirectory) -> str | None:

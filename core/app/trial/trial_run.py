@@ -47,8 +47,13 @@ class TrialLength(msgspec.Struct, frozen=True, kw_only=True):
 
 def rivals(spec: RunSpec) -> list[str]:
     """Live runs on the same GPU, as sentences. A run without ``gpus`` may be on all of them."""
+    return [sentence for _, sentence in rival_runs(spec)]
+
+
+def rival_runs(spec: RunSpec) -> list[tuple[RunDirectory, str]]:
+    """The same, with the runs."""
     return [
-        f"run {other.name} trains on {'the same GPU' if other.gpus or spec.gpus else 'this machine'}"
+        (run, f"run {other.name} trains on {'the same GPU' if other.gpus or spec.gpus else 'this machine'}")
         for run, other in ((run, run.load_spec()) for run in all_runs())
         if is_held(run.lock)
         and load_story(run.journal).state in LIVE_STATES

@@ -16,10 +16,16 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 
 
 def run_of(args: argparse.Namespace) -> "RunDirectory":
-    """The run that is meant. Ends the verb with exit code 3 if there is none, 2 if several match."""
-    from trainwatch.core.app.runs.known_runs import find_run
+    """The run that is meant. Ends the verb with exit code 3 if there is none, 2 if several match.
 
-    return find_run(args.run)
+    If others have its name, which one it is is said.
+    """
+    from trainwatch.core.app.runs.known_runs import find_run, namesakes
+
+    run = find_run(args.run)
+    if args.run is not None and args.run != run.id and (others := namesakes(run)):
+        warn(f"this is run {run.id} in {run.load_spec().cwd}; other runs of that name: {', '.join(others)}")
+    return run
 
 
 def run_to_read(args: argparse.Namespace) -> "RunDirectory":

@@ -139,10 +139,13 @@ def _plan(args: argparse.Namespace) -> "LaunchPlan":
     plan = plan_command(words, overrides_of(args)) if found is None else found
     if not args.settings and args.lr is None:
         return plan
-    from trainwatch.core.app.plan.asked_settings import asked_changes
+    from trainwatch.core.app.plan.asked_settings import asked_changes, without_a_place
     from trainwatch.core.app.plan.launch_plan import plan_launch
 
-    return plan_launch(structs.replace(plan.spec, changes=asked_changes(plan, args.settings, args.lr)))
+    changes = asked_changes(plan, args.settings, args.lr)
+    for doubt in without_a_place(plan, changes):
+        warn(doubt)
+    return plan_launch(structs.replace(plan.spec, changes=changes))
 
 
 def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> int:
