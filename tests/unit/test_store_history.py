@@ -345,3 +345,33 @@ def test_newest_samples_of_a_damaged_file_are_those_of_the_history(tmp_path: Pat
         assert latest is not None
         assert latest.t == 1
     writer.close()
+
+
+def test_readings_that_nobody_watches_are_written_as_whole_buckets_whoever_looked_between(tmp_path: Path) -> None:
+    writer = HistoryWriter(tmp_path / "history.sqlite")
+    commits = {25: False, 33: True, 57: False, 71: False}
+    for second in range(80):
+        writer.add(HostSample(t=second + 0.5, cpu_pct=float(second)))
+        if second in commits:
+            writer.commit(fine=commits[second])
+    writer.close()
+    with sqlite3.connect(tmp_path / "history.sqlite") as connection:
+        fine = [int(t) for (t,) in connection.execute("SELECT t FROM host_1 ORDER BY t")]
+        coarse = connection.execute("SELECT t, cpu, cpu_min, cpu_max FROM host_10 ORDER BY t").fetchall()
+    assert coarse == [(t, t + 4.5, t, t + 9) for t in range(0, 80, 10)][: len(coarse)]
+    assert len(coarse) >= 7
+    assert fine == list(range(70, 80)), "the finest tier begins where the last whole bucket ended"
+    with closing(HistoryReader(tmp_path / "history.sqlite")) as reader:
+        points = reader.rows("host.cpu")
+    assert [row[0] for row in points] == [*range(0, 70, 10), *range(70, 80)]
+
+
+def test_a_quiet_hour_writes_a_tenth_of_the_rows(tmp_path: Path) -> None:
+    writer = HistoryWriter(tmp_path / "history.sqlite")
+    for second in range(3600):
+        writer.add(HostSample(t=float(second), cpu_pct=50.0))
+        writer.show(float(second))
+    with sqlite3.connect(tmp_path / "history.sqlite") as connection:
+        (rows,) = connection.execute("SELECT (SELECT COUNT(*) FROM host_1) + (SELECT COUNT(*) FROM host_10)").fetchone()
+    writer.close()
+    assert rows < 400

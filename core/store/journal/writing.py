@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from ...model.decision import Decision, DecisionBase
-from ...model.fact import Fact, FactBase
+from ...model.fact import Fact, FactBase, ProgressMade
 from ...model.observation import Outcome
 from ...model.record import JOURNAL_VERSION, Entry, Record
 from ...model.text.json_line import encode_line
@@ -56,10 +56,12 @@ class JournalWriter:
     def append_all(self, t: float, wall: float, entries: Iterable[Entry | Outcome]) -> tuple[Record, ...]:
         """Write records in their order with one fsync, and return them.
 
+        Progress alone, twice a minute, is not synced: only a power cut can take it, and the log has it.
         Raises OSError if the disk is full or missing. Some of them may then be in the file as whole lines; the writer
         stays usable and continues the numbering after them.
         """
-        records = tuple(record_of(self._seq + i, t, wall, entry) for i, entry in enumerate(entries, 1))
+        bodies = tuple(entries)
+        records = tuple(record_of(self._seq + i, t, wall, entry) for i, entry in enumerate(bodies, 1))
         if not records:
             return ()
         data = b"\n" if self._torn else b""
@@ -76,7 +78,8 @@ class JournalWriter:
             self._seq += len(whole)
             if written:
                 self._torn = written not in (*ends, 1 if self._torn else 0)
-        os.fsync(self._descriptor)
+        if not all(isinstance(body, ProgressMade) for body in bodies):
+            os.fsync(self._descriptor)
         return records
 
     def is_there(self) -> bool:

@@ -5,10 +5,12 @@ has the columns ``x`` (mean), ``x_min`` and ``x_max``, the latter two NULL if th
 
 A bucket is written into every tier as soon as it is complete, so each tier has all of the time that it keeps, and a
 chart of a week reads the buckets of ten minutes. Before version 3 a tier had only what the finer ones no longer kept.
+The finest tier begins when somebody looked last: what nobody watches is written as buckets of ten seconds.
 """
 
 import math
 import sqlite3
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -149,6 +151,42 @@ def insert_statement(source: str) -> str:
         f"INSERT INTO {table(source, TIERS[0])} (t, gpu, {', '.join(names)}) "  # noqa: S608  names from COLUMNS
         f"VALUES ({', '.join('?' * (len(names) + 2))}) ON CONFLICT (t, gpu) DO UPDATE SET {meet}"
     )
+
+
+COARSE = TIERS[1]
+"""The tier into which readings that nobody watches are written at once."""
+
+Row = tuple[float | None, ...]
+"""Second, gpu, then one reading per column."""
+
+
+def coarse_insert(source: str) -> str:
+    """Return the statement that writes a row of ``coarse_rows``."""
+    names = [f"{c}{suffix}" for c, _ in COLUMNS[source] for suffix in ("", "_min", "_max")]
+    return (
+        f"INSERT OR REPLACE INTO {table(source, COARSE)} (t, gpu, {', '.join(names)}) "  # noqa: S608  names from COLUMNS
+        f"VALUES ({', '.join('?' * (len(names) + 2))})"
+    )
+
+
+def bucket_of(second: float) -> int:
+    """Return the second in which the bucket of ``COARSE`` begins."""
+    return int(second) // COARSE.span_s * COARSE.span_s
+
+
+def coarse_rows(rows: Iterable[Row]) -> Iterator[Row]:
+    """Merge whole buckets: mean, smallest and largest of each reading, the latter two None if they equal the mean."""
+    buckets: dict[tuple[int, float | None], list[Row]] = {}
+    for row in rows:
+        buckets.setdefault((bucket_of(row[0] or 0.0), row[1]), []).append(row[2:])
+    for (begin, gpu), found in buckets.items():
+        merged: list[float | None] = []
+        for values in zip(*found, strict=True):
+            known = [value for value in values if value is not None]
+            mean = sum(known) / len(known) if known else None
+            extremes = (min(known), max(known)) if known else (None, None)
+            merged += (mean, *(None if each == mean else each for each in extremes))
+        yield (begin, gpu, *merged)
 
 
 def filled_statement(source: str, tier: Tier, finer: Tier) -> str:

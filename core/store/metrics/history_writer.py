@@ -15,10 +15,15 @@ import msgspec
 from ...model.observation import MOST_METRICS, GpuSample, HostSample, MetricValues, Observation, ProcessSample
 from ...model.text.json_line import encode_line
 from .history_schema import (
+    COARSE,
     COLUMNS,
     TIERS,
     ProgressPoint,
     Reading,
+    Row,
+    bucket_of,
+    coarse_insert,
+    coarse_rows,
     drop_statement,
     fill_statement,
     filled_statement,
@@ -30,8 +35,9 @@ from .history_schema import (
 )
 from .newest_samples import NewestSamplesWriter
 
-COMMIT_S = 60.0
-"""Period of commits while nobody reads charts, in run seconds."""
+COMMIT_S = 300.0
+"""Period of commits while nobody reads charts, in run seconds: each writes a page of every table at least. What was not
+committed is lost if the supervisor is killed; the trace has it."""
 AGE_EVERY_S = 60
 """Run seconds between two rounds of removing what is too old for its tier."""
 PATIENCE_S = 0.5
@@ -55,7 +61,9 @@ class HistoryWriter:
         self.path = path
         self.trouble: str | None = None
         self._network = network
-        self._rows: dict[str, list[tuple[float | None, ...]]] = {source: [] for source in COLUMNS}
+        self._rows: dict[str, list[Row]] = {source: [] for source in COLUMNS}
+        self._fine_until = 0
+        """Readings of a bucket that began before are written second by second: some of it are already."""
         self._latest: dict[str, tuple[float, bytes]] = {}
         self._metrics: list[MetricValues] = []
         self._newest_t = 0.0
@@ -98,25 +106,28 @@ class HistoryWriter:
     def show(self, t: float) -> None:
         """Show readers the newest samples; commit if somebody reads charts, or every COMMIT_S. ``t``: run seconds."""
         self._newest.write()
-        if t - self._commit_t >= COMMIT_S or self._newest.is_looked_at():
+        looked_at = self._newest.is_looked_at()
+        if t - self._commit_t >= COMMIT_S or looked_at:
             self._commit_t = t
-            self.commit()
+            self.commit(fine=looked_at)
 
-    def commit(self) -> None:
-        """Write the rows in one transaction and merge old ones. Faults of the disk are not raised."""
+    def commit(self, *, fine: bool = True) -> None:
+        """Write the rows in one transaction and merge old ones. Faults of the disk are not raised.
+
+        ``fine``: each second. Else whole buckets of ``COARSE``: a tenth of the rows, and the finest tier is emptied.
+        """
         if self._refused or not (self._latest or self._metrics):
             return
         try:
             connection = self._connection or self._open()
             if connection is None:
                 return
-            self._write(connection)
+            left = self._write(connection, fine=fine)
             self.trouble = None
         except (sqlite3.Error, OSError) as error:
             self._trouble(error)
             return
-        for rows in self._rows.values():
-            rows.clear()
+        self._rows = left
         self._latest.clear()
         self._metrics.clear()
 
@@ -132,12 +143,17 @@ class HistoryWriter:
 
     def _take(self, source: str, second: int, gpu: int, value: Reading) -> None:
         rows = self._rows[source]
+        if not self._fine_until:
+            self._fine_until = bucket_of(second) + COARSE.span_s  # the supervisor before may have written its beginning
         rows.append((second, gpu, *readings(source, value)))
         if len(rows) > PENDING_ROWS:
             del rows[: PENDING_ROWS // 10]
 
-    def _write(self, connection: sqlite3.Connection) -> None:
-        filled = dict(self._filled)
+    def _write(self, connection: sqlite3.Connection, *, fine: bool) -> dict[str, list[Row]]:
+        """Returns the rows that wait for the rest of their bucket."""
+        filled, begun = dict(self._filled), bucket_of(self._newest_t)
+        fine_until = begun + COARSE.span_s if fine else self._fine_until
+        left: dict[str, list[Row]] = {source: [] for source in COLUMNS}
         with _transaction(connection):
             earliest = {source: min(int(row[0] or 0) for row in rows) for source, rows in self._rows.items() if rows}
             if self._metrics:
@@ -145,19 +161,31 @@ class HistoryWriter:
                 if written:
                     earliest["metric"] = min(written)
             for source, rows in self._rows.items():
-                if rows:
-                    connection.executemany(insert_statement(source), rows)
+                connection.executemany(insert_statement(source), [row for row in rows if (row[0] or 0) < fine_until])
+                left[source] = [row for row in rows if (row[0] or 0) >= max(fine_until, begun)]
             connection.executemany(
                 "INSERT OR REPLACE INTO latest (kind, t, json) VALUES (?, ?, ?)",
                 [(kind, t, data) for kind, (t, data) in self._latest.items()],
             )
+            if not fine:
+                self._write_coarse(connection, range(fine_until, begun), filled)
             late = False
             for source, since in earliest.items():
                 self._fill(connection, source, since, filled)
                 late = late or since < kept_since(TIERS[0], TIERS[1], int(self._newest_t))
             if late or self._newest_t - self._aged_t >= AGE_EVERY_S:
                 self._drop_old(connection, filled)
-        self._filled = filled
+        self._filled, self._fine_until = filled, fine_until
+        return left
+
+    def _write_coarse(self, connection: sqlite3.Connection, seconds: range, filled: dict[tuple[str, int], int]) -> None:
+        """Write whole buckets. The finest tier keeps nothing before them: it is read from its first row to its last."""
+        for source, rows in self._rows.items():
+            self._fill(connection, source, int(self._newest_t), filled)
+            whole = [row for row in rows if row[0] is not None and int(row[0]) in seconds]
+            connection.executemany(coarse_insert(source), coarse_rows(whole))
+            if source != "metric":
+                connection.execute(drop_statement(source, TIERS[0]), (bucket_of(self._newest_t),))
 
     def _fill(
         self, connection: sqlite3.Connection, source: str, since: int, filled: dict[tuple[str, int], int]
