@@ -50,6 +50,7 @@ def supervise(
     run: RunDirectory,
     *,
     listener: Callable[[RunStory], Listener],
+    turning: Callable[[], None] = lambda: None,
     plan: LaunchPlan | None = None,
     first: Command | None = None,
     stop_trainer: bool = False,
@@ -59,7 +60,8 @@ def supervise(
 
     ``plan``: of the first launch, if it was computed already. ``first``: an operator command to begin with (``resume``
     of a run that was stopped). ``listener`` is called once with the story so far and returns the function that gets
-    every record as it is written. ``claim``: the locks of its output folder, if they were taken already.
+    every record as it is written. ``turning``: called at each turn of the loop. ``claim``: the locks of its output
+    folder, if they were taken already.
     Raises CliError with exit code 4 if another supervisor owns the run or another run has the folder,
     NothingToSuperviseError if the run has ended.
     """
@@ -83,7 +85,7 @@ def supervise(
             claim = claim if claim is not None else OutputClaim(run.load_spec(), run.path.parents[1])
             unlocked = _take(run, claim)
             try:
-                with Vitality(run, lock) as vitality:
+                with Vitality(run, lock, turning=turning) as vitality:
                     told = listener(story)
                     supervisor = build_supervisor(run, story, plan, claim, on_records=told, vitality=vitality)
                     if unlocked is not None:

@@ -23,6 +23,8 @@ class Sampler:
         self._problems = ProblemReport(on_problem)
         self._wake = threading.Event()
         self._stopping = False
+        self._due_s = 0.0
+        """Monotonic seconds; 0: at once."""
         self._thread: threading.Thread | None = None
         self.target: AttemptTarget | None = None
 
@@ -33,6 +35,7 @@ class Sampler:
     def follow(self, target: AttemptTarget | None) -> None:
         """Set the attempt that samples are taken of."""
         self.target = target
+        self._due_s = 0.0
         self._wake.set()
 
     def stop(self) -> None:
@@ -51,18 +54,65 @@ class Sampler:
         """Take one sample and put it into the inbox."""
         raise NotImplementedError
 
+    def sample_if_due(self) -> float:
+        """Take a sample if it is time. Returns when the next one is due (monotonic seconds)."""
+        due_s, now = self._due_s, time.monotonic()
+        if now >= due_s and not self._stopping:
+            self._due_s = max(due_s + self._interval_s, now) if due_s else now + self._interval_s
+            self._sample_or_report()
+        return self._due_s
+
+    def share_wake(self, wake: threading.Event) -> None:
+        """Wake this instead: the thread that takes the samples."""
+        self._wake = wake
+
     def _run(self) -> None:
-        due = time.monotonic()
         while not self._stopping:
             self._wake.clear()
-            try:
-                self.sample()
-                self._problems.clear(self.name)
-            except Exception as fault:
-                self._problems.report(
-                    self.name,
-                    f"{self.name} cannot be read ({fault!r}); it is read again every "
-                    f"{self._interval_s:g} s and the training continues",
-                )
-            due = max(due + self._interval_s, time.monotonic())
-            self._wake.wait(max(0.0, due - time.monotonic()))
+            self._wake.wait(max(0.0, self.sample_if_due() - time.monotonic()))
+
+    def _sample_or_report(self) -> None:
+        try:
+            self.sample()
+            self._problems.clear(self.name)
+        except Exception as fault:
+            self._problems.report(
+                self.name,
+                f"{self.name} cannot be read ({fault!r}); it is read again every "
+                f"{self._interval_s:g} s and the training continues",
+            )
+
+
+class SamplersInOneThread:
+    """Samplers that the kernel always answers at once take their samples in one thread. A Sensor."""
+
+    def __init__(self, *samplers: Sampler) -> None:
+        self._samplers = samplers
+        self._wake = threading.Event()
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+        for sampler in samplers:
+            sampler.share_wake(self._wake)
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="sense-samples", daemon=True)
+        self._thread.start()
+
+    def follow(self, target: AttemptTarget | None) -> None:
+        for sampler in self._samplers:
+            sampler.follow(target)
+
+    def stop(self) -> None:
+        """End the thread and join it."""
+        self._stopping = True
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join(JOIN_S)
+        for sampler in self._samplers:
+            sampler.stop()
+
+    def _run(self) -> None:
+        while not self._stopping:
+            self._wake.clear()
+            due_s = min(sampler.sample_if_due() for sampler in self._samplers)
+            self._wake.wait(max(0.0, due_s - time.monotonic()))

@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 
 import msgspec
 
@@ -24,6 +24,7 @@ from ..model.decision import (
 )
 from ..model.observation import Outcome
 from ..model.ports.supervision import Actor, Clock, Inbox
+from .passing_threads import PassingThreads
 
 log = logging.getLogger(__name__)
 
@@ -43,9 +44,9 @@ class ActionThreads:
         self._actor = actor
         self._inbox = inbox
         self._clock = clock
-        self._in_order = ThreadPoolExecutor(max_workers=1, thread_name_prefix="act")
-        self._at_once = ThreadPoolExecutor(max_workers=3, thread_name_prefix="act-at-once")
-        self._notices = ThreadPoolExecutor(max_workers=1, thread_name_prefix="notify")
+        self._in_order = PassingThreads(1, "act")
+        self._at_once = PassingThreads(3, "act-at-once")
+        self._notices = PassingThreads(1, "notify")
         self._retention_lock = threading.Lock()
         self._awaited: list[Future[None]] = []
 
@@ -80,9 +81,9 @@ class ActionThreads:
 
     def close(self) -> None:
         """Accept no more decisions and cancel those in order that have not begun."""
-        self._in_order.shutdown(wait=False, cancel_futures=True)
-        self._at_once.shutdown(wait=False)
-        self._notices.shutdown(wait=False)
+        self._in_order.close(cancel=True)
+        self._at_once.close()
+        self._notices.close()
 
     def _retain(self, decision: Decision) -> None:
         with self._retention_lock:

@@ -22,7 +22,7 @@ def test_relevant_kernel_lines_are_reported_and_bounded_in_number(tmp_path: Path
     os.mkfifo(pipe)
     keep = os.open(pipe, os.O_RDWR)
     inbox = ListInbox()
-    sensor = KernelLog(inbox=inbox, clock=RunClock(), device=str(pipe))
+    sensor = KernelLog(inbox=inbox, clock=RunClock(), device=str(pipe), interval_s=0.002)
     try:
         with running(sensor):
             for text in ("usb 1-1: new device", "NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus."):

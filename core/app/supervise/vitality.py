@@ -31,7 +31,8 @@ the folder first."""
 class Vitality:
     """Use as a context manager while the run's lock is held. ``turn`` is called at each turn of the loop."""
 
-    def __init__(self, run: RunDirectory, lock: SupervisorLock) -> None:
+    def __init__(self, run: RunDirectory, lock: SupervisorLock, *, turning: Callable[[], None] = lambda: None) -> None:
+        self._turning = turning
         own = read_stat(os.getpid())
         self.troubles = OwnTroubles()
         self.keeper = StateKeeper(run, run.load_spec(), lock, self.troubles)
@@ -49,6 +50,7 @@ class Vitality:
         self._sign.beat()
         self._manager.alive()
         self.keeper.turn()
+        self._turning()
 
     def report(self) -> dict[str, Any]:
         """``age_s``: seconds since the loop's last turn; ``troubles``: what is wrong with trainwatch itself.

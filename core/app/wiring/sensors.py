@@ -34,6 +34,7 @@ from ...sense.log.log_tail import LogTail
 from ...sense.process.exit_watch import ExitWatch, nothing
 from ...sense.process.process_tree import ProcessTree
 from ...sense.process.run_tree import RunTree
+from ...sense.sampler import SamplersInOneThread
 from ...store.clock import RunClock
 from ...store.home import runtime_folder
 from ...store.run_directory import RunDirectory
@@ -192,6 +193,10 @@ def sensors(
     )
 
     beats = HeartbeatPage(inbox=inbox, clock=clock, found=on_problem, on_problem=on_problem)
+    processes = ProcessTree(
+        inbox=inbox, clock=clock, interval_s=watch.interval_s, details=details, tree=tree, on_problem=on_problem
+    )
+    kernel = KernelLog(inbox=inbox, clock=clock, on_problem=on_problem)
     backlog(log.lines_behind)
 
     def last_look() -> None:
@@ -202,9 +207,10 @@ def sensors(
         checkpoints.drain()
         search.drain()
         metrics.drain()
+        kernel.sample()
 
     return [
-        host,
+        SamplersInOneThread(host, processes, kernel),
         log,
         checkpoints,
         search,
@@ -218,16 +224,7 @@ def sensors(
             on_output=log.add,
             on_problem=on_problem,
         ),
-        ProcessTree(
-            inbox=inbox,
-            clock=clock,
-            interval_s=watch.interval_s,
-            details=details,
-            tree=tree,
-            on_problem=on_problem,
-        ),
         beats,
-        KernelLog(inbox=inbox, clock=clock, on_problem=on_problem),
         TerminationNotices(
             inbox=inbox,
             clock=clock,

@@ -75,6 +75,7 @@ class CheckpointValuesSensor:
         self._hurry = False
         self._compare = 0
         self._rest_until = 0.0
+        self._started = False
         self._thread: threading.Thread | None = None
 
     def completed(self, path: Path, mtime: float) -> None:
@@ -87,10 +88,18 @@ class CheckpointValuesSensor:
             if len(self._waiting) > KEPT:
                 del self._waiting[min(self._waiting, key=self._waiting.__getitem__)]
             self._changed.notify_all()
+            self._begin()
 
     def start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="sense-values", daemon=True)
-        self._thread.start()
+        """Read from now on, in a thread that lives while checkpoints wait."""
+        with self._changed:
+            self._started = True
+            self._begin()
+
+    def _begin(self) -> None:
+        if self._started and self._waiting and self._thread is None and not self._stopping:
+            self._thread = threading.Thread(target=self._run, name="sense-values", daemon=True)
+            self._thread.start()
 
     def follow(self, target: AttemptTarget | None) -> None:
         del target
@@ -100,8 +109,9 @@ class CheckpointValuesSensor:
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
-        if self._thread is not None:
-            self._thread.join(JOIN_S)
+            thread = self._thread
+        if thread is not None:
+            thread.join(JOIN_S)
 
     def finish(self) -> None:
         """Read the newest checkpoint now if it was not read: the training says that it is done. Blocks."""
@@ -121,6 +131,9 @@ class CheckpointValuesSensor:
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
         while True:
             with self._changed:
+                if not self._waiting or self._stopping:
+                    self._thread = None
+                    return
                 self._changed.wait_for(self._is_due, timeout=self._pause_s())
                 if self._stopping:
                     return
@@ -131,8 +144,8 @@ class CheckpointValuesSensor:
                     if chosen is not None:
                         self._read(*chosen, self._verify, None)
 
-    def _pause_s(self) -> float | None:
-        return max(0.05, self._rest_until - time.monotonic()) if self._waiting else None
+    def _pause_s(self) -> float:
+        return max(0.05, self._rest_until - time.monotonic())
 
     def _is_due(self) -> bool:
         if self._stopping:

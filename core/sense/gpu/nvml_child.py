@@ -15,6 +15,7 @@ import contextlib
 import ctypes
 import json
 import os
+import select
 import signal
 import sys
 import threading
@@ -216,30 +217,32 @@ class Wish:
         return time.monotonic() < self.until_s
 
 
-def end_with(parent: int, wish: Wish) -> None:
-    """End when the parent dies: by the kernel's signal (PDEATHSIG), and at the end of standard input.
-
-    What arrives on standard input asks for details.
-    """
+def end_with(parent: int) -> None:
+    """End when the parent dies, by the kernel's signal (PDEATHSIG); ``listen`` sees the end of standard input."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
     if os.getppid() != parent:
         os._exit(0)
 
-    def wait_for_end() -> None:
-        while os.read(0, 64):
-            wish.renew()
-        os._exit(0)
 
-    threading.Thread(target=wait_for_end, name="gpu-parent", daemon=True).start()
+def listen(wish: Wish, seconds: float) -> None:
+    """Wait. What arrives on standard input meanwhile asks for details; at its end the program ends."""
+    until_s = time.monotonic() + seconds
+    poll = select.poll()
+    poll.register(0, select.POLLIN)
+    while poll.poll(max(0.0, until_s - time.monotonic()) * 1000):
+        if not os.read(0, 64):
+            os._exit(0)
+        wish.renew()
 
 
 def main(parent: int, interval_s: float) -> int:
     """Read and write until the parent ends or the driver fails."""
     wish = Wish()
-    end_with(parent, wish)
+    end_with(parent)
     opening = Opening()
     while not opening.done.wait(interval_s):
+        listen(wish, 0.0)
         write({"kind": "opening"})
     if opening.fault is not None:
         write({"kind": "error", "code": opening.fault[0], "text": opening.fault[1]})
@@ -260,7 +263,7 @@ def main(parent: int, interval_s: float) -> int:
             code = next(int(code) for code in codes if code is not None)
             write({"kind": "error", "code": code, "text": str(pynvml.NVMLError(code))})
             return 1
-        time.sleep(max(0.0, due - time.monotonic()))
+        listen(wish, due - time.monotonic())
 
 
 if __name__ == "__main__":

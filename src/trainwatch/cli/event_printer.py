@@ -1,5 +1,7 @@
 """Supervise a run in this process and print one line per event."""
 
+import contextlib
+import math
 import os
 import sys
 import threading
@@ -14,8 +16,6 @@ from trainwatch.core.app.runs.known_runs import RunDirectory
 from trainwatch.core.app.runs.output_claim import OutputClaim
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.record import Record
-from trainwatch.core.model.story import RunStory
-from trainwatch.core.model.story_fold import apply
 
 from .quick_start import collector_as_usual
 from .watch.verb_events import show
@@ -34,10 +34,12 @@ def supervise_and_print(
     from trainwatch.core.app.foreground import NothingToSuperviseError, supervise
 
     collector_as_usual()
+    printer = EventPrinter(run, as_json=as_json)
     try:
         return supervise(
             run,
-            listener=lambda story: EventPrinter(run, story, as_json=as_json),
+            listener=lambda _story: printer,
+            turning=printer.turn,
             plan=plan,
             first=first,
             stop_trainer=stop_trainer,
@@ -51,37 +53,39 @@ def supervise_and_print(
 class EventPrinter:
     """One line per event, and every ``watch.summary_s`` a health line that repeats open incidents."""
 
-    def __init__(self, run: RunDirectory, story: RunStory, *, as_json: bool) -> None:
-        self._story = story
+    def __init__(self, run: RunDirectory, *, as_json: bool) -> None:
         self._as_json = as_json
         self._run = run
         self._summary_s = run.load_spec().settings.watch.summary_s
-        self._stopped = threading.Event()
+        self._summary_at = math.inf if as_json else time.monotonic() + self._summary_s
         self._lock = threading.Lock()
-        if not as_json:
-            threading.Thread(target=self._summarise, name="summary", daemon=True).start()
 
     def __call__(self, records: Sequence[Record]) -> None:
         """Print them. If standard output is closed, the supervisor continues without output."""
         with self._lock:
             for record in records:
-                self._story = apply(self._story, record)
                 try:
                     show(record, self._run.id, as_json=self._as_json)
                 except OSError:
                     sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  for life
+
+    def turn(self) -> None:
+        """Begin a health line if it is time, in a thread: it reads the state of the run."""
+        if time.monotonic() >= self._summary_at:
+            self._summary_at = time.monotonic() + self._summary_s
+            threading.Thread(target=self._summarise, name="summary", daemon=True).start()
 
     def _summarise(self) -> None:
         from trainwatch.core.app.runs.run_status import read_run
 
         from .watch.status_text import machine_lines, status_lines
 
-        while not self._stopped.wait(self._summary_s):
-            with self._lock:
-                status, still = read_run(self._run)
-                said = [*status_lines(status, still)[:4], *machine_lines(status)]
-                said += [f"ALERT {i['kind']} since {_clock(i['t'], status)}: {i['reason']}" for i in _alerts(status)]
-                now = time.strftime("%Y-%m-%d %H:%M:%S")
+        with self._lock:
+            status, still = read_run(self._run)
+            said = [*status_lines(status, still)[:4], *machine_lines(status)]
+            said += [f"ALERT {i['kind']} since {_clock(i['t'], status)}: {i['reason']}" for i in _alerts(status)]
+            now = time.strftime("%Y-%m-%d %H:%M:%S")
+            with contextlib.suppress(OSError):
                 print(f"{now}  health: {' | '.join(' '.join(x.split()) for x in said)}", flush=True)
 
 
