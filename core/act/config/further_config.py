@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import tomlkit
-from tomlkit.exceptions import TOMLKitError
 
 from ...model.launch.change import Change
 from ...model.preset import FurtherConfig
@@ -125,6 +123,9 @@ def _edited_text(text: str, tree: dict[str, Any], edits: Sequence[tuple[Place, A
         _set(intended, place, value)
     if source.suffix.lower() == ".json":
         return json.dumps(intended, indent=2, ensure_ascii=False) + "\n"
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
     try:
         document = tomlkit.parse(text)
         for place, value in edits:

@@ -9,9 +9,6 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import tomlkit
-from tomlkit.exceptions import TOMLKitError
-
 from .nested_keys import REMOVED, DeriveError, Edit, KeyPath, edited, present, read_location, same
 
 _AT_LINE = re.compile(r"\(at line (\d+), column \d+\)")
@@ -59,6 +56,9 @@ def _candidates(text: str, edit: Edit, before: dict[str, Any], source: str) -> I
         return
     if edit.value is REMOVED:
         return
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
     try:
         value = tomlkit.item(edit.value).as_string()
     except (TOMLKitError, ValueError, TypeError) as error:
@@ -76,6 +76,9 @@ def _candidates(text: str, edit: Edit, before: dict[str, Any], source: str) -> I
 
 
 def _through_tomlkit(text: str, edit: Edit) -> Iterator[str]:
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
     try:
         document = tomlkit.parse(text)
         node: Any = document
@@ -91,4 +94,6 @@ def _through_tomlkit(text: str, edit: Edit) -> Iterator[str]:
 
 
 def _dotted(path: KeyPath) -> str:
+    import tomlkit
+
     return tomlkit.key(path).as_string() if len(path) > 1 else tomlkit.key(path[0]).as_string()

@@ -7,14 +7,13 @@ schema, which differ in ``1e-4``, ``on`` and ``010``) and compares all values.
 
 import io
 from collections.abc import Iterator, Sequence
-from typing import Any
-
-from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from typing import TYPE_CHECKING, Any
 
 from .nested_keys import REMOVED, DeriveError, Edit, KeyPath, edited, present, read_location, same
 from .yaml_scalars import CORE, PYYAML, Dialect, scalar_value, yaml_text
+
+if TYPE_CHECKING:
+    from ruamel.yaml.nodes import MappingNode, Node
 
 _BLOCK_STYLES = ("|", ">")
 
@@ -57,6 +56,9 @@ def _first_proven(text: str, edit: Edit, intended: dict[Dialect, dict[Any, Any]]
 
 
 def _compose(text: str, source: str) -> Any:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
     loader = YAML(typ="rt", pure=True)
     loader.allow_duplicate_keys = True  # as PyYAML, which silently uses the last one
     try:
@@ -71,7 +73,9 @@ def _compose(text: str, source: str) -> Any:
         raise DeriveError(f"{source}: not readable as YAML: {first}") from error
 
 
-def _construct(node: Node, dialect: Dialect, above: tuple[int, ...]) -> Any:
+def _construct(node: "Node", dialect: Dialect, above: tuple[int, ...]) -> Any:
+    from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
+
     if id(node) in above:
         return "recursive alias"
     inside = (*above, id(node))
@@ -102,6 +106,8 @@ def _candidates(text: str, edit: Edit, source: str) -> Iterator[str]:
 
 def _spliced(text: str, root: Any, edit: Edit) -> Iterator[str]:
     """The text with only the characters of the value changed."""
+    from ruamel.yaml.nodes import MappingNode, ScalarNode
+
     newline = "\r\n" if "\r\n" in text else "\n"
     if root is None:
         end = "" if not text or text.endswith("\n") else newline
@@ -126,8 +132,10 @@ def _spliced(text: str, root: Any, edit: Edit) -> Iterator[str]:
     yield f"{text[:start]}{gap}{value}{text[end_:]}"
 
 
-def _child(node: MappingNode, name: str) -> tuple[Node, Node] | None:
+def _child(node: "MappingNode", name: str) -> tuple["Node", "Node"] | None:
     """(key, value) of the last key with that name, as in PyYAML."""
+    from ruamel.yaml.nodes import ScalarNode
+
     found = None
     for key, value in node.value:
         if isinstance(key, ScalarNode) and scalar_value(key, PYYAML) == name:
@@ -140,7 +148,7 @@ def _pair(path: KeyPath, value: Any) -> str:
     return f"{yaml_text(first)}: {{{_pair(tuple(rest), value)}}}" if rest else f"{yaml_text(first)}: {yaml_text(value)}"
 
 
-def _with_pair(text: str, node: MappingNode, pair: str, newline: str) -> str:
+def _with_pair(text: str, node: "MappingNode", pair: str, newline: str) -> str:
     """Insert a new key before the first one of its mapping, whose indentation is known."""
     if node.flow_style or not node.value:
         at = text.index("{", node.start_mark.index) + 1
@@ -150,6 +158,9 @@ def _with_pair(text: str, node: MappingNode, pair: str, newline: str) -> str:
 
 
 def _round_trip(text: str, edit: Edit) -> Iterator[str]:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
     editor = YAML(typ="rt", pure=True)
     editor.allow_duplicate_keys = True
     editor.preserve_quotes = True

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
-
-from ruamel.yaml.nodes import ScalarNode
+from typing import TYPE_CHECKING, Any, Literal
 
 from .nested_keys import float_text
+
+if TYPE_CHECKING:
+    from ruamel.yaml.nodes import ScalarNode
 
 Dialect = Literal["pyyaml", "core"]
 PYYAML: Dialect = "pyyaml"
@@ -105,7 +106,7 @@ def resolve_plain(text: str, dialect: Dialect) -> Any:
     return text
 
 
-def scalar_value(node: ScalarNode, dialect: Dialect) -> Any:
+def scalar_value(node: "ScalarNode", dialect: Dialect) -> Any:
     """The value of a scalar node; an unknown tag (``!path``) is returned with the text."""
     tag = str(node.tag)
     if not tag.startswith(_STANDARD_TAG):

@@ -5,8 +5,6 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-import psutil
-
 from ..processes import DEAD_STATES, Process, all_processes, descendants
 
 MARK = "TRAINWATCH_EVALUATION"
@@ -23,6 +21,8 @@ def put_behind_all(pid: int) -> None:
     """
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, pid, NICE)
+    import psutil  # 0.7 MB, for runs that evaluate checkpoints
+
     with contextlib.suppress(psutil.Error, OSError, ValueError):
         psutil.Process(pid).ionice(psutil.IOPRIO_CLASS_IDLE)
     with contextlib.suppress(OSError):

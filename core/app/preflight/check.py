@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from ...sense.host.host_sensor import read_memory
 from ...sense.host.memory_limit import memory_limit
 from ...sense.host.wsl import is_wsl
 from ..gpu_survey import GpuSurvey, survey
@@ -67,10 +68,8 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 
 def look_at_machine(*, gpus: bool = True) -> Machine:
     """Query driver, kernel and environment; may block for some seconds. ``gpus`` False: the driver is not asked."""
-    import psutil
-
-    memory, swap = psutil.virtual_memory(), psutil.swap_memory()
-    total, available = float(memory.total), float(memory.available)
+    memory = read_memory()
+    total, available = memory.total or 0.0, memory.available or 0.0
     limit = memory_limit()
     if limit is not None and limit.limit_bytes < total:
         total = float(limit.limit_bytes)
@@ -79,7 +78,7 @@ def look_at_machine(*, gpus: bool = True) -> Machine:
         gpus=survey() if gpus else GpuSurvey(),
         ram_total_bytes=total,
         ram_available_bytes=available,
-        swap_used_bytes=float(swap.used),
+        swap_used_bytes=(memory.swap_total or 0.0) - (memory.swap_free or 0.0),
         kernel=platform.release(),
         environ=os.environ,
         home=home(),

@@ -210,7 +210,7 @@ def sensors(
         kernel.sample()
 
     return [
-        SamplersInOneThread(host, processes, kernel),
+        SamplersInOneThread(host, processes, beats, kernel),
         log,
         checkpoints,
         search,
@@ -224,7 +224,6 @@ def sensors(
             on_output=log.add,
             on_problem=on_problem,
         ),
-        beats,
         TerminationNotices(
             inbox=inbox,
             clock=clock,

@@ -6,7 +6,6 @@ near a bound does not change its level all the time.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
 import msgspec
@@ -24,8 +23,7 @@ MARGIN = 0.02
 ORDER: dict[Level, int] = {"safe": 0, "underused": 0, "unknown": 0, "warning": 1, "danger": 2}
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(msgspec.Struct, frozen=True):
     """One row: values beyond ``warning``/``danger`` are worse; ``falling``: low is bad; ``underused``: room left."""
 
     unit: str

@@ -131,11 +131,11 @@ class CheckpointValuesSensor:
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
         while True:
             with self._changed:
-                if not self._waiting or self._stopping:
+                if not self._waiting or self._is_over():
                     self._thread = None
                     return
                 self._changed.wait_for(self._is_due, timeout=self._pause_s())
-                if self._stopping:
+                if self._is_over():
                     return
                 due = self._is_due()
             if due:
@@ -146,6 +146,9 @@ class CheckpointValuesSensor:
 
     def _pause_s(self) -> float:
         return max(0.05, self._rest_until - time.monotonic())
+
+    def _is_over(self) -> bool:
+        return self._stopping
 
     def _is_due(self) -> bool:
         if self._stopping:

@@ -44,6 +44,11 @@ def parse_meminfo(text: str) -> HostMemory:
     return HostMemory(kib.get("MemTotal"), kib.get("MemAvailable"), kib.get("SwapTotal"), kib.get("SwapFree"))
 
 
+def read_memory(proc: Path = Path("/proc")) -> HostMemory:
+    """The memory of this machine now."""
+    return parse_meminfo(kernel_text(f"{proc}/meminfo"))
+
+
 def parse_pressure(text: str) -> float | None:
     """``some avg10`` of a PSI file in per cent, or None."""
     for line in text.splitlines():
