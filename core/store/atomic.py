@@ -4,6 +4,8 @@ import contextlib
 import os
 from pathlib import Path
 
+from .temporary_files import temporary_beside
+
 
 def write_atomically(path: Path, data: bytes, *, mode: int = 0o600) -> None:
     """Replace ``path`` by a file with ``data``: temporary file, fsync, rename, fsync of the directory.
@@ -11,7 +13,7 @@ def write_atomically(path: Path, data: bytes, *, mode: int = 0o600) -> None:
     A reader sees either the old or the new content, also after a power cut. Raises OSError; the old file is then
     untouched and the temporary one removed.
     """
-    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}.tmp")
+    temporary = temporary_beside(path)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         try:

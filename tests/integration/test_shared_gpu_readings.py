@@ -1,7 +1,10 @@
 """GPU readings that several supervisors share: one child reads the driver, and each run survives alone."""
 
 import contextlib
+import fcntl
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -151,3 +154,38 @@ def test_message_that_is_half_written_is_not_taken(tmp_path: Path) -> None:
 def test_readings_are_not_shared_where_no_folder_can_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert SharedReadings(tmp_path / "file" / "below").lead(), "it reads alone"
+
+
+def test_the_next_reader_removes_the_folder_of_one_that_was_killed(tmp_path: Path) -> None:
+    dead, alive, other = tmp_path / ("0" * 16), tmp_path / ("1" * 16), tmp_path / "notes"
+    killed = "import os, sys; from pathlib import Path; from trainwatch.core.sense.gpu.shared_readings import *\n"
+    killed += "shared = SharedReadings(Path(sys.argv[1])); assert shared.lead(); shared.publish(b'x'); os.kill(os.getpid(), 9)"
+    assert subprocess.run([sys.executable, "-c", killed, str(dead)], check=False).returncode == -9
+    assert (dead / "newest").exists()
+    living, reader = SharedReadings(alive), SharedReadings(tmp_path / ("2" * 16))
+    assert living.lead()
+    assert sorted(folder.name for folder in tmp_path.iterdir()) == [alive.name], "the first one has removed it already"
+    other.mkdir()
+    (other / "lock").touch()
+    assert reader.lead()
+    assert sorted(folder.name for folder in tmp_path.iterdir()) == [alive.name, "2" * 16, "notes"]
+    reader.release()
+    living.release()
+    assert [folder.name for folder in tmp_path.iterdir()] == ["notes"]
+
+
+def test_a_lock_that_was_removed_meanwhile_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the opening and the locking the last reader removes its folder: two would read, and share nothing."""
+    folder = tmp_path / ("0" * 16)
+    shared, locked = SharedReadings(folder), fcntl.flock
+
+    def late(descriptor: int, how: int) -> None:
+        monkeypatch.undo()
+        (folder / "lock").unlink()
+        locked(descriptor, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    assert not shared.lead()
+    assert shared.lead()
+    assert (folder / "newest").exists()
+    shared.release()

@@ -7,6 +7,7 @@ the messages from there. The kernel releases the lock when the reader ends, and 
 import contextlib
 import fcntl
 import os
+import re
 import struct
 import time
 from pathlib import Path
@@ -16,6 +17,8 @@ from zlib import crc32
 _HEAD = struct.Struct(">IQddI")
 """CRC-32 of the rest, number of the message, CLOCK_MONOTONIC of the message and of the last sign of life, length."""
 TORN_READS = 3
+_KEY = re.compile(r"[0-9a-f]{16}")
+"""Names of such folders."""
 WANTED = "details-wanted"
 """Its time of modification is when a process asked for details last."""
 WANTED_S = 5.0
@@ -52,6 +55,9 @@ class SharedReadings:
             return True
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not _is_file_at(lock, self._folder / "lock"):  # its last reader removed it just now: ask again
+                os.close(lock)
+                return False
         except BlockingIOError:
             os.close(lock)
             return False
@@ -59,6 +65,7 @@ class SharedReadings:
             os.close(lock)
             return True
         self._lock = lock
+        self._clear_dead()
         newest = self.newest()
         self._number = newest.number if newest is not None else 0
         self.publish(None)
@@ -106,12 +113,42 @@ class SharedReadings:
     def release(self) -> None:
         """Let another process read the driver, and leave no files behind. Two readers at once do no harm."""
         if self._lock is not None:
-            with contextlib.suppress(OSError):
-                (self._folder / "newest").unlink(missing_ok=True)
-                (self._folder / WANTED).unlink(missing_ok=True)
-                (self._folder / "lock").unlink(missing_ok=True)
-                self._folder.rmdir()
+            _remove(self._folder)
         for descriptor in (self._file, self._lock):
             if descriptor is not None:
                 os.close(descriptor)
         self._file = self._lock = None
+
+    def _clear_dead(self) -> None:
+        """Remove the folders of other intervals and versions whose reader was killed: nobody holds their lock."""
+        with contextlib.suppress(OSError):
+            for folder in self._folder.parent.iterdir():
+                if folder != self._folder and _KEY.fullmatch(folder.name):
+                    with contextlib.suppress(OSError):
+                        _remove_if_dead(folder)
+
+
+def _remove_if_dead(folder: Path) -> None:
+    """Raises OSError, also if its reader lives."""
+    lock = os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _is_file_at(lock, folder / "lock"):
+            _remove(folder)
+    finally:
+        os.close(lock)
+
+
+def _remove(folder: Path) -> None:
+    """Remove the files of one reader, and the folder. The caller holds its lock."""
+    with contextlib.suppress(OSError):
+        for name in ("newest", WANTED, "lock"):
+            (folder / name).unlink(missing_ok=True)
+        folder.rmdir()
+
+
+def _is_file_at(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False

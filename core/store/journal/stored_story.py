@@ -21,6 +21,7 @@ from ...model.record import JOURNAL_VERSION, Record
 from ...model.story import RunStory
 from ...model.story_fold import apply
 from ..atomic import write_all
+from ..temporary_files import clear_leftovers, temporary_beside
 
 NAME = "story.bin"
 MARK_BYTES = 128
@@ -100,7 +101,8 @@ def store(journal: Path, stored: StoredStory) -> None:
             file.seek(max(0, stored.offset - MARK_BYTES))
             mark = file.read(stored.offset - file.tell())
         payload = _encode(msgspec.structs.replace(stored, mark=mark))
-        temporary = journal.with_name(f".{NAME}.{os.getpid()}.tmp")
+        clear_leftovers(journal.parent)
+        temporary = temporary_beside(journal.with_name(NAME))
         try:
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             try:

@@ -13,6 +13,7 @@ from ...model.observation import Outcome
 from ...model.record import JOURNAL_VERSION, Entry, Record
 from ...model.text.json_line import encode_line
 from ..atomic import sync_directory, write_all
+from ..temporary_files import clear_leftovers
 from .lines import UNREADABLE, VERSION_FIELD, JournalTooNew, decode_head
 from .stored_story import read_stored
 
@@ -22,12 +23,13 @@ BLOCK_BYTES = 1 << 20
 class JournalWriter:
     """Appends to one journal. One writer at a time: the holder of the run's lock.
 
-    Opening continues the numbering (at least behind ``after``) and closes a torn last line. Raises JournalTooNew,
-    OSError.
+    Opening continues the numbering (at least behind ``after``), closes a torn last line, and removes temporary files
+    that a killed process left in the run's folder. Raises JournalTooNew, OSError.
     """
 
     def __init__(self, path: Path, *, after: int = 0) -> None:
         self.path = path
+        clear_leftovers(path.parent)
         self._seq, self._torn = _last(path)
         self._seq = max(self._seq, after)
         self._descriptor = _open(path)
