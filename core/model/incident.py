@@ -40,7 +40,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     explanation: str = ""
     confidence: float | None = None
-    """0 to 1, that the class of a crash is right; None = not weighed, or the class is unknown."""
+    """0 to 1, that the class of a crash is right, or that what hangs does not go on; None = not weighed, or unknown."""
     evidence: tuple[Evidence, ...] = ()
     step: int | None = None
     open: bool = True

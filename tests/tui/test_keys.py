@@ -386,7 +386,7 @@ async def test_help_lists_every_key() -> None:
     async with showing(healthy(), (120, 40)) as (app, pilot):
         await pilot.press("question_mark")
         assert isinstance(app.screen, Dialog)
-        text = str(app.screen._body)
+        text = " ".join(str(app.screen._body).split())
         assert all(key.help in text for key in KEYS)
 
 

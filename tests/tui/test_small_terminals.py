@@ -5,9 +5,13 @@ from pathlib import Path
 import pytest
 from rich.segment import Segment
 from textual.color import Color
+from textual.widgets import Input
 
+from tests.fakes.feed import healthy
 from tests.tiers import SECOND_TIER
+from tests.tui.conftest import showing, until
 from tests.tui.log_world import LogWorld
+from trainwatch.tui.dialogs.dialog import ConfirmByName
 from trainwatch.tui.ui.ascii_filter import AsciiFilter
 
 SIZES = [(80, 5), (80, 2), (12, 3), (80, 1)]
@@ -76,3 +80,14 @@ async def test_a_terminal_without_unicode_gets_only_ascii(
         await pilot.pause()
         drawn = "".join(text for strip in app.screen._compositor.render_strips() for text in [strip.text])
     assert "".join(sorted({char for char in drawn if not char.isascii()})) == ""
+
+
+@pytest.mark.parametrize("size", [(40, 10), (80, 24)], ids=lambda size: f"{size[0]}x{size[1]}")
+async def test_what_is_typed_into_a_dialog_is_seen_on_every_terminal(size: tuple[int, int]) -> None:
+    async with showing(healthy(), size) as (app, pilot):
+        await pilot.press("k")
+        await until(pilot, lambda: isinstance(app.screen, ConfirmByName))
+        await pilot.pause()
+        box, entry = app.screen.query_one("#body").region, app.screen.query_one(Input).region
+        assert box.y <= entry.y < box.bottom
+        assert app.screen.region.contains_region(box)

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
 from textual.pilot import Pilot
 
 from tests.fakes.feed import FakePicker, FakeStarter
@@ -128,3 +129,22 @@ async def test_read_only_mode_starts_no_trial() -> None:
         await pilot.pause()
         assert not isinstance(front(app), Confirm)
         assert "trial 5 min" not in footer(app)
+
+
+async def test_a_run_without_profiles_is_measured_as_it_is() -> None:
+    trials = FakeTrials()
+    run = msgspec.structs.replace(rich_run(troubled(), trials=trials), profiles=(), ladder=())
+    app = TrainwatchApp(run, starter=FakeStarter(), picker=FakePicker(), interval_s=0)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        look(app)
+        await pilot.press("5")
+        await pilot.pause()
+        assert "[t] measures its settings as they are" in text(app, "ladder")
+        assert "at checkpoint" not in footer(app)
+        await pilot.press("t")
+        await until(pilot, lambda: isinstance(front(app), Confirm))
+        assert front(app)._title == "Run a trial of the settings as they are for 5 minutes?"
+        await pilot.press("y")
+        await until(pilot, lambda: "Settings as they are, measured here" in footer(app))
+        assert [profile for profile, _, _ in trials.tried] == [""]

@@ -542,6 +542,22 @@ def test_the_silence_from_which_ending_is_worth_it_is_the_one_at_which_it_is_dec
                 assert not cost.is_worth_ending(weight, silent_s=due_s - 0.01, deadline_s=140.0, loss_s=loss_s)
 
 
+def test_how_likely_a_silent_run_is_dead_grows_with_the_silence_and_is_never_certain() -> None:
+    for weight in get_args(cost.Weight):
+        told = [cost.likelihood(weight, silent_s=s, deadline_s=140.0) for s in (140.0, 200.0, 400.0, 90_000.0)]
+        assert told == sorted(told)
+        assert 0.15 < told[0] <= told[-1] == cost.CERTAIN
+    at_deadline = {w: cost.likelihood(w, silent_s=140.0, deadline_s=140.0) for w in get_args(cost.Weight)}
+    assert at_deadline["certain"] > at_deadline["strong"] > at_deadline["even"] > at_deadline["weak"]
+
+
+def test_a_hang_says_how_likely_it_is() -> None:
+    world = World().begin().watch(Story(meta=False).load(60).train(200)).watch(Story(meta=False).dead(400))
+    (hang,) = world.hangs
+    assert hang.confidence is not None
+    assert hang.confidence > 0.9
+
+
 def test_a_silence_says_when_it_becomes_a_hang() -> None:
     world = World().begin().watch(Story(meta=False).load(60).train(200))
     assert outlook_of(world.judge.knowledge, world.state).hang_t is None

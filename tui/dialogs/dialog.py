@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
+from textual import events
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
@@ -14,6 +15,8 @@ from textual.widgets import Input, Static
 from ...core.views.screens.confirmation import Price
 
 Answer = TypeVar("Answer")
+SMALL_ROWS, SMALL_COLUMNS = 16, 50
+"""On a smaller terminal a dialog has no margins."""
 
 
 class Dialog(ModalScreen[Answer], Generic[Answer]):
@@ -43,6 +46,11 @@ class Dialog(ModalScreen[Answer], Generic[Answer]):
     def more(self) -> ComposeResult:
         """Widgets below the body."""
         yield from ()
+
+    def on_resize(self, _: events.Resize) -> None:
+        """Without margins on a small terminal."""
+        columns, rows = self.app.size
+        self.set_class(rows < SMALL_ROWS or columns < SMALL_COLUMNS, "-tight")
 
     def set_body(self, body: str) -> None:
         """Replace the body of an open dialog."""
@@ -77,6 +85,9 @@ class Ask(Dialog[str]):
 
     def on_mount(self) -> None:
         self.query_one(Input).focus()
+
+    def on_resize(self, _: events.Resize) -> None:
+        """The input stays in sight."""
         self._to_the_end()
 
     def on_input_changed(self, event: Input.Changed) -> None:
@@ -96,7 +107,7 @@ class Ask(Dialog[str]):
 
     def _to_the_end(self) -> None:
         """Scroll so that the input and the objection are visible."""
-        self.query_one("#body").scroll_end(animate=False)
+        self.call_after_refresh(self.query_one("#body").scroll_end, animate=False)
 
     def objection(self, text: str) -> str:
         """Why the text is not accepted; empty if it is."""

@@ -12,6 +12,8 @@ from .dialog import Dialog
 
 BODY = 68
 """Cells of a dialog's body on 80 columns."""
+AROUND = 8
+"""Border, margins and scroll bar of a dialog."""
 LEVELS = {
     "safe": "safe",
     "warning": "warning",
@@ -30,25 +32,35 @@ MARKS = {
 }  # fmt: skip
 
 
-def help_dialog(context: KeyContext, keys: Sequence[Key] = KEYS) -> Dialog[None]:
-    """All keys with their help; those that do not apply now are dim."""
+def help_dialog(context: KeyContext, keys: Sequence[Key] = KEYS, columns: int = 80) -> Dialog[None]:
+    """All keys with their help; those that do not apply now are dim. ``columns``: of the terminal."""
     lines: list[Content] = []
+    body = max(24, min(BODY, columns - AROUND))
     for key in keys:
         if key.acts and context.read_only:
             continue
         style = "" if key.when(context) else "dim"
-        lines.append(Content.assemble((f"{key.shown:>6}  ", "bold" if not style else "dim"), (key.help, style)))
+        first, *more = wrap_words(key.help, body - 8)
+        lines.append(Content.assemble((f"{key.shown:>6}  ", "bold" if not style else "dim"), (first, style)))
+        lines += [Content.assemble((f"{'':8}{row}", style)) for row in more]
     if keys is not KEYS:
-        places = "  ".join(f"{p.key} {p.name}" for p in PLACES)
-        lines += [Content(""), Content(places)]
-    lines += [Content(""), *(Content(line) for line in EVERYWHERE), Content(""), *legend()]
+        places = "  ".join(f"{p.key}\u00a0{p.name}" for p in PLACES)
+        lines += [Content(""), *(Content(row) for row in wrap_words(places, body))]
+    everywhere = (row for line in EVERYWHERE for row in wrap_words(line, body))
+    lines += [Content(""), *(Content(row) for row in everywhere), Content(""), *legend(body)]
     return Dialog("Keys", Content("\n").join(lines), "[Esc] close")
 
 
-def legend() -> list[Content]:
-    """The meaning of the symbols, as this terminal draws them."""
+def legend(width: int = BODY) -> list[Content]:
+    """The meaning of the symbols, as this terminal draws them, in rows of ``width`` cells."""
     glyphs = glyphs_for()
-    levels = "   ".join(f"{glyphs.levels[name]} {word}" for name, word in LEVELS.items())
+    levels = [f"{glyphs.levels[name]} {word}" for name, word in LEVELS.items()]
     marks = [f"{glyphs.marks[name]} {word}" for name, word in MARKS.items()]
     marks += [f"{glyphs.expected} expected", f"{glyphs.now} now", f"{glyphs.done} done"]
-    return [Content(row) for row in (levels, *wrap_words("  ".join(m.replace(" ", "\u00a0") for m in marks), BODY))]
+    texts = ("   ".join(_whole(each) for each in levels), "  ".join(_whole(each) for each in marks))
+    return [Content(row) for text in texts for row in wrap_words(text, width)]
+
+
+def _whole(text: str) -> str:
+    """With spaces at which no row ends."""
+    return text.replace(" ", "\u00a0")

@@ -47,7 +47,8 @@ def verdict_rows(verdict: Verdict, room: int, limit: int, most: int) -> list[str
     rows.append(f"{row} · {aside}" if aside and cell_len(row) + 3 + cell_len(aside) <= room else row)
     if len(rows) > limit:
         left = " · ".join(rows[limit - 1 :]).split(" · ")
-        rows = [*rows[: limit - 1], f"{clauses(left, room - 2)} …"]
+        whole = room - 2 < cell_len(left[0]) <= room  # no room for the sign, and nothing vital is cut for it
+        rows = [*rows[: limit - 1], left[0] if whole else f"{clauses(left, room - 2)} …"]
     return rows
 
 

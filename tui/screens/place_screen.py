@@ -150,7 +150,7 @@ class PlaceScreen(PanedScreen):
         """The keys of this screen."""
         from ..dialogs.info_dialogs import help_dialog
 
-        self.app.push_screen(help_dialog(self.context, self.keys))
+        self.app.push_screen(help_dialog(self.context, self.keys, self.size.width))
 
     def _place(self, width: int, height: int, head: int) -> None:
         boxes: dict[str, Box] = {"tabs": (0, 0, width, head), "keys": (0, height - 1, width, 1)}

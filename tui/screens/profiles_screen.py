@@ -30,8 +30,10 @@ from .trial_task import TrialWork
 
 SIDE_FROM = 120
 NO_PROFILES = (
-    "No profile is known for this run. Profiles are named bundles of training settings; "
-    "write [profiles] ladder = [...] in trainwatch.toml. Those that are shipped: trainwatch profiles list"
+    "No profile is known for this run. [t] measures its settings as they are; trainwatch trial -- --batch_size 4 "
+    "measures others. What fits becomes a profile: write profiles/NAME.toml beside trainwatch.toml, with the keys "
+    'below [settings], and [profiles] ladder = ["NAME", ...] in trainwatch.toml, least memory first. '
+    "Those that are shipped: trainwatch profiles list"
 )
 
 NO_LADDER = (
@@ -93,6 +95,10 @@ class ProfilesScreen(PlaceScreen):
     def profiles(self) -> Sequence[Profile]:
         """Those of the ladder, or all that are known."""
         return self.session.run.profiles
+
+    def offered(self) -> tuple[Key, ...]:
+        """Without the keys that need a profile if none is known."""
+        return tuple(k for k in super().offered() if self.profiles or k.key not in {"enter", "n", "tab", "up"})
 
     def bodies(self) -> Sequence[Pane]:
         """Ladder, table, difference."""
@@ -261,11 +267,7 @@ class ProfilesScreen(PlaceScreen):
 
     def action_try(self) -> None:
         """Ask, then run a trial of the profile for some minutes."""
-        profile = self._profile
-        if profile is None:
-            self.show_message("No profile is known for this run.")
-        else:
-            self.trying.ask(profile.name)
+        self.trying.ask("" if self._profile is None else self._profile.name)
 
     def action_back(self) -> None:
         """Cancel the trial, else go back."""

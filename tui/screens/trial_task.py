@@ -10,11 +10,14 @@ from ..dialogs.dialog import confirm
 from ..run_session import ONE_AT_A_TIME, TaskPlace, start_task
 
 MINUTES = 5.0
+AS_IT_IS = "the settings as they are"
+"""What is measured if the run has no profile."""
 CANNOT = "This screen cannot run trials; use: {}"
 
 
 def trial_price(profile: str, minutes: float, rivals: tuple[str, ...]) -> Price:
     """The confirmation of a trial: what it does, in sentences."""
+    profile = profile or AS_IT_IS
     lines = [
         f"Runs this training's own command with {profile} in a folder of its own. Your checkpoints are not touched.",
         f"It takes {minutes:g} minutes from its first step on and then ends; Esc cancels it.",
@@ -37,7 +40,7 @@ class TrialWork:
         """Look for rivals, confirm, run the trial."""
         trials = self._on.session.run.trials
         if trials is None:
-            self._on.show_message(CANNOT.format(typed("trial", "--profile", profile)))
+            self._on.show_message(CANNOT.format(typed("trial", *(("--profile", profile) if profile else ()))))
             return
         if self._on.session.long_task.state is not None:
             self._on.show_message(ONE_AT_A_TIME)
@@ -64,12 +67,13 @@ class TrialWork:
             return
 
         def done(result: TrialResult) -> str:
+            name = profile or "Settings as they are"
             words = ", ".join(f"{what} {how}" for what, how in measured_words(result, result.wall) if what != "tried")
-            return f"{profile}, measured here: {words or result.exit}"
+            return f"{name}, measured here: {words or result.exit}"
 
         start_task(
             self._on,
-            f"trial of {profile} for {MINUTES:g} minutes",
+            f"trial of {profile or AS_IT_IS} for {MINUTES:g} minutes",
             lambda progress: trials.attempt(profile, MINUTES, beside=beside, progress=progress),
             done,
             timed=True,

@@ -42,8 +42,8 @@ class RunTrials:
         self, profile: str, minutes: float, *, beside: bool, progress: Callable[[int, int], None]
     ) -> TrialResult:
         """Run a trial. ``progress`` is in seconds; an exception from it interrupts the trial. Raises RuntimeError."""
-        argv = [sys.executable, "-m", "trainwatch", "trial", "--profile", profile, "--minutes", f"{minutes:g}"]
-        argv += ["--json", *(["--yes"] if beside else []), self._spec.id]
+        argv = [sys.executable, "-m", "trainwatch", "trial", "--minutes", f"{minutes:g}"]
+        argv += ["--json", *(["--profile", profile] if profile else []), *(["--yes"] if beside else []), self._spec.id]
         total = max(1, round(minutes * 60))
         began = time.monotonic()
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:

@@ -276,6 +276,7 @@ def declare(builder: StepBuilder, verdict: detector.Verdict) -> None:
         reason,
         severity="info" if verdict.kind == "exiting" else "danger",
         evidence=_evidence(verdict),
+        confidence=cost.likelihood(verdict.weight, silent_s=verdict.silent_s, deadline_s=verdict.deadline_s),
         detect_s=builder.t - last,
     )
     close_quiet(builder, f"it became a hang (incident {number})")

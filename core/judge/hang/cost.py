@@ -26,6 +26,8 @@ EVEN = 0.75
 """The same if the cores are as busy as they are while they wait for a GPU, and no GPU can be read."""
 WEAK = 0.2
 """The same if honest work could look like this: some CPU beside a GPU that cannot be read, lost readings."""
+CERTAIN = 0.99
+"""How likely a run is dead of which waiting shows nothing more; no evidence is told as 100 %."""
 GROWTH = 3.0
 """Power of silence / deadline with which the odds grow."""
 
@@ -38,6 +40,14 @@ def is_worth_ending(weight: Weight, *, silent_s: float, deadline_s: float, loss_
     if weight == "certain":
         return True
     return _odds(weight) * math.pow(silent_s / max(deadline_s, 1.0), GROWTH) * silent_s > loss_s
+
+
+def likelihood(weight: Weight, *, silent_s: float, deadline_s: float) -> float:
+    """Return how likely the run is dead, 0 to 1: by the odds that ``is_worth_ending`` weighs."""
+    if weight == "certain":
+        return CERTAIN
+    odds = _odds(weight) * math.pow(silent_s / max(deadline_s, 1.0), GROWTH)
+    return min(CERTAIN, odds / (1.0 + odds))
 
 
 def worth_ending_from(weight: Weight, *, deadline_s: float, loss_s: float) -> float:

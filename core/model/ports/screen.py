@@ -179,9 +179,9 @@ class Trials(Protocol):
     def attempt(
         self, profile: str, minutes: float, *, beside: bool, progress: Callable[[int, int], None]
     ) -> TrialResult:
-        """Run a trial to its end. ``beside``: despite rivals. ``progress`` (seconds, total seconds) may raise.
+        """Run a trial to its end; without a profile the run's settings are tried as they are.
 
-        Raises RuntimeError with a sentence.
+        ``beside``: despite rivals. ``progress`` (seconds, total seconds) may raise. Raises RuntimeError.
         """
         ...
 

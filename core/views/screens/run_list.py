@@ -15,7 +15,7 @@ from ..state.concerns import concerns, nan_since, worst_clause
 from ..state.level import SEVERITY
 from ..state.run_progress import live_progress, run_progress
 from ..state.verdict import verdict
-from ..words import STATE_WORDS
+from ..words import STATE_WORDS, sentence, title_of
 
 LEVELS: dict[str, Level] = {
     "starting": "safe",
@@ -101,7 +101,7 @@ def with_situation(card: RunCard, now: Situation) -> RunCard:
         state=story.state,
         step=progress.step,
         total_steps=progress.total_steps,
-        last_incident=story.incidents[-1].reason if story.incidents else None,
+        last_incident=sentence(title_of(story.incidents[-1])) if story.incidents else None,
         level=verdict(now).level if story.attempts else None,
         trouble=worst_clause(found) if found else "",
         sec_per_step=progress.sec_per_step,

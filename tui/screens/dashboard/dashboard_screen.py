@@ -258,7 +258,7 @@ class Dashboard(FocusedPanes):
     def action_help(self) -> None:
         from ...dialogs.info_dialogs import help_dialog
 
-        self.app.push_screen(help_dialog(self.context))
+        self.app.push_screen(help_dialog(self.context, columns=self.size.width))
 
     def action_attach(self) -> None:
         """Leave to the trainer's terminal, and come back."""
