@@ -1,5 +1,6 @@
 """Hints at what could be better while the training goes on."""
 
+import dataclasses
 from typing import Any
 
 import msgspec
@@ -10,11 +11,12 @@ from trainwatch.core.config.shipped import load_profiles, load_remedies
 from trainwatch.core.judge.knowledge import Knowledge
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import NotifyPeople
+from trainwatch.core.model.fact import RemedyApplied, RemedyProposed
 from trainwatch.core.model.incident import Incident
 from trainwatch.core.model.launch.ramp_rule import FailedRung
 from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample, LogChunk
 from trainwatch.core.model.preset import Preset
-from trainwatch.core.model.settings import Profiles, Settings
+from trainwatch.core.model.settings import Profiles, Remedies, Settings
 
 
 def mind(preset: str, values: dict[str, Any], profile: str = "") -> Judge:
@@ -96,8 +98,49 @@ def test_loss_plateau_hint_names_the_learning_rate() -> None:
         world.see(LogChunk(t=float(n), text=line.format(n, max(0.5, 2.0 - n / 1000))))
     told = hints(world, "plateau")
     assert told[0].reason.endswith(
-        "what may help: half the learning rate (`trainwatch restart --with half-learning-rate`)"
+        "what may help: half the learning rate (`trainwatch restart --with half-learning-rate`) "
+        "(learning_rate 0.0001 -> 5e-05)"
     )
+
+
+def curve(brain: Judge, *, rises: bool = False, lr: str = "") -> World:
+    """A loss that falls and then stands still, or rises."""
+    world = World(brain).begin()
+    line = "\rsteps: 1%| | {}/9000 [01:00<1:00:00, 1.0s/it, avr_loss={:.4f}" + lr + "]"
+    for n in range(1, 4800):
+        value = max(0.5, 2.0 - n / 1000) if not rises else 0.5 if n < 250 else 0.5 + (n - 250) / 300
+        world.see(LogChunk(t=float(n), text=line.format(n, value)))
+    return world
+
+
+@pytest.mark.parametrize("rises", [False, True])
+@pytest.mark.parametrize("apply", ["equivalent", "all", "none"])
+def test_a_lower_learning_rate_is_proposed_from_the_curve_and_never_taken(rises: bool, apply: Any) -> None:
+    brain = mind("dit", {"learning_rate": 1e-4})
+    settings = msgspec.structs.replace(brain.knowledge.settings, remedies=Remedies(apply=apply))
+    world = curve(Judge(dataclasses.replace(brain.knowledge, settings=settings)), rises=rises)
+    (proposed,) = world.of(RemedyProposed)
+    assert (proposed.name, proposed.failure) == ("half-learning-rate", "plateau")
+    assert [(c.key, c.before, c.after) for c in proposed.changes] == [("learning_rate", 1e-4, 5e-5)]
+    assert ("keeps rising" in proposed.why) is rises
+    assert world.incidents[0].id == proposed.incident
+    assert world.of(RemedyApplied) == []
+    assert world.decisions == ["start_attempt"]
+
+
+def test_no_learning_rate_is_proposed_if_the_scheduler_lowered_it_already() -> None:
+    values = {"learning_rate": 1e-4}
+    assert len(curve(mind("dit", values), lr=", lr=8e-05").of(RemedyProposed)) == 1
+    world = curve(mind("dit", values), lr=", lr=3e-06")
+    assert world.of(RemedyProposed) == []
+    assert len(hints(world, "plateau")) == 1
+
+
+def test_a_script_with_an_option_of_its_own_gets_half_of_it() -> None:
+    brain = mind("generic", {"lr": "0.001"})
+    world = curve(Judge(dataclasses.replace(brain.knowledge, options=frozenset({"--lr"}))))
+    assert [(c.where, c.key, c.after) for c in world.of(RemedyProposed)[0].changes] == [("flag", "lr", 0.0005)]
+    assert curve(brain).of(RemedyProposed) == []
 
 
 # --- GPU memory that is left over ---

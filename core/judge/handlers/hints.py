@@ -5,10 +5,13 @@ training guide (a loss that does not fall), the levels of GPU memory (below 90 %
 Each appears once per attempt, as an incident of severity ``info``.
 """
 
+from collections.abc import Sequence
+
 from ...model.incident import IncidentKind
 from ...model.observation import HostSample
 from ...model.text.memory_words import memory
 from ..recovery.remedies import remedies, remedy_choice
+from ..recovery.remedies.remedies import Option
 from ..state import JudgeState
 from ..step_builder import StepBuilder
 
@@ -26,12 +29,14 @@ STEPS = 50
 SHOWN = 3
 
 
-def advice(builder: StepBuilder, trouble: str) -> str:
-    """Return the end of a sentence: remedies for ``trouble`` (as in remedies.toml) and the commands to apply them.
+def advice(builder: StepBuilder, trouble: str | Sequence[Option]) -> str:
+    """Return the end of a sentence: remedies and the commands to apply them; empty if none is known.
 
-    Empty if none is known.
+    ``trouble``: as in remedies.toml, or the remedies that were chosen.
     """
-    found = list(remedies.options(builder.knowledge.remedies, trouble, remedy_choice.circumstances(builder)))[:SHOWN]
+    if isinstance(trouble, str):
+        trouble = list(remedies.options(builder.knowledge.remedies, trouble, remedy_choice.circumstances(builder)))
+    found = trouble[:SHOWN]
     options = [
         f"{o.remedy.title} (`{builder.knowledge.typed('profile', o.profile)}`)"
         if o.profile is not None

@@ -22,7 +22,7 @@ from ..run_machine import is_watched
 from ..run_states import Hung, Running, Stopping, Suspended
 from ..state import NOTHING, JudgeState, Result
 from ..step_builder import StepBuilder
-from . import hints
+from . import hints, rate_advice
 from .hang_check import check_hang
 
 replace = msgspec.structs.replace
@@ -290,9 +290,11 @@ def _spike(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) 
 def _trend(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
     builder = StepBuilder(knowledge, state)
     long = state.loss.long
-    reason = f"{loss_trend.describe_trend(long)}{hints.advice(builder, 'plateau')}"
+    found = rate_advice.rate_options(builder)
+    reason = f"{loss_trend.describe_trend(long)}{rate_advice.describe(builder, found)}"
     if long.finding == "diverging":
-        builder.warn("loss", "diverging", reason, ending="reported")
+        number = builder.warn("loss", "diverging", reason, ending="reported")
     else:
-        builder.open_incident("loss", long.finding or "", reason, severity="info", ending="reported")
+        number = builder.open_incident("loss", long.finding or "", reason, severity="info", ending="reported")
+    rate_advice.propose(builder, found, loss_trend.describe_trend(long), number)
     return builder.state, (*entries, *builder.entries)

@@ -67,8 +67,10 @@ def take(builder: StepBuilder, option: Option, failure: str, incident: int | Non
         builder.fact(ProfileChanged(profile=option.profile, pending=True, why=f"remedy {row.name}: {row.title}"))
 
 
-def propose(builder: StepBuilder, waiting: tuple[Option, ...], failure: str, incident: int | None) -> None:
-    """Record those that a person has to decide, each once."""
+def propose(
+    builder: StepBuilder, waiting: tuple[Option, ...], failure: str, incident: int | None, *, why: str | None = None
+) -> None:
+    """Record those that a person has to decide, each once. ``why``: if not the settings are the reason."""
     apply = builder.knowledge.settings.remedies.apply
     late = "no restart is left to apply it automatically"
     asked = f'not applied automatically ([remedies] apply = "{apply}")'
@@ -82,7 +84,7 @@ def propose(builder: StepBuilder, waiting: tuple[Option, ...], failure: str, inc
                 name=row.name,
                 title=row.title,
                 failure=failure,
-                why=late if remedies.is_allowed(row, apply) else asked,
+                why=why or (late if remedies.is_allowed(row, apply) else asked),
                 changes=option.changes,
                 profile=option.profile,
                 incident=incident,
