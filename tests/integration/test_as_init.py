@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.e2e_world import World, until, world
+from tests.fakes.e2e_world import PATIENCE_S, World, until, world
 from tests.tiers import SECOND_TIER
 
 __all__ = ["world"]
@@ -71,7 +71,7 @@ def test_as_pid_1_orphans_are_reaped_and_sigterm_saves_and_its_status_is_passed_
         init = init_of(outer.pid)
         until(lambda: world.runs() and "ended=True zombies=0" in world.log(), "the orphan is gone")
         os.kill(init, signal.SIGTERM)
-        assert outer.wait(20) == 5
+        assert outer.wait(PATIENCE_S) == 5
     finally:
         outer.kill()
     assert (world.project / "saved").read_text() == "by SIGTERM"
@@ -87,7 +87,7 @@ def test_as_pid_1_the_status_of_a_run_that_is_given_up_is_that_of_its_trainer(wo
         cwd=world.project,
         env=world.env,
         capture_output=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.returncode == 7, done.stderr
@@ -109,7 +109,7 @@ def test_pid_1_stays_while_a_detached_run_is_looked_after_and_ends_it_at_sigterm
         until(lambda: world.runs() and "step 20/" in world.log(), "it trains")
         assert outer.poll() is None
         os.kill(init, signal.SIGTERM)
-        outer.wait(20)
+        outer.wait(PATIENCE_S)
     finally:
         outer.kill()
     assert (world.project / "saved").exists()
