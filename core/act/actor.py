@@ -11,6 +11,7 @@ import msgspec
 from ..model.checkpoints.checkpoint import Checkpoint
 from ..model.checkpoints.copied_aside import CopiedAside
 from ..model.decision import (
+    BackUpCheckpoint,
     CaptureStacks,
     ClearGpu,
     CopyAside,
@@ -36,6 +37,7 @@ from ..model.observation import GpuReading, Outcome
 from ..model.ports.supervision import AttemptTarget, Retention
 from ..model.run import RunSpec
 from .attempt_launcher import AttemptLauncher, Performed, read_baseline
+from .backup.checkpoint_backup import CheckpointBackup
 from .evaluate.evaluator import Evaluator
 from .evidence.capture import KernelTail, examine, no_kernel_log, pause_s
 from .evidence.stack_capture import look_for_loops
@@ -87,6 +89,7 @@ class RunActor:
         end_in_words: Callable[[], str] = lambda: "",
         evaluator: Evaluator | None = None,
         outbox: Outbox | None = None,
+        backup: CheckpointBackup | None = None,
     ) -> None:
         self._spec = spec
         self._launcher = launcher
@@ -105,6 +108,7 @@ class RunActor:
         self._end_in_words = end_in_words
         self._evaluator = evaluator
         self._outbox = outbox
+        self._backup = backup
         self._stacks = threading.Lock()
         """The runner takes stacks for one request at a time."""
         self._target: AttemptTarget | None = None
@@ -126,6 +130,7 @@ class RunActor:
             PlanRetention: ("plan_retention", self._plan_retention),
             DeleteCheckpoint: ("delete_checkpoint", self._delete_checkpoint),
             RunAtEnd: ("at_end", self._run_at_end),
+            BackUpCheckpoint: ("back_up", self._back_up),
             EvaluateCheckpoint: ("evaluate_checkpoint", self._evaluate),
             EndEvaluation: ("end_evaluation", self._end_evaluation),
             GiveUp: ("give_up", lambda _decision: (True, "", {})),
@@ -279,6 +284,11 @@ class RunActor:
         if objection is not None:
             return False, f"{decision.checkpoint.name} was not deleted: it {objection}", {}
         return True, f"{decision.checkpoint.name} was deleted", {"freed_bytes": decision.checkpoint.size_bytes}
+
+    def _back_up(self, decision: BackUpCheckpoint) -> Performed:
+        if self._backup is None:
+            return False, "neither backup.command nor backup.to is set", {}
+        return self._backup.back_up(decision)
 
     def _evaluate(self, decision: EvaluateCheckpoint) -> Performed:
         if self._evaluator is None:

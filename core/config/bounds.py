@@ -80,6 +80,13 @@ def web_address(value: str) -> str | None:
     return None if not value or re.match(r"https?://[^\s/]+", value) else "must be an http or https address"
 
 
+def backup_command(value: tuple[str, ...]) -> str | None:
+    """Empty, or a program and the place of the checkpoint's path."""
+    if not value or any("{checkpoint}" in word for word in value):
+        return program(value)
+    return "must contain {checkpoint}, the path to copy"
+
+
 def time_of_end(value: str) -> str | None:
     """Empty, or a local time."""
     try:
@@ -240,6 +247,7 @@ BOUNDS: dict[str, dict[str, Rule]] = {
         "ping_url": web_address,
         "ping_s": at_least(5),
     },
+    "backup": {"command": backup_command, "timeout_s": above(0)},
     "end": {
         "at_finish": program,
         "at_give_up": program,

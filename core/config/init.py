@@ -168,6 +168,10 @@ keep_last = {keep_last}                           # 0 = nothing is ever deleted
 command = []                            # gets each event as JSON on stdin
 urls = []                               # apprise URLs: Telegram, Discord ... (pip install 'trainwatch-tui[notify]')
 
+[backup]
+command = []                            # for each new verified checkpoint, with {{checkpoint}}: rclone, rsync ...
+to = ""                                 # or a folder on another disk
+
 [end]
 at_finish = []                          # a command, run once when the training is done: stop the rented machine ...
 at_give_up = []                         # likewise when it is given up

@@ -15,6 +15,7 @@ from ..model.record import Entry
 from ..model.settings import Act
 from ..model.shipped.remedy import AppliedRemedy
 from .attempt_progress import AttemptProgress
+from .backup.backups import Backups
 from .evaluation.evaluations import Evaluations
 from .failure.evidence_state import DiagnosisState
 from .failure.lost_gpu import SeenGpu
@@ -178,6 +179,7 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     unknown_ends: tuple[str, ...] = ()
     """Skeletons of the last lines of attempts that ended without a known cause, oldest first."""
     evaluations: Evaluations = Evaluations()
+    backups: Backups = Backups()
     """Scores of checkpoints, if there is a command for them."""
     warned: dict[str, float] = {}
     """When people were last notified of a warning, in run seconds, by ``kind:class``."""

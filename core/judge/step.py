@@ -37,6 +37,7 @@ from ..model.observation import (
     Tick,
 )
 from ..model.story import RunStory
+from .backup import backing_up
 from .evaluation import evaluating
 from .failure.log_evidence import kernel_evidence
 from .failure.lost_gpu import is_of_run, names_lost_gpu
@@ -65,6 +66,9 @@ from .state import NOTHING, JudgeState, Result, due
 from .step_builder import StepBuilder
 
 replace = msgspec.structs.replace
+
+_MAY_BACK_UP = CheckpointEvent | CheckpointValues | Outcome | HostSample
+"""What may let a copy begin: checkpoints and outcomes, and for one that failed the time."""
 
 SIGNS_ARE_BACK = "signs of life are back: nothing was ended"
 
@@ -150,6 +154,10 @@ class Judge:
         if state.withheld is not None and state.withheld.again_t is not None and state.time.t >= state.withheld.again_t:
             state, more = _on_unanswered(self.knowledge, state)
             entries = (*entries, *more)
+        if self.knowledge.settings.backup.wanted and isinstance(observation, _MAY_BACK_UP):
+            builder = StepBuilder(self.knowledge, state)
+            backing_up.follow(builder)
+            state, entries = builder.state, (*entries, *builder.entries)
         if self.knowledge.settings.evaluate.wanted:
             state, more = _on_evaluations(self.knowledge, evaluating.observe(state, observation))
             entries = (*entries, *more)
@@ -264,6 +272,8 @@ def _on_outcome(knowledge: Knowledge, state: JudgeState, outcome: Outcome) -> Re
     match state.machine:
         case _ if (quiet := state.quiet) is not None and quiet.capture == outcome.decision:
             hang_check.on_quiet_evidence(builder, quiet, outcome)
+        case _ if backing_up.is_awaited(state, outcome):
+            backing_up.on_outcome(builder, outcome)
         case _ if evaluating.is_awaited(state, outcome):
             evaluating.on_outcome(builder, outcome)
         case _ if state.loops.order == outcome.decision:

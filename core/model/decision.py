@@ -176,6 +176,13 @@ class GiveUp(DecisionBase, frozen=True, kw_only=True, tag="give_up"):
     """Make no further attempt until the user acts."""
 
 
+class BackUpCheckpoint(DecisionBase, frozen=True, kw_only=True, tag="back_up"):
+    """Verify a checkpoint and copy it (``[backup]``)."""
+
+    path: str
+    mtime: float
+
+
 class RunAtEnd(DecisionBase, frozen=True, kw_only=True, tag="at_end"):
     """Run the user's command for the end of the run (``[end]``), once. Outcome data: ``output``, ``code``."""
 
@@ -209,5 +216,6 @@ Decision = (
     | EndEvaluation
     | GiveUp
     | RunAtEnd
+    | BackUpCheckpoint
     | EndWatch
 )

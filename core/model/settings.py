@@ -176,6 +176,23 @@ class Notify(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     these services; no port is opened."""
 
 
+class Backup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``[backup]``: verified checkpoints are copied off this machine or to a second disk. Nothing is deleted there."""
+
+    command: tuple[str, ...] = ()
+    """Run for each new verified checkpoint: ``["rclone", "copy", "{checkpoint}", "remote:runs/{run}"]``. ``{name}`` is
+    the checkpoint's own name."""
+    to: str = ""
+    """A folder on another disk: each copy is read back and verified, in a folder of the run's own."""
+    timeout_s: float = 3600.0
+    """A command that takes longer is ended, and the copy is made again later."""
+
+    @property
+    def wanted(self) -> bool:
+        """Whether anything is to be copied."""
+        return bool(self.command or self.to)
+
+
 class End(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """``[end]``: what follows the end of the run, and when it ends. The keys may stand in ``[run]``, too."""
 
@@ -313,6 +330,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     checkpoints: Checkpoints = Checkpoints()
     health: Health = Health()
     notify: Notify = Notify()
+    backup: Backup = Backup()
     end: End = End()
     profiles: Profiles = Profiles()
     remedies: Remedies = Remedies()

@@ -2,11 +2,13 @@
 
 import logging
 import threading
-from concurrent.futures import Future
+from collections.abc import Sequence
+from concurrent.futures import Future, wait
 
 import msgspec
 
 from ..model.decision import (
+    BackUpCheckpoint,
     CaptureStacks,
     CopyAside,
     Decision,
@@ -49,6 +51,7 @@ class ActionThreads:
         self._notices = PassingThreads(1, "notify")
         self._retention_lock = threading.Lock()
         self._awaited: list[Future[None]] = []
+        self._copies: list[Future[None]] = []
 
     @property
     def unfinished(self) -> bool:
@@ -58,7 +61,13 @@ class ActionThreads:
     def submit(self, decision: Decision) -> None:
         """Perform a decision. Returns at once."""
         match decision:
-            case NotifyPeople() | RunAtEnd():
+            case BackUpCheckpoint():
+                # In threads of their own: a copy may take an hour; the end of the run waits for it.
+                copying = self._copy(decision)
+                self._copies = [copy for copy in (*self._copies, copying) if not copy.done()]
+            case RunAtEnd():
+                self._awaited.append(self._notices.submit(self._perform_after, tuple(self._copies), decision))
+            case NotifyPeople():
                 self._awaited.append(self._notices.submit(self._perform, decision))
             case PlanRetention() | DeleteCheckpoint():
                 # A daemon thread: a verification of many GB must not delay the end of the supervisor.
@@ -79,11 +88,33 @@ class ActionThreads:
                 self._in_order.submit(self._perform, decision)
         self._awaited = [action for action in self._awaited if not action.done()]
 
+    def await_copies(self) -> None:
+        """Let the supervisor wait at its end for what is being copied now."""
+        self._awaited.extend(self._copies)
+
     def close(self) -> None:
         """Accept no more decisions and cancel those in order that have not begun."""
         self._in_order.close(cancel=True)
         self._at_once.close()
         self._notices.close()
+
+    def _copy(self, decision: Decision) -> Future[None]:
+        """A daemon thread: a copy must not delay the end of a supervisor that is only replaced."""
+        done: Future[None] = Future()
+
+        def copy() -> None:
+            try:
+                self._perform(decision)
+            finally:
+                done.set_result(None)
+
+        threading.Thread(target=copy, name="backup", daemon=True).start()
+        return done
+
+    def _perform_after(self, copies: Sequence[Future[None]], decision: Decision) -> None:
+        """After what is being copied: the command may end the machine."""
+        wait(copies)
+        self._perform(decision)
 
     def _retain(self, decision: Decision) -> None:
         with self._retention_lock:

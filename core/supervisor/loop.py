@@ -23,6 +23,7 @@ from concurrent.futures import Future
 
 import msgspec
 
+from ..judge.run_machine import is_live
 from ..judge.run_states import WORDS, name_of
 from ..judge.state import JudgeState
 from ..model.attempt import StartRecord
@@ -255,6 +256,8 @@ class Supervisor:
     def _perform(self, decisions: Iterable[Decision]) -> None:
         for decision in decisions:
             if isinstance(decision, EndWatch):
+                if not is_live(self._state.machine):  # the run is over: what is being copied is copied to its end
+                    self._actions.await_copies()
                 self.end(decision.exit_code, decision.reason)
             else:
                 self._actions.submit(decision)

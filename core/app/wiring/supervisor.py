@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ...act.actor import RunActor
 from ...act.attempt_launcher import AttemptLauncher
+from ...act.backup.checkpoint_backup import CheckpointBackup
 from ...act.evaluate.evaluator import Evaluator
 from ...act.gpu.gpu_clearing import GpuHelp
 from ...act.view import tmux
@@ -51,6 +52,7 @@ from ..runs.checkpoint_quality import rated_paths
 from ..runs.launched_attempts import live_attempt, newest_attempt, unwritten_order
 from ..runs.output_claim import OutputClaim
 from ..runs.output_lists import OutputLists
+from ..supervise.backup_copy import copy_verified
 from ..supervise.channels import outbox_of
 from ..supervise.first_records import run_created, trace_head
 from ..supervise.keep_alive_order import keep_alive_order
@@ -173,6 +175,7 @@ def build_supervisor(
         end_in_words=partial(_end_in_words, run),
         outbox=outbox_of(run, vitality, lambda: supervisor),
         evaluator=_evaluator(run, spec, preset),
+        backup=CheckpointBackup(spec, lambda path, deep: verify(path, deep=deep, layout=preset.layout), copy_verified),
     )
     newest = newest_attempt(run)
     tree = RunTree()

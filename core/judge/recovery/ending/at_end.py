@@ -7,6 +7,7 @@ the first launch, and anew by whoever starts a stopped run again; end_time.py ha
 from typing import Literal
 
 from ....model.decision import EndWatch, RunAtEnd
+from ...backup import backing_up
 from ...knowledge import Knowledge
 from ...state import EndTime, JudgeState
 from ...step_builder import StepBuilder
@@ -21,6 +22,7 @@ def run_command(builder: StepBuilder, event: Literal["finish", "give_up", "end_b
     commands = {"finish": end.at_finish, "give_up": end.at_give_up, "end_by": end.at_end_by or end.at_give_up}
     command = commands[event]
     builder.set(ends=None)
+    backing_up.last(builder)
     if command:
         builder.decide(RunAtEnd, f"run {command[0]} at the end ({event})", event=event, command=command)
 

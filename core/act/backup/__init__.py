@@ -1,0 +1,1 @@
+"""Copies of verified checkpoints: to a second disk, or by the user's command."""

@@ -1,0 +1,1 @@
+"""Which checkpoint is to be copied off the machine next."""

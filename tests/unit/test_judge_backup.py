@@ -1,0 +1,96 @@
+"""[backup]: the newest verified checkpoint is copied, one at a time, never twice; a failure is told and repeated."""
+
+from tests.builders import World, judge
+from tests.unit.test_judge_recovery import crash, running
+from trainwatch.core.model.decision import BackUpCheckpoint, EndWatch, NotifyPeople, RunAtEnd
+from trainwatch.core.model.observation import CheckpointEvent, HostSample, Outcome
+from trainwatch.core.model.settings import Backup, End, Hang, Restart, Settings
+
+WALL = 1_000_000.0
+
+
+def world(*, silent: bool = True, restarts: int = 3) -> World:
+    settings = Settings(
+        backup=Backup(to="/mnt/other"),
+        end=End(at_give_up=("off",)),
+        hang=Hang(min_s=1e5, max_s=1e6),
+        restart=Restart(max_restarts=restarts),
+    )
+    found = running(judge(settings, created_wall=WALL), steps=60)
+    found.silent = {"back_up"} if silent else set()
+    return found
+
+
+def save(world: World, step: int) -> World:
+    return world.see(
+        CheckpointEvent(
+            t=world.t, path=f"out/step-{step}", event="complete", step=step, size_bytes=1e6, mtime=WALL + world.t
+        )
+    )
+
+
+def copied(world: World) -> list[str]:
+    return [order.path for order in world.of(BackUpCheckpoint)]
+
+
+def outcome(world: World, *, ok: bool, detail: str = "") -> World:
+    order = world.of(BackUpCheckpoint)[-1].id
+    return world.see(Outcome(t=world.t, decision=order, action="back_up", ok=ok, detail=detail))
+
+
+def test_each_verified_checkpoint_is_copied_once() -> None:
+    run = save(world(silent=False), 20).wait(5)
+    save(run, 40).wait(5)
+    run.see(HostSample(t=run.t + 1), HostSample(t=run.t + 2))
+    assert copied(run) == ["out/step-20", "out/step-40"]
+
+
+def test_one_copy_is_made_at_a_time_and_then_the_newest() -> None:
+    run = save(world(), 20).wait(5)
+    save(run, 40).wait(5)
+    save(run, 60).wait(5)
+    assert copied(run) == ["out/step-20"]
+    outcome(run, ok=True)
+    assert copied(run) == ["out/step-20", "out/step-60"]
+
+
+def test_a_copy_that_fails_is_told_once_and_made_again_later() -> None:
+    run = save(world(), 20).wait(1)
+    outcome(run, ok=False, detail="no route to host")
+    told = [n for n in run.of(NotifyPeople) if "not copied" in n.title]
+    assert [n.body.splitlines()[0] for n in told] == ["no route to host"]
+    run.see(HostSample(t=run.t + 300))
+    assert len(copied(run)) == 1
+    run.see(HostSample(t=run.t + 400))
+    assert len(copied(run)) == 2
+    outcome(run, ok=False, detail="no route to host")
+    run.see(HostSample(t=run.t + 700))
+    outcome(run, ok=False)
+    run.see(HostSample(t=run.t + 7000))
+    assert len(copied(run)) == 3, "three attempts for one checkpoint"
+    assert len([n for n in run.of(NotifyPeople) if "not copied" in n.title]) == 1
+    save(run, 40)
+    assert copied(run)[-1] == "out/step-40"
+
+
+def test_the_end_waits_for_the_copy_of_the_newest_checkpoint() -> None:
+    run = save(world(restarts=0), 20).wait(1)
+    save(run, 40)
+    crash(run, "CUDA error: an illegal memory access was encountered")
+    assert run.word == "given_up"
+    orders = run.of(BackUpCheckpoint)
+    assert [order.path for order in orders] == ["out/step-20", "out/step-40"]
+    last = [type(entry) for _, entry in run.entries[-3:]]
+    assert last == [BackUpCheckpoint, RunAtEnd, EndWatch]
+
+
+def test_nothing_is_copied_unless_it_is_set() -> None:
+    run = running(judge(Settings(), created_wall=WALL), steps=60)
+    save(run, 20).wait(5)
+    assert copied(run) == []
+
+
+def test_the_same_path_written_again_is_copied_again() -> None:
+    run = save(world(silent=False), 20).wait(5)
+    save(run, 20).wait(5)
+    assert len(copied(run)) == 2
