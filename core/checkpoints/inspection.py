@@ -11,15 +11,16 @@ import msgspec
 from ..model.checkpoints.checkpoint import NAMES_KEPT, Checkpoint, Holds
 from ..model.checkpoints.checkpoint_names import SHARD, is_part, is_temporary
 from ..model.checkpoints.checkpoint_suffixes import INDEX_SUFFIX
+from ..model.checkpoints.other_files import says_state
 from .formats.damage import Corrupt, Growing, NonFinite, Opaque, worst
 from .formats.foreign_checks import foreign_damage
 from .formats.reading_pace import Pace, ProgressCallback, idle_io_priority
 from .formats.state_file import STATE_FILES
 from .layouts.directory import bytes_to_scan
 from .layouts.layout_reading import optimizer_in
-from .layouts.members import Members
+from .layouts.members import Members, find_members
 from .subject import Finding, Subject, directory_subject, file_subject, index_subject, orphan_subject
-from .unknown_state import UNKNOWN, unknown_state
+from .unknown_state import UNKNOWN, is_named_state, unknown_state
 
 if TYPE_CHECKING:
     from .formats.value_scan import Scanner
@@ -110,6 +111,18 @@ def subject_of(path: Path, layout: str | None = None) -> Subject | None:
     if shard and int(shard["total"]) > 1:
         return orphan_subject(path, shard)
     return file_subject(path)
+
+
+def subject_of_any(path: Path) -> Subject | None:
+    """As ``subject_of``; also what may be state of an unknown make. Raises FileNotFoundError."""
+    subject = subject_of(path)
+    if subject is not None:
+        return subject
+    unknown = unknown_state(path, named=says_state(path.name))
+    if unknown is None or (path.is_dir() and not is_named_state(unknown)):
+        return None  # a folder of which only some content is unknown may be an output folder
+    found = _foreign(path, unknown)
+    return msgspec.structs.replace(found, members=find_members(path)) if path.is_dir() else found
 
 
 def conclude(subject: Subject, finding: Finding) -> Checkpoint:

@@ -7,21 +7,25 @@ from ..model.checkpoints.checkpoint_results import CheckpointOverview, MemberOve
 from .formats.damage import Damage
 from .formats.pickles.pickle_values import Mapping, shown
 from .formats.state_file import STATE_FILES, read_state_file
-from .inspection import conclude, has_optimizer, subject_of
+from .inspection import conclude, has_optimizer, subject_of_any
 from .layouts.layout_reading import weights_in
+from .raw_files import RawFile, describe
 from .subject import Finding, Subject
 
 COMPILED_PREFIX = "_orig_mod."
 """What ``torch.compile`` puts before each key; a model that is not compiled refuses such a file."""
 _MAX_STATE_VALUES = 40
+UNKNOWN = "whether it is whole, and what it holds, cannot be told here: only the program that wrote it can read it"
 
 
 def show(path: Path) -> CheckpointOverview | None:
     """Describe a checkpoint, or None if the path is not a checkpoint. Raises FileNotFoundError."""
-    subject = subject_of(path)
+    subject = subject_of_any(path)
     if subject is None:
         return None
     finding = subject.examine(None)
+    checkpoint = conclude(subject, finding)
+    raw = {} if checkpoint.understood else describe(subject.members)
     tensors = _weights(subject, finding)
     dtypes: dict[str, int] = {}
     for tensor in tensors:
@@ -29,9 +33,9 @@ def show(path: Path) -> CheckpointOverview | None:
     tops = [key for found in finding.files.values() if found.contents for key in _top_keys(found.contents.tree)]
     names = [tensor.name for tensor in tensors]
     return CheckpointOverview(
-        checkpoint=conclude(subject, finding),
+        checkpoint=checkpoint,
         layout=finding.layout,
-        members=tuple(_member(subject, finding, name) for name in sorted(subject.members.files)),
+        members=tuple(_member(subject, finding, name, raw.get(name)) for name in sorted(subject.members.files)),
         tensors=tensors,
         parameters=sum(dtypes.values()),
         dtypes=dtypes,
@@ -45,6 +49,7 @@ def show(path: Path) -> CheckpointOverview | None:
             if found.contents is not None
             for key, value in found.contents.metadata.items()
         },
+        unknown="" if checkpoint.understood else UNKNOWN,
     )
 
 
@@ -58,7 +63,7 @@ def _weights(subject: Subject, finding: Finding) -> tuple[TensorOverview, ...]:
     )
 
 
-def _member(subject: Subject, finding: Finding, name: str) -> MemberOverview:
+def _member(subject: Subject, finding: Finding, name: str, raw: RawFile | None) -> MemberOverview:
     found = finding.files.get(name)
     contents = found.contents if found is not None else None
     return MemberOverview(
@@ -66,6 +71,8 @@ def _member(subject: Subject, finding: Finding, name: str) -> MemberOverview:
         size_bytes=subject.members.files[name].size_bytes,
         tensors=None if contents is None else len(contents.tensors),
         elements=None if contents is None else sum(tensor.count for tensor in contents.tensors),
+        format=None if raw is None or contents is not None else raw.format,
+        sha256=None if raw is None else raw.sha256,
     )
 
 

@@ -10,7 +10,7 @@ from ...model.checkpoints.checkpoint import Checkpoint
 from ..formats.byte_range import open_bytes
 from ..formats.damage import Damage
 from ..formats.reading_pace import Pace, ProgressCallback, idle_io_priority
-from ..inspection import subject_of, verify
+from ..inspection import subject_of_any, verify
 from ..layouts.members import Member
 
 _CHUNK_BYTES = 4 << 20
@@ -41,7 +41,8 @@ def backup(
     """Copy one checkpoint to ``destination`` (a directory that exists, or the new path) and verify the copy deeply.
 
     The copy grows in a hidden directory beside the target, is flushed, read back and compared, verified, and renamed
-    last. Nothing is overwritten. ``progress``: bytes copied. Raises FileNotFoundError; BackupRefusedError for a source
+    last. Of one that is not understood the bytes are compared, which is all that can be. Nothing is overwritten.
+    ``progress``: bytes copied. Raises FileNotFoundError; BackupRefusedError for a source
     that is not complete, a target that exists or lies inside of the source, too little space, a copy that differs.
     """
     import shutil  # slow to import
@@ -59,7 +60,7 @@ def backup(
         with idle_io_priority():
             _copy(path, copy, files, pace)
         checked = verify(copy, deep=True, rate_limit_bytes_per_s=rate_limit_bytes_per_s)
-        if checked.verdict != "complete":
+        if checked.verdict != "complete" and checked.understood:
             raise BackupRefusedError(f"the copy of {path} is {checked.verdict}, not complete: {checked.reason}")
         if target.exists():
             raise BackupRefusedError(f"{target} was created during the copy; nothing is overwritten")
@@ -73,7 +74,7 @@ def backup(
 
 
 def _source(path: Path, target: Path) -> tuple[list[Member], int]:
-    subject = subject_of(path)
+    subject = subject_of_any(path)
     if subject is None:
         raise BackupRefusedError(f"{path} is not a checkpoint")
     if target.exists() or target.is_symlink():
@@ -85,7 +86,7 @@ def _source(path: Path, target: Path) -> tuple[list[Member], int]:
     if len(subject.members.files) > 1 and not path.is_dir():
         raise BackupRefusedError(f"{path} is a set of files beside others; back up their directory")
     quick = verify(path, deep=False)
-    if quick.verdict != "complete":
+    if quick.verdict != "complete" and (quick.understood or quick.unfinished):
         raise BackupRefusedError(f"{path} is {quick.verdict}, not complete: {quick.reason}")
     return list(subject.members.files.values()), subject.members.size_bytes
 

@@ -19,12 +19,17 @@ KeepReason = Literal[
 
 
 class MemberOverview(msgspec.Struct, frozen=True, kw_only=True):
-    """One file. ``tensors`` None: it holds none or could not be listed."""
+    """One file. ``tensors`` None: it holds none or could not be listed.
+
+    Of a checkpoint that is not understood: ``format``, by its first bytes, and ``sha256`` (None: not read).
+    """
 
     name: str
     size_bytes: int
     tensors: int | None
     elements: int | None
+    format: str | None = None
+    sha256: str | None = None
 
 
 class TensorOverview(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +45,7 @@ class CheckpointOverview(msgspec.Struct, frozen=True, kw_only=True):
 
     ``parameters``: elements of all weights; ``dtypes``: elements by type. ``compiled``: keys carry ``_orig_mod.``.
     ``state``: plain values of the state file or of the pickled object; ``metadata`` as safetensors stores it.
+    ``unknown``: what cannot be told of it, as a sentence.
     """
 
     checkpoint: Checkpoint
@@ -53,6 +59,16 @@ class CheckpointOverview(msgspec.Struct, frozen=True, kw_only=True):
     compiled: bool
     state: dict[str, Any]
     metadata: dict[str, str]
+    unknown: str = ""
+
+
+class FileChange(msgspec.Struct, frozen=True, kw_only=True):
+    """One file of two checkpoints. Sizes in bytes, None: it is not there. ``same``: byte for byte."""
+
+    name: str
+    size_a: int | None
+    size_b: int | None
+    same: bool
 
 
 class TensorChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,6 +91,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """``changes`` in the order of the names; ``skipped``: tensors whose values are not compared, and why.
 
     ``wrong_checksums``: members whose checksum is wrong, so that the values compared are not those that were saved.
+    ``files``: of checkpoints whose tensors cannot be listed; ``unknown``: what cannot be told of them.
     """
 
     a: str
@@ -89,6 +106,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     nonfinite_a: int
     nonfinite_b: int
     wrong_checksums: tuple[str, ...] = ()
+    files: tuple[FileChange, ...] = ()
+    unknown: str = ""
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):

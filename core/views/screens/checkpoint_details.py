@@ -223,10 +223,14 @@ def _tensors(count: int | None) -> str:
 
 def delta_facts(older: str, newer: str, delta: Comparison) -> tuple[Fact, ...]:
     """How far the weights moved from ``older`` to ``newer`` (names)."""
+    named = (Fact(label="from", text=older), Fact(label="to", text=newer))
+    if delta.files:
+        same = sum(each.same for each in delta.files)
+        told = f"{same} of {quantity.plural(len(delta.files), 'file')} have the same bytes"
+        return (*named, Fact(label="files", text=told), Fact(label="unknown", text=delta.unknown))
     moved = quantity.UNKNOWN if delta.relative_change is None else _share(delta.relative_change)
     facts = [
-        Fact(label="from", text=older),
-        Fact(label="to", text=newer),
+        *named,
         Fact(label="moved", text=f"{moved} of their norm, {quantity.plural(len(delta.changes), 'tensor')} compared"),
     ]
     if delta.nonfinite_a or delta.nonfinite_b:

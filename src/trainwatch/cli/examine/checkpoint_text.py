@@ -4,6 +4,8 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from trainwatch.core.views import quantity
+
 from ..output import printable
 
 if TYPE_CHECKING:
@@ -70,6 +72,9 @@ def with_quality(listing: "CheckpointListing", known: Mapping[str, "Quality"]) -
 def print_overview(overview: "CheckpointOverview") -> None:
     """What is inside one."""
     print(row(overview.checkpoint))
+    if overview.unknown:
+        print(f"  saved       {quantity.duration(max(0.0, time.time() - overview.checkpoint.mtime))} ago")
+        print(f"  unknown     {overview.unknown}")
     types = ", ".join(f"{name} {count:,}" for name, count in overview.dtypes.items())
     print(f"  layout      {overview.layout}")
     print(f"  parameters  {overview.parameters:,} ({types})" if types else "  parameters  not listed")
@@ -87,7 +92,10 @@ def print_overview(overview: "CheckpointOverview") -> None:
     if len(overview.metadata) > SHOWN_METADATA:
         print(f"  … and {len(overview.metadata) - SHOWN_METADATA:,} metadata values more (--json lists all)")
     for member in overview.members:
-        print(f"  member      {_size(member.size_bytes):>9}  {printable(member.name)}")
+        told = "" if member.format is None else f"  {member.format}"
+        print(f"  member      {_size(member.size_bytes):>9}  {printable(member.name)}{printable(told)}")
+        if member.sha256 is not None:
+            print(f"  sha256      {member.sha256}")
     for tensor in overview.tensors[:SHOWN_TENSORS]:
         print(f"  tensor      {tensor.dtype:6} {'×'.join(map(str, tensor.shape)):>18}  {printable(tensor.name)}")
     if len(overview.tensors) > SHOWN_TENSORS:
@@ -96,6 +104,9 @@ def print_overview(overview: "CheckpointOverview") -> None:
 
 def print_comparison(found: "Comparison") -> None:
     """How far the weights moved, the largest changes first."""
+    if found.files:
+        _print_files(found)
+        return
     moved = "–" if found.relative_change is None else f"{found.relative_change:.2%}"
     print(f"{printable(found.a)} -> {printable(found.b)}: weights moved by {moved}")
     for sentence in found.wrong_checksums:
@@ -117,6 +128,16 @@ def print_comparison(found: "Comparison") -> None:
         print(f"  {amount:>9}  norm {change.norm_a:.4g} -> {change.norm_b:.4g}  {change.name}")
     for name, why in found.skipped:
         print(f"  not compared: {name} ({why})")
+
+
+def _print_files(found: "Comparison") -> None:
+    """Two that are not understood: which files are the same."""
+    same = all(each.same for each in found.files)
+    print(f"{printable(found.a)} -> {printable(found.b)}: {'the same bytes' if same else 'they differ'}")
+    for each in found.files:
+        sizes = " -> ".join("not there" if size is None else _size(size) for size in (each.size_a, each.size_b))
+        print(f"  {'same' if each.same else 'differs':7}  {sizes:>22}  {printable(each.name)}")
+    print(f"  unknown  {found.unknown}")
 
 
 def print_plan(plan: "PrunePlan", outcome: "PruneOutcome | None") -> None:

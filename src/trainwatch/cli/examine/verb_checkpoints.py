@@ -167,5 +167,6 @@ def act_backup(args: argparse.Namespace) -> int:
     if args.json:
         print_json(done)
     else:
-        print(f"{done.destination}: copied and verified ({done.checkpoint.verdict})")
+        told = "and verified" if done.checkpoint.understood else "byte for byte; whether it is whole cannot be told"
+        print(f"{printable(done.destination)}: copied {told} ({done.checkpoint.verdict})")
     return ExitCode.DONE
