@@ -429,7 +429,7 @@ def test_of_many_that_begin_at_the_same_time_one_gets_the_folder(tmp_path: Path)
         ]
         for rival in rivals:
             rival.start()
-        results = [won.get(timeout=20) for _ in rivals]
+        results = [won.get(timeout=100) for _ in rivals]
         for rival in rivals:
             rival.join()
         assert len([number for number in results if number >= 0]) == 1, results

@@ -143,7 +143,7 @@ def test_a_kill_does_not_wait_for_a_gentle_stop() -> None:
     def act(decision: Decision) -> None:
         match decision:
             case StopAttempt(mode="gentle"):
-                killed_during_gentle_stop.append(killed.wait(10.0))
+                killed_during_gentle_stop.append(killed.wait(60.0))
             case StopAttempt(mode="kill"):
                 killed.set()
 
