@@ -1,44 +1,43 @@
 """The status of a run, read from outside: no supervisor is needed."""
 
-import contextlib
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...store.run_directory import RunDirectory
 from ..errors import CliError, ExitCode
 from .known_runs import all_runs, example_verb, find_run_to_read, here, home
 
+if TYPE_CHECKING:
+    from ...model.situation import Situation
 
-def status_of(name: str | None, warn: Callable[[str], None]) -> tuple[dict[str, Any], str]:
-    """``read_run`` of the run that is meant, or of one that the project's file names."""
+
+def status_of(name: str | None, warn: Callable[[str], None]) -> tuple[dict[str, Any], str, Callable[[], None]]:
+    """``read_run`` of the run that is meant, or of one that the project's file names.
+
+    The third: to be called when a person has seen it; it remembers that, and what needed them.
+    """
     try:
-        return read_run(find_run_to_read(name, warn), ask=True)
+        run = find_run_to_read(name, warn)
+        status, still, now = _read(run, ask=True)
+        return status, still, partial(_remember_look, run, now)
     except CliError as error:
         idle = idle_status(name) if name is not None and error.code is ExitCode.NOT_FOUND else None
         if idle is None:
             raise
-        return idle, ""
+        return idle, "", lambda: None
 
 
-def look_at(run_id: str) -> None:
-    """Remember that a person looked at this run now, and what needed them; errors are ignored."""
+def _remember_look(run: RunDirectory, now: "Situation") -> None:
     from ...model.situation import Situation
     from ...model.summary import Look
-    from ...store.journal import JournalTooNew, load_story
     from ...store.last_look import write_look
-    from ...store.lock import is_held
     from ...views.report.open_decisions import urgent_keys
-    from .unwatched import as_found
 
-    run = next((run for run in all_runs() if run.id == run_id), None)
-    if run is None:
-        return
-    with contextlib.suppress(JournalTooNew, OSError):
-        story = as_found(run, load_story(run.journal))
-        seen = Situation(story=story, now_wall=time.time(), supervisor_alive=is_held(run.lock))
-        write_look(run.last_look, Look(wall=seen.now_wall, needs=urgent_keys(seen)))
+    seen = Situation(story=now.story, now_wall=now.now_wall, supervisor_alive=now.supervisor_alive)
+    write_look(run.last_look, Look(wall=seen.now_wall, needs=urgent_keys(seen)))
 
 
 def run_rows(warn: Callable[[str], None]) -> list[tuple[dict[str, Any], str]]:
@@ -117,6 +116,11 @@ def read_run(run: RunDirectory, *, ask: bool = False) -> tuple[dict[str, Any], s
     From its journal, its metric history, its lock and its sign of life. ``ask``: ask the supervisor for its own
     troubles, too.
     """
+    return _read(run, ask=ask)[:2]
+
+
+def _read(run: RunDirectory, *, ask: bool = False) -> tuple[dict[str, Any], str, "Situation"]:
+    """``read_run``, and what it is made of."""
     from ...model.progress import Outlook
     from ...model.situation import Situation
     from ...store.journal import load_story
@@ -166,7 +170,7 @@ def read_run(run: RunDirectory, *, ask: bool = False) -> tuple[dict[str, Any], s
     newest = status["checkpoints"]["newest"]
     if newest is not None and newest["kind"] == "unknown":
         newest["kind"] = _kind_of(Path(newest["path"]))
-    return status, standstill(now)
+    return status, standstill(now), now
 
 
 def _kind_of(path: Path) -> str:

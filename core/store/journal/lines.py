@@ -1,7 +1,8 @@
 """One line of a journal, and the files that hold a journal's lines."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -34,7 +35,12 @@ VERSION_FIELD = f'{{"v":{JOURNAL_VERSION},'.encode()
 """Written in every record: the encoder leaves out fields that equal their default, and the default version changes."""
 
 decode_head = msgspec.json.Decoder(Head).decode
-_decode_record = msgspec.json.Decoder(Record).decode
+
+
+@cache
+def _record_decoder() -> Callable[[bytes], Record]:
+    """Made at the first record: it learns the fields of all kinds, and most readers find their story stored."""
+    return msgspec.json.Decoder(Record).decode
 
 
 def parse_record(path: Path, line: bytes) -> tuple[Record | None, int]:
@@ -42,7 +48,7 @@ def parse_record(path: Path, line: bytes) -> tuple[Record | None, int]:
     record: Record | None = None
     head: Record | Head | None = None
     try:
-        head = record = _decode_record(line)
+        head = record = _record_decoder()(line)
     except UNREADABLE:
         with contextlib.suppress(*UNREADABLE):
             head = decode_head(line)

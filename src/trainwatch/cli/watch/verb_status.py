@@ -19,14 +19,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def act(args: argparse.Namespace) -> int:
     """0 whenever the run is known."""
-    from trainwatch.core.app.runs.run_status import look_at, status_of
+    from trainwatch.core.app.runs.run_status import status_of
 
     from .status_text import status_lines
 
-    status, still = status_of(args.run, warn)
+    status, still, seen = status_of(args.run, warn)
     if args.json:
         print_json(status)
         return ExitCode.DONE
     print("\n".join(status_lines(status, still)))
-    look_at(status["id"])
+    seen()
     return ExitCode.DONE
