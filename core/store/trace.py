@@ -1,6 +1,7 @@
 """The trace: observations in their order, one JSON object per line, compressed and bounded. ``trace_reading`` reads it.
 
-The file is a sequence of gzip members, one for each write, so a torn write costs its own observations only.
+The file is a sequence of gzip members, one for each write, so a torn write costs its own observations only. The newest
+half hour is kept in memory (``recent_trace``); what leaves it is thinned unless an incident was near.
 """
 
 import contextlib
@@ -13,6 +14,7 @@ from pathlib import Path
 from ..model.observation import Exit, Meta, Observation, Start
 from ..model.text.json_line import encode_line
 from .atomic import write_all
+from .recent_trace import NEAR_S, Member, RecentTrace, Thinning
 
 LIMIT_BYTES = 16 * 1024 * 1024
 """Two days at 1 Hz with one GPU; a longer run keeps its beginning and its newest days."""
@@ -32,7 +34,14 @@ class TraceWriter:
     is raised but by the constructor's own arguments.
     """
 
-    def __init__(self, path: Path, wanted: Path | None = None, *, limit_bytes: int = LIMIT_BYTES) -> None:
+    def __init__(
+        self,
+        path: Path,
+        wanted: Path | None = None,
+        *,
+        recent: RecentTrace | None = None,
+        limit_bytes: int = LIMIT_BYTES,
+    ) -> None:
         if limit_bytes <= 0:
             raise ValueError(f"limit_bytes must be more than 0, got {limit_bytes}")
         self.path = path
@@ -43,38 +52,105 @@ class TraceWriter:
         self._buffered = 0
         self._written_t = 0.0
         self._size: int | None = None
+        self._recent = recent
+        self._newest_t = 0.0
+        self._incident_t = float("-inf")
+        self._thinning = Thinning()
+        self._thinned: list[bytes] = []
+        self._write_out()  # what a supervisor that was killed has left
 
     def write(self, observation: Observation) -> None:
         """Take one observation; it is written by the next ``flush``, or when the buffer is full."""
         line = encode_line(observation)
         self._buffer.append(line)
         self._buffered += len(line)
-        if self._buffered >= BUFFER_BYTES or isinstance(observation, Meta | Start | Exit):
-            self.flush()
+        self._newest_t = max(self._newest_t, observation.t)
+        if isinstance(observation, Meta | Start | Exit):
+            self.incident(observation.t)
+        elif self._buffered >= BUFFER_BYTES:
+            self._keep_recent()
+
+    def incident(self, t: float) -> None:
+        """Keep all observations around run second ``t``, and write what there is so far."""
+        self._incident_t = max(self._incident_t, t)
+        self.flush()
 
     def flush_if_due(self, t: float) -> None:
         """Write the buffer if that was last done WRITE_S ago, or if it is wanted; ``t``: run seconds."""
         if t - self._written_t >= WRITE_S:
             self._written_t = t
-            self.flush()
+            self._keep_recent()
         if self._wanted is not None and self._wanted.exists():
             self.flush()
             with contextlib.suppress(OSError):
                 self._wanted.unlink()
 
     def flush(self) -> None:
-        """Write the buffer. No fsync: after a power cut the newest observations may be missing."""
-        if not self._buffer:
-            return
+        """Write all observations. No fsync: after a power cut the newest may be missing."""
+        self._write_out()
+        if self._buffer:
+            self._append_or_report(self._taken())
+
+    def _taken(self) -> bytes:
         data = _compressed(self._buffer)
         self._buffer.clear()
         self._buffered = 0
+        return data
+
+    def _append_or_report(self, data: bytes) -> None:
         try:
             self._append(data)
             self.trouble = None
         except OSError as error:
             self._size = None  # read it again before the next write
             self.trouble = f"{self.path}: {error.strerror or error}; a stretch of the trace is missing"
+
+    def _keep_recent(self) -> None:
+        """Keep the buffer in memory, and write what is too old for it."""
+        if not self._buffer:
+            return
+        data = self._taken()
+        try:
+            if self._recent is None:
+                self._append_or_report(data)
+                return
+            self._recent.add(data, self._newest_t)
+        except OSError:
+            self._write_out()
+            self._append_or_report(data)
+            self._recent = None
+            return
+        for member in self._recent.old(self._newest_t - NEAR_S):
+            self._write_member(self._recent, member)
+        if sum(map(len, self._thinned)) >= CHUNK_BYTES:
+            self._write_thinned()
+
+    def _write_member(self, recent: RecentTrace, member: Member, *, whole: bool = False) -> None:
+        try:
+            data = member.path.read_bytes()
+        except OSError:
+            data = b""
+        early = member.last_t >= self._newest_t - NEAR_S
+        if whole or early or member.last_t - self._incident_t <= NEAR_S:
+            self._write_thinned()
+            if data:
+                self._append_or_report(data)
+        else:
+            self._thinned += [line for _, text in members(data) for line in self._thinning.lines(_lines(text))]
+        recent.remove(member)
+
+    def _write_thinned(self) -> None:
+        if self._thinned:
+            data = _compressed(self._thinned)
+            self._thinned.clear()
+            self._append_or_report(data)
+
+    def _write_out(self) -> None:
+        """Write all that is in memory, as it is."""
+        self._write_thinned()
+        if self._recent is not None:
+            for member in self._recent.old(float("inf")):
+                self._write_member(self._recent, member, whole=True)
 
     def close(self) -> None:
         self.flush()
@@ -130,6 +206,10 @@ def members(data: bytes) -> Iterator[tuple[int, bytes]]:
             return
         at = end - len(inflated.unused_data)
         yield at, b"".join(parts)
+
+
+def _lines(text: bytes) -> list[bytes]:
+    return text.splitlines(keepends=True)
 
 
 def _whole_size(path: Path) -> int:

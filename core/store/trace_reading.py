@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from ..model.observation import Observation
+from .recent_trace import recent_pieces, recent_trace_folder
 from .run_directory import RunDirectory
 from .trace import members
 
@@ -33,6 +34,9 @@ def run_trace_lines(run: RunDirectory) -> Iterator[bytes]:
     for path in (run.plain_trace, run.trace):
         if path.exists():
             yield from trace_lines(path)
+    for piece in recent_pieces(recent_trace_folder(run.trace)):
+        for _, text in members(piece):
+            yield from text.splitlines(keepends=True)
 
 
 def trace_lines(path: Path) -> Iterator[bytes]:

@@ -8,8 +8,10 @@ from ...judge.handlers.learned_habits import habits_of
 from ...judge.progress.metric_reader import MetricReader
 from ...judge.state import JudgeState
 from ...judge.text.shapes.shape_table import ShapeTable
+from ...model.fact import IncidentOpened
 from ...model.observation import GpuReading, GpuSample, LogChunk, Meta, MetricValues, Observation, Outcome, Start
 from ...model.progress import Outlook, Progress
+from ...model.record import Record
 from ...store.habits_file import HabitsFile
 from ...store.log_index import FILE_NAME, LogIndexWriter
 from ...store.metrics.history import HistoryWriter, ProgressPoint
@@ -96,6 +98,12 @@ class RunRecorder:
         self._history.add(observation)
         if self._room():
             self._trace.write(observation)
+
+    def on_records(self, records: Sequence[Record]) -> None:
+        """Keep all that was observed around an incident."""
+        for record in records:
+            if isinstance(record.fact, IncidentOpened):
+                self._trace.incident(record.t)
 
     def _read_metrics(self, chunk: LogChunk) -> None:
         if self._shapes is None:

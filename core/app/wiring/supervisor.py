@@ -37,6 +37,7 @@ from ...store.detail_files import DetailFiles
 from ...store.habits_file import HabitsFile
 from ...store.journal import latest_snapshot
 from ...store.metrics.history import HistoryWriter
+from ...store.recent_trace import RecentTrace, recent_trace_folder
 from ...store.run_directory import RunDirectory
 from ...store.trace import TraceWriter
 from ...supervisor.inbox import BoundedInbox
@@ -106,7 +107,7 @@ def build_supervisor(
     judge = Judge(knowledge(spec, preset, profiles, created.expected))
     recorder = RunRecorder(
         HistoryWriter(run.history, network=is_network_filesystem(str(run.path.resolve()), _mounts())),
-        TraceWriter(run.trace, run.trace_wanted),
+        TraceWriter(run.trace, run.trace_wanted, recent=_recent_trace(run)),
         trace_head(spec) if story.run is None else None,
         habits,
         room=keeper.room,
@@ -207,7 +208,7 @@ def build_supervisor(
         live=live,
         learned=_learned(habits, clock.now()) if snapshot is None else None,
         live_order=None if live is None else unwritten_order(run, story, live.number),
-        on_records=_both(output.on_records, on_records),
+        on_records=_both(_both(output.on_records, recorder.on_records), on_records),
         turning=vitality.turn,
         resting=claim.give_away,
         starts_again=f"`{typed('resume', run.id)}` starts it again",
@@ -316,6 +317,11 @@ def _evaluator(run: RunDirectory, spec: RunSpec, preset: Preset) -> Evaluator | 
         base_env=os.environ,
         write=write_atomically,
     )
+
+
+def _recent_trace(run: RunDirectory) -> RecentTrace | None:
+    folder = recent_trace_folder(run.trace)
+    return None if folder is None else RecentTrace(folder)
 
 
 def _end_in_words(run: RunDirectory) -> str:
