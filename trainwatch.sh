@@ -7,6 +7,7 @@
 #   ./trainwatch.sh check             format, lint, types, import contracts, then the tests: what CI runs
 #   ./trainwatch.sh frameworks [ROW…] real frameworks, installed and trained tiny, with faults (--help; hours for all)
 #   ./trainwatch.sh setup [--dev]     only set up: .venv (and the developers' tools with --dev)
+#   ./trainwatch.sh release VERSION   version, changelog section, tag, wheel and sdist; publishes nothing
 #   ./trainwatch.sh clean             remove .venv and caches (never a run's state, never your files)
 #   ./trainwatch.sh run … | status …  any other verb goes to the trainwatch command itself
 #
@@ -343,6 +344,10 @@ case $verb in
     frameworks)
         setup_base
         exec "$python" "$here/bench/frameworks.py" "$@"
+        ;;
+    release)
+        setup_dev
+        exec "$python" "$here/docs/make_release.py" "$@"
         ;;
     setup)
         case ${1:-} in

@@ -1,0 +1,186 @@
+"""Makes a release: version, changelog section, commit, tag, wheel and sdist. Publishes nothing.
+
+``./trainwatch.sh release 0.2.0`` calls it, in a clean checkout. The wheel is installed and started with each Python of
+this machine that it is for (``--no-smoke`` leaves that out: it needs a package index). If the checkout has a remote
+``origin`` on a web server, the distribution gets its addresses, and the links of the README that are relative to the
+checkout are made whole in it, so that it reads the same on a package index.
+"""
+
+import argparse
+import datetime as dt
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+VERSION_FILE = "src/trainwatch/__init__.py"
+VERSION = re.compile(r'__version__ = "([^"]+)"')
+NUMBER = re.compile(r"(\d+)\.(\d+)\.(\d+)((?:a|b|rc)\d+)?")
+UNRELEASED = "## Unreleased\n"
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+
+
+class NotReleasedError(Exception):
+    """Why no release was made, and what to do."""
+
+
+def order(version: str) -> tuple[int, int, int, bool, str]:
+    """What versions are compared by: 0.2.0rc1 is before 0.2.0. Raises NotReleasedError."""
+    found = NUMBER.fullmatch(version)
+    if found is None:
+        raise NotReleasedError(f"{version!r} is no version: write it as 0.2.0 or 0.2.0rc1")
+    major, minor, patch, before = found.groups()
+    return int(major), int(minor), int(patch), before is None, before or ""
+
+
+def released_changelog(text: str, version: str, date: str) -> str:
+    """The changelog with the entries so far under the version, and an empty section for what follows."""
+    head, found, rest = text.partition(UNRELEASED)
+    entries = rest.split("\n## ", 1)[0].strip()
+    if not found or not entries:
+        raise NotReleasedError("CHANGELOG.md has no entries under ## Unreleased: there is nothing to release")
+    return f"{head}{UNRELEASED}\n## {version} ({date})\n{rest}"
+
+
+def web_address(remote: str) -> str | None:
+    """The address of a repository in a browser, from the URL of its remote; None if it has none."""
+    found = re.fullmatch(
+        r"(?:https?://(?:[^@/]+@)?|git@|ssh://git@)([\w.-]+\.[a-z]+)[:/]([\w./-]+?)(?:\.git)?/?", remote
+    )
+    return f"https://{found[1]}/{found[2]}" if found else None
+
+
+def whole_links(readme: str, address: str, tag: str) -> str:
+    """The README with links that lead somewhere from any place: pages as the server shows them, pictures as files."""
+
+    def whole(found: re.Match[str]) -> str:
+        mark, words, target = found.groups()
+        if re.match(r"[a-z]+:|#|/", target):
+            return found[0]
+        kind = "raw" if mark else "blob"
+        return f"{mark}[{words}]({address}/{kind}/{tag}/{target})"
+
+    return re.sub(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)", whole, readme)
+
+
+def with_addresses(pyproject: str, address: str) -> str:
+    """``[project.urls]``, before the scripts."""
+    urls = (
+        f'[project.urls]\nHomepage = "{address}"\nDocumentation = "{address}/tree/main/docs"\n'
+        f'Changelog = "{address}/blob/main/CHANGELOG.md"\nIssues = "{address}/issues"\n\n'
+    )
+    return (
+        pyproject
+        if "[project.urls]" in pyproject
+        else pyproject.replace("[project.scripts]", urls + "[project.scripts]")
+    )
+
+
+def run(*words: str, cwd: Path) -> str:
+    """The output of a command. Raises NotReleasedError."""
+    done = subprocess.run(words, cwd=cwd, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise NotReleasedError(f"{' '.join(words[:4])} failed: {(done.stderr or done.stdout).strip()[-600:]}")
+    return done.stdout.strip()
+
+
+def release(root: Path, version: str, *, smoke: bool) -> list[Path]:
+    """Make it; returns the files in ``dist/``. Raises NotReleasedError; until the commit nothing is left changed."""
+    if run("git", "status", "--porcelain", cwd=root):
+        raise NotReleasedError("there are uncommitted changes: commit them, or `git stash`")
+    tag = f"v{version}"
+    source = root / VERSION_FILE
+    found = VERSION.search(source.read_text())
+    assert found is not None
+    before = found[1]
+    if order(version) < order(before) or (version == before and tag in run("git", "tag", cwd=root).split()):
+        raise NotReleasedError(f"{version} does not follow {before}")
+    changelog = released_changelog((root / "CHANGELOG.md").read_text(), version, dt.date.today().isoformat())  # noqa: DTZ011
+    source.write_text(source.read_text().replace(f'"{before}"', f'"{version}"', 1))
+    (root / "CHANGELOG.md").write_text(changelog)
+    try:
+        built = build(root, tag)
+        if smoke:
+            for python in pythons():
+                started(python, next(path for path in built if path.suffix == ".whl"))
+        run("git", "commit", "-qam", f"release: {version}", cwd=root)
+    except NotReleasedError:
+        run("git", "checkout", "-q", "--", VERSION_FILE, "CHANGELOG.md", cwd=root)
+        raise
+    run("git", "tag", "-a", tag, "-m", f"trainwatch {version}", cwd=root)
+    return built
+
+
+def build(root: Path, tag: str) -> list[Path]:
+    """Wheel and sdist of the files of this checkout, with whole links."""
+    dist = root / "dist"
+    with tempfile.TemporaryDirectory() as place:
+        copy = Path(place, "copy")
+        for name in run("git", "ls-files", cwd=root).splitlines():
+            target = copy / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(root / name, target, follow_symlinks=False)
+        remotes = run("git", "remote", cwd=root).split()
+        address = web_address(run("git", "remote", "get-url", "origin", cwd=root)) if "origin" in remotes else None
+        if address is None:
+            print("no remote `origin` on a web server: the distribution has no project addresses", file=sys.stderr)
+        else:
+            readme, project = copy / "README.md", copy / "pyproject.toml"
+            readme.write_text(whole_links(readme.read_text(), address, tag))
+            project.write_text(with_addresses(project.read_text(), address))
+        before = set(dist.glob("*")) if dist.is_dir() else set()
+        run(sys.executable, "-m", "hatchling", "build", "-d", str(dist), cwd=copy)
+    return sorted(set(dist.glob("*")) - before) or sorted(dist.glob("*"))
+
+
+def pythons() -> list[str]:
+    """The Pythons of this machine that can make an environment, one for each version."""
+    found = []
+    for version in PYTHONS:
+        program = shutil.which(f"python{version}")
+        ready = program and subprocess.run([program, "-c", "import venv, ensurepip"], capture_output=True, check=False)
+        if program and ready and ready.returncode == 0:
+            found.append(program)
+    return found
+
+
+def started(python: str, wheel: Path) -> None:
+    """Install the wheel in a clean environment, and start it. Raises NotReleasedError."""
+    with tempfile.TemporaryDirectory() as place:
+        env = Path(place, "env")
+        run(python, "-m", "venv", str(env), cwd=Path(place))
+        run(
+            str(env / "bin/python"),
+            "-m",
+            "pip",
+            "install",
+            "-q",
+            "--disable-pip-version-check",
+            str(wheel),
+            cwd=Path(place),
+        )
+        said = run(str(env / "bin/trainwatch"), "--version", cwd=Path(place))
+        run(str(env / "bin/trainwatch"), "presets", "list", cwd=Path(place))
+        print(f"{python}: {said}", file=sys.stderr)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="./trainwatch.sh release", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("version", help="the new version, such as 0.2.0")
+    parser.add_argument("--no-smoke", action="store_true", help="do not install and start the wheel")
+    args = parser.parse_args()
+    try:
+        for path in release(ROOT, args.version, smoke=not args.no_smoke):
+            print(path)
+    except NotReleasedError as error:
+        print(f"no release was made: {error}", file=sys.stderr)
+        return 1
+    print(f"tagged v{args.version}; nothing was pushed or published: `git push --follow-tags`, then upload dist/*")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
