@@ -39,7 +39,7 @@ T = TypeVar("T")
 PATIENCE_S = 100.0
 TRAINER = Path(__file__).with_name("e2e_trainer.py")
 SWIFT: dict[str, dict[str, Any]] = {
-    "watch": {"interval_s": 0.2, "summary_s": 1, "rescan_s": 0.5, "settle_s": 0.1, "gpu_timeout_s": 0.5},
+    "watch": {"interval_s": 0.2, "summary_s": 1, "rescan_s": 0.5, "settle_s": 0.1, "gpu_timeout_s": 20},
     "hang": {"min_s": 60, "max_s": 90, "startup_s": 90, "warmup_steps": 1},
     "restart": {
         "max_restarts": 3,
@@ -52,14 +52,16 @@ SWIFT: dict[str, dict[str, Any]] = {
 }
 """Settings of a run whose steps take hundredths of a second.
 
-On a busy machine a step, a save or the answer to a signal may take seconds: no hang is seen in that, and a trainer
-that ends by itself is not killed meanwhile.
+On a busy machine a step, a save, the answer to a signal or the readings of a GPU may take seconds: no hang is seen in
+that, a trainer that ends by itself is not killed meanwhile, and the GPUs do not become unknown.
 """
 HASTY = {
     "hang": {"min_s": 2, "max_s": 20, "startup_s": 60, "quiet_s": 0.4, "warmup_steps": 1},
     "restart": {"interrupt_grace_s": 1, "terminate_grace_s": 0.3},
 }
 """For a trainer that really hangs and ignores signals: it is noticed and killed within seconds."""
+HASTY_DRIVER = {"watch": {"gpu_timeout_s": 0.5}}
+"""For a driver that really hangs."""
 
 
 class Done(msgspec.Struct, frozen=True):

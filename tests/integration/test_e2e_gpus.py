@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.e2e_world import World, until, world
+from tests.fakes.e2e_world import HASTY_DRIVER, World, until, world
 from tests.fakes.nvml.driver import FakeNvml, fake_nvml, fake_nvml_library
 
 __all__ = ["fake_nvml", "fake_nvml_library", "world"]
@@ -35,7 +35,7 @@ def has_util(status: Any, *numbers: int) -> bool:
 
 def test_a_failing_gpu_driver_does_not_end_supervision(world: World, driver: FakeNvml) -> None:
     driver.show("gpus = 8\n")
-    world.write("--steps", "5000", "--step-time", "0.02", "--save-every", "50", gpus=[0, 1])
+    world.write("--steps", "5000", "--step-time", "0.02", "--save-every", "50", gpus=[0, 1], more=HASTY_DRIVER)
     watcher = world.headless()
     world.at_step(1)
 
@@ -80,10 +80,11 @@ def card(used: int, *more: str, util: int = 0) -> str:
 def test_held_gpu_memory_is_reported_with_its_holder_and_the_run_restarts(world: World, driver: FakeNvml) -> None:
     """The baseline counts what others had before the launch; what is above it is somebody's, by name."""
     driver.show(card(4000))
-    world.write("--steps", "120", "--step-time", "0.02", "--save-every", "20", "--crash-at", "60")
+    world.write("--steps", "120", "--step-time", "0.02", "--save-every", "20", "--crash-at", "60", "--hold-at", "30")
     watcher = world.headless()
-    world.at_step(1)
+    world.at_step(30)
     driver.show(card(9000, f"proc = {os.getpid()} 5000 C 0 0"))
+    (world.out / "go").touch()
     assert watcher.ends() == 0
     (gate,) = [r.outcome for r in world.records() if r.outcome is not None and r.outcome.action == "clear_gpu"]
     assert not gate.ok
@@ -97,12 +98,13 @@ def test_ghost_utilisation_is_recognised_and_recorded_in_the_journal(world: Worl
     (world.short / "torch.py").write_text("raise ImportError")  # the real one takes its time to say that it sees no GPU
     world.env["PYTHONPATH"] = str(world.short)
     world.write(
-        "--steps", "120", "--step-time", "0.02", "--save-every", "20", "--crash-at", "60",
+        "--steps", "120", "--step-time", "0.02", "--save-every", "20", "--crash-at", "60", "--hold-at", "30",
         more={"restart": {"if_gpu_not_clear": "wait"}},
     )  # fmt: skip
     world.headless()
-    world.at_step(1)
+    world.at_step(30)
     driver.show(card(300, util=100))
+    (world.out / "go").touch()
     story = world.in_state("stopped")
     assert "GPU 0 reports 100 % without a process on it" in story.state_reason
     (gate,) = [r.outcome for r in world.records() if r.outcome is not None and r.outcome.action == "clear_gpu"]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fakes.e2e_world import World, until, world
+from tests.fakes.e2e_world import HASTY_DRIVER, World, until, world
 from tests.fakes.nvml.driver import FakeNvml, fake_nvml, fake_nvml_library
 from tests.fakes.tmux_terminal import NO_TMUX, Terminal, terminal
 from tests.tiers import SECOND_TIER
@@ -69,7 +69,7 @@ def test_each_unreadable_or_lost_gpu_is_named_and_others_are_shown(
 ) -> None:
     healthy = "gpus = 8\n[gpu *]\nutil_gpu = 77\n"
     driver.show(healthy)
-    world.write("--steps", "50000", "--step-time", "0.05")
+    world.write("--steps", "50000", "--step-time", "0.05", more=HASTY_DRIVER)
     world.headless()
     world.at_step(1)
     person.trainwatch()
@@ -176,7 +176,7 @@ def test_details_of_a_driver_that_hangs_are_dimmed_with_their_age(
     world: World, driver: FakeNvml, person: Terminal
 ) -> None:
     driver.show("gpus = 1\n[gpu *]\nutil_gpu = 77\nfan = 43\n")
-    world.write("--steps", "50000", "--step-time", "0.05")
+    world.write("--steps", "50000", "--step-time", "0.05", more=HASTY_DRIVER)
     world.headless()
     world.at_step(1)
     person.trainwatch()
