@@ -6,10 +6,12 @@ half hour is kept in memory (``recent_trace``); what leaves it is thinned unless
 
 import contextlib
 import gzip
+import io
 import os
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from ..model.observation import Exit, Meta, Observation, Start
 from ..model.text.json_line import encode_line
@@ -170,42 +172,54 @@ class TraceWriter:
             os.close(descriptor)
 
     def _drop_older_half(self) -> None:
-        """Rewrite beside and rename: a reader (or a power cut) in between sees the longer trace."""
+        """Rewrite beside and rename: a reader (or a power cut) in between sees the longer trace.
+
+        A chunk at a time: what a process once had in memory it often keeps.
+        """
         temporary = self.path.with_name(f".{self.path.name}.shorter")
+        size = self._size or 0
         try:
-            data = self.path.read_bytes()[: self._size]
             older, start = list[bytes](), 0
-            for end, text in members(data):
-                if end > len(data) - self.limit_bytes // 2:
-                    break
-                older += [line for line in text.splitlines(keepends=True) if any(mark in line for mark in _LANDMARKS)]
-                start = end
-            kept = _compressed(older) + data[start:]
-            temporary.write_bytes(kept)
-            temporary.chmod(0o600)
+            with self.path.open("rb") as file, temporary.open("wb") as shorter:
+                temporary.chmod(0o600)
+                for end, text in members_of(file):
+                    if end > size - self.limit_bytes // 2:
+                        break
+                    older += [line for line in _lines(text) if any(mark in line for mark in _LANDMARKS)]
+                    start = end
+                shorter.write(_compressed(older))
+                file.seek(start)
+                while (left := size - file.tell()) > 0 and (chunk := file.read(min(left, CHUNK_BYTES))):
+                    shorter.write(chunk)
+                kept = shorter.tell()
             temporary.replace(self.path)
-            self._size = len(kept)
+            self._size = kept
         finally:
             with contextlib.suppress(OSError):
                 temporary.unlink()
 
 
 def members(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Each gzip member: where it ends, and its text. The last one is left out if it is torn."""
-    at = 0
-    while at < len(data):
-        inflated, parts, end = zlib.decompressobj(wbits=31), list[bytes](), at
-        while not inflated.eof and end < len(data):
-            chunk = data[end : end + CHUNK_BYTES]
+    """``members_of`` bytes."""
+    return members_of(io.BytesIO(data))
+
+
+def members_of(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Each gzip member: where it ends, and its text. The last one is left out if it is torn. Raises OSError."""
+    end, ahead = 0, b""
+    while True:
+        inflated, parts = zlib.decompressobj(wbits=31), list[bytes]()
+        while not inflated.eof:
+            ahead = ahead or file.read(CHUNK_BYTES)
+            if not ahead:
+                return
             try:
-                parts.append(inflated.decompress(chunk))
+                parts.append(inflated.decompress(ahead))
             except zlib.error:
                 return
-            end += len(chunk)
-        if not inflated.eof:
-            return
-        at = end - len(inflated.unused_data)
-        yield at, b"".join(parts)
+            end += len(ahead) - len(inflated.unused_data)
+            ahead = inflated.unused_data
+        yield end, b"".join(parts)
 
 
 def _lines(text: bytes) -> list[bytes]:
@@ -215,10 +229,10 @@ def _lines(text: bytes) -> list[bytes]:
 def _whole_size(path: Path) -> int:
     """Bytes up to the end of the last whole member; 0 if there is no file."""
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            return max((end for end, _ in members_of(file)), default=0)
     except FileNotFoundError:
         return 0
-    return max((end for end, _ in members(data)), default=0)
 
 
 def _compressed(lines: Iterable[bytes]) -> bytes:

@@ -14,7 +14,7 @@ import msgspec
 from ..model.observation import Observation
 from .recent_trace import recent_pieces, recent_trace_folder
 from .run_directory import RunDirectory
-from .trace import members
+from .trace import members, members_of
 
 GZIP_MAGIC = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -46,8 +46,9 @@ def trace_lines(path: Path) -> Iterator[bytes]:
             file.seek(0)
             yield from file
             return
-    for _, text in members(path.read_bytes()):
-        yield from text.splitlines(keepends=True)
+        file.seek(0)
+        for _, text in members_of(file):
+            yield from text.splitlines(keepends=True)
 
 
 class TraceReading:
