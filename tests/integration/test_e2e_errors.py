@@ -4,11 +4,12 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.fakes.e2e_world import Done, World, world
+from tests.fakes.e2e_world import Done, World, world, world_at
 
 __all__ = ["world"]
 
@@ -156,9 +157,16 @@ def test_an_unreadable_extra_log_is_reported_and_the_run_goes_on(world: World) -
     assert "folder.log: the log cannot be read" in done.out
 
 
-def test_verbs_that_need_a_supervisor_exit_with_5_without_one(world: World) -> None:
-    world.write("--steps", "10")
-    assert world.do("--headless").code == 0
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """A run that is over, for tests that only look at it."""
+    with world_at(tmp_path_factory.mktemp("finished")) as made:
+        made.write("--steps", "10")
+        assert made.do("--headless").code == 0
+        yield made
+
+
+def test_verbs_that_need_a_supervisor_exit_with_5_without_one(finished: World) -> None:
     for words in (
         ["stop", "--yes"],
         ["kill", "--yes"],
@@ -168,7 +176,7 @@ def test_verbs_that_need_a_supervisor_exit_with_5_without_one(world: World) -> N
         ["ack"],
         ["wait"],
     ):
-        one_line(world.asks(*words), 5, "no supervisor", "trainwatch resume")
+        one_line(finished.asks(*words), 5, "no supervisor", "trainwatch resume")
 
 
 def test_an_unwritable_state_folder_is_reported(world: World, tmp_path: Path) -> None:
@@ -180,14 +188,12 @@ def test_an_unwritable_state_folder_is_reported(world: World, tmp_path: Path) ->
     assert len(done.err.strip().splitlines()) == 1
 
 
-def test_a_closed_output_pipe_ends_the_command_without_an_error(world: World) -> None:
-    world.write("--steps", "10")
-    assert world.do("--headless").code == 0
+def test_a_closed_output_pipe_ends_the_command_without_an_error(finished: World) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     words = [sys.executable, "-m", "trainwatch", "events", "--json"]
     done = subprocess.run(
-        words, cwd=world.project, env=world.env, stdout=writer, stderr=subprocess.PIPE, check=False, timeout=20
+        words, cwd=finished.project, env=finished.env, stdout=writer, stderr=subprocess.PIPE, check=False, timeout=100
     )
     os.close(writer)
     assert (done.returncode, done.stderr) == (0, b"")
