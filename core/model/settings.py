@@ -256,6 +256,8 @@ class Supervision(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     keep_alive: bool = False
     """Let the runner start a new supervisor if this one died or froze; one that was ended on purpose (SIGTERM) is not
     replaced. Off by default: the unit that ``trainwatch enable`` writes does it, too, and also after a reboot."""
+    inhibit_sleep: bool = True
+    """Keep the machine from going to sleep while a trainer runs (``systemd-inhibit``, if it is there)."""
     frozen_s: float = 30.0
     """Seconds without a sign of life before a supervisor counts as frozen, is killed and replaced. It gives one each
     second; an fsync on a busy network disk takes several."""

@@ -20,6 +20,7 @@ from ...judge.step import Judge
 from ...model.checkpoints.copied_aside import CopiedAside
 from ...model.fact import ActChanged, BudgetChanged, Fact, OutputKnown
 from ...model.observation import Learned
+from ...model.ports.supervision import Sensor
 from ...model.preset import Preset
 from ...model.record import Record
 from ...model.run import RunSpec
@@ -62,6 +63,7 @@ from ..supervise.recorder import RunRecorder
 from ..supervise.run_output import RunOutput
 from ..supervise.run_retention import RunRetention
 from ..supervise.save_request import save_request
+from ..supervise.sleep_inhibitor import SleepInhibitor
 from ..supervise.vitality import Vitality
 from .judge_of_run import knowledge
 from .sensors import (
@@ -230,6 +232,7 @@ def build_supervisor(
     supervisor.sense_with(
         [
             claim,
+            *_sleep_inhibitor(spec, supervisor.note),
             *sensors(
                 spec,
                 (checkpoints, values, search, metrics),
@@ -303,6 +306,10 @@ def _mounts() -> str:
         return Path("/proc/self/mountinfo").read_text()
     except OSError:
         return ""
+
+
+def _sleep_inhibitor(spec: RunSpec, tell: Callable[[str], None]) -> list[Sensor]:
+    return [SleepInhibitor(spec.name, tell, os.environ)] if spec.settings.supervisor.inhibit_sleep else []
 
 
 def _evaluator(run: RunDirectory, spec: RunSpec, preset: Preset) -> Evaluator | None:
