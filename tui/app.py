@@ -82,7 +82,11 @@ class TrainwatchApp(App[None]):
         self.animation_level = "none"
         self.register_theme(DARK)
         self.register_theme(LIGHT)
-        self.theme = self.remembered.theme if self.remembered.theme in self.available_themes else DARK.name
+        if self.remembered.theme in self.available_themes and self.remembered.theme != DARK.name:
+            self.theme = self.remembered.theme
+        else:
+            self.set_reactive(App.theme, DARK.name)  # setting it would have all style sheets parsed twice
+            self.stylesheet.set_variables(self.get_css_variables())
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Values of our colour variables for other themes."""

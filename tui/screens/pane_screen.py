@@ -16,6 +16,8 @@ from .box import Box
 
 BORDERED_ROWS = 3
 """A pane of fewer rows has no border, which would leave no row for what it shows."""
+EDGE_MARGIN = 4
+"""Columns of the lower border that a text on it leaves free: two at each end."""
 ANSWER_S = 6.0
 """How long a message is shown in the footer, seconds."""
 
@@ -46,39 +48,31 @@ class PanedScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         """The panes; ``place_boxes`` decides their positions."""
         glyphs = glyphs_for()
-        panes = list(self.made())
-        for pane in tuple(panes):
-            if pane.id in self.edged:
-                pane.edge = EdgeLabel(id=f"{pane.id}-edge", classes="-bare -edge")
-                panes.append(pane.edge)
-        for pane in panes:
-            pane.glyphs = glyphs
-            pane.set_class(not glyphs.braille, "-ascii")
-            pane.display = False
+        for pane in self.made():
             if pane.id is not None:
                 self.panes[pane.id] = pane
                 if pane.has_class("-bare"):
                     self._bare.add(pane.id)
-            yield pane
+            if pane.id in self.edged:
+                pane.edge = EdgeLabel(id=f"{pane.id}-edge", classes="-bare -edge")
+        for drawn in (*self.panes.values(), *(p.edge for p in self.panes.values() if p.edge is not None)):
+            drawn.glyphs = glyphs
+            drawn.set_class(not glyphs.braille, "-ascii")
+            drawn.display = False
+            yield drawn
 
     def place_boxes(self, boxes: dict[str, Box]) -> None:
         """Put each pane into its box; one without a box is not shown."""
-        for name in self.edged & boxes.keys():
-            x, y, w, h = boxes[name]
-            cells = min(EDGE_CELLS, w - 4)
-            if h >= BORDERED_ROWS and cells > 0:
-                boxes = {**boxes, f"{name}-edge": (x + w - 2 - cells, y + h - 1, cells, 1)}
         if boxes == self._boxes:
             return
         self._boxes = boxes
         for name, pane in self.panes.items():
             box = boxes.get(name)
-            pane.display = box is not None
+            _put(pane, box)
             if box is not None:
-                x, y, w, h = box
-                pane.styles.offset = (x, y)
-                pane.styles.width, pane.styles.height = w, h
-                pane.set_class(h < BORDERED_ROWS or name in self._bare, "-bare")
+                pane.set_class(box[3] < BORDERED_ROWS or name in self._bare, "-bare")
+            if pane.edge is not None:
+                _put(pane.edge, _edge_box(box))
 
     def answer(self, text: str) -> None:
         """Show a sentence in the footer for a few seconds."""
@@ -90,3 +84,20 @@ class PanedScreen(Screen[None]):
     def clear_message(self) -> None:
         """Remove the message."""
         self.key_bar.show(self.offered())
+
+
+def _put(pane: Pane, box: Box | None) -> None:
+    pane.display = box is not None
+    if box is not None:
+        x, y, w, h = box
+        pane.styles.offset = (x, y)
+        pane.styles.width, pane.styles.height = w, h
+
+
+def _edge_box(box: Box | None) -> Box | None:
+    """On the lower border, before its right corner; None without a border."""
+    if box is None or box[3] < BORDERED_ROWS or box[2] <= EDGE_MARGIN:
+        return None
+    x, y, w, h = box
+    cells = min(EDGE_CELLS, w - EDGE_MARGIN)
+    return x + w - EDGE_MARGIN // 2 - cells, y + h - 1, cells, 1
