@@ -180,6 +180,10 @@ end_by = ""                             # "08:00": saved and stopped by this loc
 [metrics]
 prometheus = ""                         # "127.0.0.1:9877": values of all runs for Prometheus at this address
 
+[evaluate]
+# Measures each new verified checkpoint and prints a score, for example ["python", "evaluate.py", "{{checkpoint}}"]
+command = []
+
 [supervisor]
 keep_alive = false                      # true: the trainer's runner replaces a supervisor that died or froze
 
