@@ -33,8 +33,8 @@ from ..model.text.suggestion import typed
 from ..store.journal import JournalTooNew, load_story
 from ..store.lists.ratings import RatingsUnreadable, put_rating
 from .errors import CliError, ExitCode
-from .runs.checkpoint_quality import Quality, qualities, worth_keeping
 from .runs.known_runs import all_runs, home
+from .runs.lists.checkpoint_quality import Quality, qualities, worth_keeping
 
 __all__ = [
     "CheckpointOverview",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from trainwatch.cli import main
-from trainwatch.core.app.runs.checkpoint_quality import rated_paths
+from trainwatch.core.app.runs.lists.checkpoint_quality import rated_paths
 from trainwatch.core.app.supervise.run_retention import RunRetention
 from trainwatch.core.checkpoints import inspect
 from trainwatch.core.model.checkpoints.evaluation import Evaluation

@@ -16,8 +16,8 @@ from trainwatch.core.model.launch.trial import TrialResult
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.atomic import write_atomically
 from trainwatch.core.store.journal import JournalWriter
+from trainwatch.core.store.learned.trials import keep_trial, trials_folder
 from trainwatch.core.store.run_directory import RunDirectory
-from trainwatch.core.store.trials import keep_trial, trials_folder
 
 
 class Disk:

@@ -17,7 +17,7 @@ from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story import RunStory
-from trainwatch.core.store.habits_file import HabitsFile
+from trainwatch.core.store.learned.habits_file import HabitsFile
 from trainwatch.core.store.metrics.history import HistoryWriter, ProgressPoint
 from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.views.length_words import length_words

@@ -10,7 +10,7 @@ from trainwatch.core.judge.state import to_snapshot
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.observation import Exit, LogChunk
 from trainwatch.core.model.story import RunStory
-from trainwatch.core.store.unknown_ends import KEPT, UnknownEnds
+from trainwatch.core.store.learned.unknown_ends import KEPT, UnknownEnds
 
 SKELETON = "the frobnicator of # lost # widgets"
 

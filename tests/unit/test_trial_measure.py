@@ -12,8 +12,8 @@ from trainwatch.core.model.fact import AttemptEnded, AttemptStarted
 from trainwatch.core.model.launch.trial import TrialResult
 from trainwatch.core.model.observation import GpuReading, GpuSample, ProcessSample
 from trainwatch.core.model.progress import Progress
+from trainwatch.core.store.learned.trials import keep_trial, newest_trials
 from trainwatch.core.store.metrics.history import HistoryReader, HistoryWriter, ProgressPoint
-from trainwatch.core.store.trials import keep_trial, newest_trials
 from trainwatch.core.views.screens.profiles import measured_words
 
 GOOD = TrialResult(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ...model.run import RunSpec
 from ...store.home import make_private
-from ...store.rehearsals import rehearsals_folder
+from ...store.learned.rehearsals import rehearsals_folder
 from ..plan.launch_plan import LaunchPlan
 from ..runs.known_runs import home
 from ..runs.output_folder import list_run_checkpoints

@@ -8,7 +8,7 @@ from ...model.launch.rehearsal import Rehearsal
 from ...model.launch.resume_way import ResumeWay
 from ...model.preset import ResumeStyle
 from ...model.run import RunSpec
-from ...store.rehearsals import known_rehearsal
+from ...store.learned.rehearsals import known_rehearsal
 from ..runs.known_runs import home
 
 

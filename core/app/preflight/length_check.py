@@ -14,7 +14,7 @@ from ...model.launch.told_length import BATCH_NAMES, EPOCH_NAMES, STEP_NAMES, To
 from ...model.progress import Progress
 from ...model.run import RunSpec
 from ...source.trainer_source import read_source
-from ...store.habits_file import HabitsFile
+from ...store.learned.habits_file import HabitsFile
 from ...store.metrics.history_reader import HistoryReader
 from ...store.run_directory import list_runs
 from ...views.length_words import length_words

@@ -1,7 +1,7 @@
 """Results of trials on this machine."""
 
 from ...model.launch.trial import TrialResult
-from ...store.trials import newest_trials
+from ...store.learned.trials import newest_trials
 from .known_runs import home
 
 

@@ -14,7 +14,7 @@ from ...store.lock import is_held
 from ...store.run_directory import RunDirectory, list_runs
 from ...views.screens.run_list import with_situation
 from ..runs.known_runs import example_verb, home
-from ..runs.queued_runs import queued_entries
+from ..runs.lists.queued_runs import queued_entries
 
 QUEUED = "queue:"
 """Begins the id of a row that is no run yet."""

@@ -12,11 +12,11 @@ from ...model.fact import IncidentOpened
 from ...model.observation import GpuReading, GpuSample, LogChunk, Meta, MetricValues, Observation, Outcome, Start
 from ...model.progress import Outlook, Progress
 from ...model.record import Record
-from ...store.habits_file import HabitsFile
+from ...store.learned.habits_file import HabitsFile
+from ...store.learned.unknown_ends import UnknownEnds
 from ...store.log_index import FILE_NAME, LogIndexWriter
 from ...store.metrics.history import HistoryWriter, ProgressPoint
 from ...store.trace import TraceWriter
-from ...store.unknown_ends import UnknownEnds
 
 FIRST_READING_S = 2.0
 """A working driver answers within a second; a launch does not wait longer for one that does not."""

@@ -15,7 +15,7 @@ from ...act.overlay.mount_view import NoOverlayError, enter
 from ...model.launch.trial import TrialResult
 from ...model.run import RunSpec
 from ...store.home import make_private
-from ...store.trials import trials_folder
+from ...store.learned.trials import trials_folder
 from ..apart.own_process import ends_with, run_apart
 from ..apart.scratch_place import caches, hidden_folders, places, scratch_folder, written_folders
 from ..errors import CliError, ExitCode

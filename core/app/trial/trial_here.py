@@ -9,8 +9,8 @@ from ...act.config.redirect import redirected
 from ...model.launch.trial import TrialResult
 from ...model.run import RunSpec
 from ...store.home import make_private, runs_folder
+from ...store.learned.trials import keep_trial, trials_folder
 from ...store.run_directory import RunDirectory
-from ...store.trials import keep_trial, trials_folder
 from ..plan.definitions import definitions_of
 from ..runs.known_runs import home
 from .apart_trial import try_apart

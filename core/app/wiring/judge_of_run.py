@@ -16,7 +16,7 @@ from ...model.preset import Preset
 from ...model.profile import Profile, usual_ladders
 from ...model.run import RunSpec
 from ...replay import Replay
-from ...store.unknown_ends import UnknownEnds
+from ...store.learned.unknown_ends import UnknownEnds
 from ..plan.declared_options import declared_options
 from ..plan.definitions import Definitions
 from ..plan.told_length import told_lengths

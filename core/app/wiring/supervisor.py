@@ -35,8 +35,8 @@ from ...sense.process.run_tree import RunTree
 from ...store.atomic import write_atomically
 from ...store.clock import RunClock
 from ...store.detail_files import DetailFiles
-from ...store.habits_file import HabitsFile
 from ...store.journal import latest_snapshot
+from ...store.learned.habits_file import HabitsFile
 from ...store.metrics.history import HistoryWriter
 from ...store.recent_trace import RecentTrace, recent_trace_folder
 from ...store.run_directory import RunDirectory
@@ -50,8 +50,8 @@ from ..plan.definitions import definitions_of
 from ..plan.launch_plan import LaunchPlan, plan_launch
 from ..preflight.checklist import ReadinessCheck
 from ..preflight.machine.gpu_checks import interpreter
-from ..runs.checkpoint_quality import rated_paths
 from ..runs.launched_attempts import live_attempt, newest_attempt, unwritten_order
+from ..runs.lists.checkpoint_quality import rated_paths
 from ..runs.output_claim import OutputClaim
 from ..runs.output_lists import OutputLists
 from ..supervise.backup_copy import copy_verified

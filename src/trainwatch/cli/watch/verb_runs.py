@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def act(args: argparse.Namespace) -> int:
     """0 also if there are none."""
-    from trainwatch.core.app.runs.queued_runs import queued_entries
+    from trainwatch.core.app.runs.lists.queued_runs import queued_entries
     from trainwatch.core.app.runs.run_status import run_rows
     from trainwatch.core.views import quantity
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import msgspec
 
-from ..model.launch.rehearsal import Rehearsal
-from .atomic import write_atomically
-from .home import make_private
+from ...model.launch.rehearsal import Rehearsal
+from ..atomic import write_atomically
+from ..home import make_private
 
 VERSION = 1
 SOURCE_SUFFIXES = frozenset({".py", ".sh", ".toml", ".yaml", ".yml", ".json", ".cfg", ".ini"})

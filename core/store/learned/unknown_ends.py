@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from .atomic import write_atomically
+from ..atomic import write_atomically
 
 KEPT = 200
 """Ends that are kept, those that were seen last."""

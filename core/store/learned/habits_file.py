@@ -12,9 +12,9 @@ from pathlib import Path
 
 import msgspec
 
-from ..model.launch.habits import Habits, faded, without_pace
-from .atomic import write_atomically
-from .home import make_private
+from ...model.launch.habits import Habits, faded, without_pace
+from ..atomic import write_atomically
+from ..home import make_private
 
 VERSION = 1
 FILES = 200

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from ...model.launch.queue import QueueEntry
-from ...store.lists.queue_file import QueueFile, QueueUnreadable
-from .known_runs import home
+from ....model.launch.queue import QueueEntry
+from ....store.lists.queue_file import QueueFile, QueueUnreadable
+from ..known_runs import home
 
 
 def queued_entries(warn: Callable[[str], None] = lambda _text: None) -> tuple[QueueEntry, ...]:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from ..model.launch.trial import TrialResult
-from .home import make_private
+from ...model.launch.trial import TrialResult
+from ..home import make_private
 
 
 def trials_folder(home: Path) -> Path:

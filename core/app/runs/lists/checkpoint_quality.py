@@ -6,14 +6,14 @@ from pathlib import Path
 
 import msgspec
 
-from ...model.checkpoints.checkpoint import Checkpoint
-from ...model.checkpoints.checkpoint_results import KeepReason
-from ...model.checkpoints.evaluation import Evaluation
-from ...model.checkpoints.rating import KEPT_FROM, Rating
-from ...store.journal import JournalTooNew, load_story
-from ...store.lists.ratings import RatingsUnreadable, read_ratings
-from ...store.run_directory import RunDirectory, RunUnreadable, list_runs
-from ..errors import CliError, ExitCode
+from ....model.checkpoints.checkpoint import Checkpoint
+from ....model.checkpoints.checkpoint_results import KeepReason
+from ....model.checkpoints.evaluation import Evaluation
+from ....model.checkpoints.rating import KEPT_FROM, Rating
+from ....store.journal import JournalTooNew, load_story
+from ....store.lists.ratings import RatingsUnreadable, read_ratings
+from ....store.run_directory import RunDirectory, RunUnreadable, list_runs
+from ...errors import CliError, ExitCode
 
 BEST: KeepReason = "has the best score"
 RATED: KeepReason = "rated 4 or 5 stars"

@@ -1,0 +1,1 @@
+"""What earlier runs taught: habits, ends without a known cause, trials, rehearsals."""
