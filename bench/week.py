@@ -51,8 +51,8 @@ from trainwatch.core.model.ports.supervision import AttemptTarget
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.run import ProcessIdentity, RunSpec
 from trainwatch.core.model.settings import Settings
-from trainwatch.core.store.habits_file import HabitsFile
 from trainwatch.core.store.journal.safe_journal import SafeJournal
+from trainwatch.core.store.learned.habits_file import HabitsFile
 from trainwatch.core.store.metrics.history import HistoryWriter
 from trainwatch.core.store.recent_trace import RecentTrace
 from trainwatch.core.store.run_directory import RunDirectory

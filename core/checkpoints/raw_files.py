@@ -1,6 +1,5 @@
 """What can be said of files of an unknown format: their first bytes, their digest, whether two are the same."""
 
-import hashlib
 from pathlib import Path
 
 import msgspec
@@ -64,6 +63,8 @@ def _described(path: Path, *, digest: bool) -> RawFile:
             head = source.read(0, min(source.size, HEAD_BYTES))
             if not digest:
                 return RawFile(format=_format(head, path.name))
+            import hashlib  # a millisecond that a list of checkpoints does not need
+
             read = hashlib.sha256()
             for at in range(0, source.size, _CHUNK_BYTES):
                 read.update(source.read(at, min(_CHUNK_BYTES, source.size - at)))

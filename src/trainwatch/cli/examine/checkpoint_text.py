@@ -4,8 +4,6 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from trainwatch.core.views import quantity
-
 from ..output import printable
 
 if TYPE_CHECKING:
@@ -73,6 +71,8 @@ def print_overview(overview: "CheckpointOverview") -> None:
     """What is inside one."""
     print(row(overview.checkpoint))
     if overview.unknown:
+        from trainwatch.core.views import quantity
+
         print(f"  saved       {quantity.duration(max(0.0, time.time() - overview.checkpoint.mtime))} ago")
         print(f"  unknown     {overview.unknown}")
     types = ", ".join(f"{name} {count:,}" for name, count in overview.dtypes.items())
