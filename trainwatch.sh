@@ -211,7 +211,8 @@ install_base() {
         make_venv
     fi
     say "installing trainwatch into .venv"
-    pip install -q -e "$here" || die "the install failed: $pip_failed"
+    # isal (crc) has no wheel for every machine, and is only faster.
+    pip install -q -e "$here[crc]" 2>/dev/null || pip install -q -e "$here" || die "the install failed: $pip_failed"
     # Where PYTHONDONTWRITEBYTECODE is set (as in most containers), every call would compile all that it imports.
     "$python" -m compileall -q "$here/src/trainwatch" "$here/core" "$here/tui" >/dev/null 2>&1 || true
     stamp base
