@@ -29,7 +29,18 @@ def roots(modules: set[str]) -> set[str]:
 
 def test_looking_after_a_run_loads_no_screen_and_nothing_heavy() -> None:
     modules = loaded_by("import trainwatch.core.app.foreground")
-    assert not roots(modules) & {"textual", "rich", "numpy", "torch", "libtmux"}
+    assert not roots(modules) & {
+        "textual",
+        "rich",
+        "numpy",
+        "torch",
+        "libtmux",
+        "ruamel",
+        "tomlkit",
+        "psutil",
+        "watchdog",
+    }
+    assert not modules & {"urllib.request", "http.client", "ssl", "email", "statistics"}, "half a megabyte to two each"
     assert not any(name.startswith("trainwatch.tui") for name in modules)
 
 

@@ -8,11 +8,12 @@ sends and the thread that asks for answers use it.
 
 import json
 import re
-import urllib.error
 import urllib.parse
-import urllib.request
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    import urllib.error
 
 TIMEOUT_S = 15.0
 ANSWER_BYTES = 1 << 20
@@ -110,6 +111,9 @@ def send(
 def ask(url: str, message: Mapping[str, Any] | None = None, *, timeout_s: float = TIMEOUT_S) -> bytes:
     """POST ``message`` as JSON, or GET without one; the answer. Raises NotSentError."""
     data = None if message is None else json.dumps(message).encode()
+    import urllib.error
+    import urllib.request  # 2 MB, for runs that notify people through a service
+
     request = urllib.request.Request(  # noqa: S310  http or https: service_of and bounds.py see to it
         url, data=data, headers={"User-Agent": "trainwatch"}
     )
@@ -127,7 +131,7 @@ def ask(url: str, message: Mapping[str, Any] | None = None, *, timeout_s: float 
         raise NotSentError(f"{type(error).__name__}") from None
 
 
-def _reason(error: urllib.error.HTTPError) -> str:
+def _reason(error: "urllib.error.HTTPError") -> str:
     """What the service says about it (``description`` of Telegram, ``message`` of Discord, ``error`` of ntfy)."""
     try:
         said = json.loads(error.read(4096))
