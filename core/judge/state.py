@@ -172,6 +172,8 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The trainer of this attempt uses ``trainwatch.heartbeat``: it can be asked for a checkpoint."""
     reads_beats: bool = False
     """``reading`` is of what the trainer tells by it, because its log shows no steps."""
+    reads_log: str | None = None
+    """``reading`` is of this further log, because the trainer's output shows no steps."""
     ends: EndTime | None = None
     """When it ends at the latest; None = never, or it has ended."""
     kept: tuple[str, ...] = ()

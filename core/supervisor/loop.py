@@ -206,6 +206,11 @@ class Supervisor:
         self._end_if_at_rest()
 
     @property
+    def has_steps(self) -> bool:
+        """Whether the log of this attempt has shown a step."""
+        return self._state.attempt.beat_t is not None
+
+    @property
     def at_rest(self) -> bool:
         """Whether nothing of the run is running, and nothing follows without a person."""
         waits = self._state.withheld is not None or self._state.ends is not None

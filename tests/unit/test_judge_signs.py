@@ -618,3 +618,17 @@ def test_the_evidence_of_a_hang_says_when_its_sockets_carried_the_last_traffic()
     )
     (hang,) = [incident for _, incident in opened(replayed(Case(waits)), "hang")]
     assert any(evidence.what.startswith("last traffic of its sockets") for evidence in hang.evidence)
+
+
+def test_the_steps_of_a_further_log_are_those_of_the_run_if_the_output_shows_none() -> None:
+    """``status`` showed no step, no loss and no end of a run whose ``logs`` had all of them."""
+    world = World(judge()).begin()
+    for step in range(1, 9):
+        world.see(LogChunk(t=5.0 * step, text=f"step {step}/100 loss 0.{step}\n", source="out/train.log"))
+        world.see(LogChunk(t=5.0 * step + 1.0, text=f"step {step}/100 loss 9\n", source="out/copy.log"))
+    assert (world.state.progress.step, world.state.progress.total_steps, world.state.progress.loss) == (8, 100, 0.8)
+
+    for step in (50, 51, 52):
+        world.see(LogChunk(t=5.0 * step, text=f"step {step}/100 loss 0.5\n"))
+    world.see(LogChunk(t=300.0, text="step 9/100 loss 0.9\n", source="out/train.log"))
+    assert world.state.progress.step == 52

@@ -13,6 +13,7 @@ from trainwatch import __version__
 from ...checkpoints import checkpoint_of, inspect_any, state_in, state_of, verify
 from ...checkpoints.formats.reading_pace import BESIDE_TRAINING_BYTES_PER_S
 from ...judge.failure.log_evidence import is_news
+from ...judge.progress.log_progress import progress_of
 from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.ports.supervision import AttemptTarget, DetailDesk, Inbox, Sensor
 from ...model.preset import Preset
@@ -31,6 +32,7 @@ from ...sense.host.kernel_log import KernelLog
 from ...sense.host.termination import Cloud, TerminationNotices, cloud_of
 from ...sense.log.heartbeat_page import HeartbeatPage
 from ...sense.log.log_tail import LogTail
+from ...sense.log.own_log import OwnLog
 from ...sense.process.exit_watch import ExitWatch, nothing
 from ...sense.process.process_tree import ProcessTree
 from ...sense.process.run_tree import RunTree
@@ -178,18 +180,33 @@ def sensors(
     details: DetailDesk,
     backlog: Callable[[Callable[[], int]], None],
     log_looked: Callable[[], None],
+    has_steps: Callable[[], bool],
     on_problem: Callable[[str], None],
 ) -> list[Sensor]:
     watch = spec.settings.watch
     checkpoints, values, search, metrics = files
     catalogue = compiled_catalogue(spec)
+
+    def looked() -> None:
+        log_looked()
+        own_log.look()
+
     log = LogTail(
         inbox=inbox,
         clock=clock,
         logs=spec.logs,
         is_news=lambda line: is_news(line, catalogue),
-        looked=log_looked,
+        looked=looked,
         on_problem=on_problem,
+    )
+    own_log = OwnLog(
+        pids=lambda: search.members,
+        folder=spec.output_dir,
+        step_of=lambda text: progress_of(text.splitlines(keepends=True), catalogue.shapes).step,
+        has_steps=has_steps,
+        followed=lambda: log.followed,
+        follow=lambda path: log.add(path, 0),
+        tell=on_problem,
     )
 
     beats = HeartbeatPage(inbox=inbox, clock=clock, found=on_problem, on_problem=on_problem)

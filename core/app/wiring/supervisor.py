@@ -243,6 +243,7 @@ def build_supervisor(
                 details=details,
                 backlog=recorder.tell_backlog,
                 log_looked=lambda: recorder.look_at_log(clock.now()),
+                has_steps=lambda: supervisor.has_steps,
                 on_problem=supervisor.note,
             ),
         ]

@@ -52,12 +52,15 @@ def on_log(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
     found = state.diagnosis if source is not None else _evidence(knowledge, state, chunk.text)
     now = active_time.now(state.time)
     beats = after.certain.heartbeats - before.certain.heartbeats
+    before_all = state.reading.certain.heartbeats
     if source is not None:
         state = replace(state, other_logs={**state.other_logs, source: after})
     if source == HEARTBEAT:
         state = replace(state, beating=True, reads_beats=state.reads_beats or state.reading.certain.heartbeats == 0)
     elif source is None and beats > 0:
-        state = replace(state, reads_beats=False)
+        state = replace(state, reads_beats=False, reads_log=None)
+    elif beats > 0 and state.reads_log is None and not state.reads_beats and before_all == 0:
+        state = replace(state, reads_log=source)
     shown = source is None or _is_read(state, source)
     if beats <= 0:
         phase = after.phase if source in {None, HEARTBEAT} else state.log_activity.phase
@@ -77,8 +80,8 @@ def on_log(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
 
 
 def _is_read(state: JudgeState, source: str | None) -> bool:
-    """Whether the progress of the run is what the trainer tells, because its log shows no steps."""
-    return source == HEARTBEAT and state.reads_beats
+    """Whether the progress of the run is what it tells, because the trainer's output shows no steps."""
+    return (source == HEARTBEAT and state.reads_beats) or (source is not None and source == state.reads_log)
 
 
 def _while_stopping(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:

@@ -163,6 +163,7 @@ def started(builder: StepBuilder, start: Start) -> None:
         other_logs={},
         beating=same and state.beating,
         reads_beats=False,
+        reads_log=None,
         diagnosis=DiagnosisState(),
         clock=step_clock.restart_wait(state.clock, now) if same and state.clock.beats else fresh_clock,
         liveness=liveness.begin_attempt(state.liveness, now),

@@ -140,11 +140,15 @@ class LogTail:
         self._target = target
         self._wakeup.wake()
 
-    def add(self, path: str) -> None:
-        """Read one more file, from at most ``begin_within_bytes`` before its end. A known one is not added again."""
+    def add(self, path: str, begin_within_bytes: int | None = None) -> None:
+        """Read one more file, from at most ``begin_within_bytes`` before its end. A known one is not added again.
+
+        ``begin_within_bytes``: None = as for a log that exists when its attempt is first followed.
+        """
         known = (log.file.path for log in (*self._extra, *((self._main,) if self._main is not None else ())))
         if path not in known:
-            file = FollowedFile(path, begin_within_bytes=self._begin_within_bytes)
+            within = self._begin_within_bytes if begin_within_bytes is None else begin_within_bytes
+            file = FollowedFile(path, begin_within_bytes=within)
             self._extra.append(FollowedLog(file, path, self._is_news))
             self._wakeup.wake()
 
@@ -173,6 +177,11 @@ class LogTail:
             return 0 if main is None else main.lines_behind(self._inbox.unread())
         except OSError:  # it is gone, or was closed just now
             return 0
+
+    @property
+    def followed(self) -> list[str]:
+        """Paths of the logs that are read."""
+        return [log.file.path for log in self._logs()]
 
     def read_waiting(self) -> None:
         """Read all that waits now."""
