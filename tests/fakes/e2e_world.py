@@ -56,7 +56,7 @@ On a busy machine a step, a save, the answer to a signal or the readings of a GP
 that, a trainer that ends by itself is not killed meanwhile, and the GPUs do not become unknown.
 """
 HASTY = {
-    "hang": {"min_s": 2, "max_s": 20, "startup_s": 60, "quiet_s": 0.4, "warmup_steps": 1},
+    "hang": {"min_s": 4, "max_s": 20, "startup_s": 60, "quiet_s": 0.4, "warmup_steps": 1},
     "restart": {"interrupt_grace_s": 1, "terminate_grace_s": 0.3},
 }
 """For a trainer that really hangs and ignores signals: it is noticed and killed within seconds."""

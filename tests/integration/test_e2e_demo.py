@@ -61,7 +61,18 @@ def test_demo_finishes_after_a_crash_and_a_hang(world: World) -> None:
 
 
 def test_a_short_run_finishes_after_a_crash_and_a_hang(world: World) -> None:
-    world.write("--steps", "120", "--save-every", "20", "--crash-at", "50", "--hang-at", "90", "--deaf", more=HASTY)
+    world.write(
+        "--steps",
+        "120",
+        "--save-every",
+        "20",
+        "--crash-at",
+        "50",
+        "--hang-at",
+        "90",
+        "--deaf",
+        more=HASTY | {"hang": HASTY["hang"] | {"min_s": 2}},
+    )
 
     with slowness() as machine:
         watcher = world.headless()

@@ -154,7 +154,7 @@ def test_with_notify_a_crash_is_held_and_with_ask_a_hang_waits_for_the_answer(wo
     held = world.status()["question"]
     assert held["asks"]
     number = str(held["incident"])
-    assert held["commands"]["yes"] == f"trainwatch restart job --incident {number}"
+    assert held["commands"]["yes"] == f"trainwatch restart {world.run.id} --incident {number}"
     assert len(world.lives()) == 2
     late = world.do("restart", "--incident", "1")
     assert late.code == 1
