@@ -6,6 +6,7 @@
 #   ./trainwatch.sh test --all        the same and the slow ones: every fault in every framework … (minutes longer)
 #   ./trainwatch.sh check             format, lint, types, import contracts, then the tests: what CI runs
 #   ./trainwatch.sh frameworks [ROW…] real frameworks, installed and trained tiny, with faults (--help; hours for all)
+#   ./trainwatch.sh slurm             install Slurm's daemons, and test against a cluster of two nodes on this machine
 #   ./trainwatch.sh setup [--dev]     only set up: .venv (and the developers' tools with --dev)
 #   ./trainwatch.sh release VERSION   version, changelog section, tag, wheel and sdist; publishes nothing
 #   ./trainwatch.sh clean             remove .venv and caches (never a run's state, never your files)
@@ -342,6 +343,14 @@ case $verb in
         ;;
     test) run_tests "$@" ;;
     check) run_check ;;
+    slurm) # installs Slurm's daemons for the tests that bring up a cluster on this machine
+        command -v apt-get >/dev/null 2>&1 || die "slurm: needs apt-get (Debian, Ubuntu)"
+        command -v slurmctld >/dev/null 2>&1 && command -v slurmd >/dev/null 2>&1 ||
+            RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive quietly as_root apt-get install -y --no-install-recommends \
+                slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge
+        [ "$#" -gt 0 ] || set -- tests/integration/test_slurm.py
+        TRAINWATCH_MATRIX=all run_tests "$@"
+        ;;
     frameworks)
         setup_base
         exec "$python" "$here/bench/frameworks.py" "$@"

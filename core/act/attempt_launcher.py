@@ -51,6 +51,7 @@ class AttemptLauncher:
     environment that the trainer inherits. ``ready``: whether the derived launch can start now. ``planned``: decision,
     attempt folder → the launch if it was derived already. ``misfit``: a sentence if the derived launch contradicts the
     checkpoint that it resumes from. ``remember``: stores the attempt's folder and derived launch for the next launch.
+    ``as_job``: derived command, attempt folder, number → the command that submits it as a job; raises OSError.
     ``locks``: the locks that the runner holds while the trainer lives. ``keep_alive``: how it replaces a supervisor.
     """
 
@@ -68,6 +69,7 @@ class AttemptLauncher:
         planned: Callable[[StartAttempt, Path], Derived | None] = lambda _decision, _folder: None,
         misfit: Callable[[Path, Derived], str | None] = lambda _resume, _derived: None,
         remember: Callable[[Path, Derived], None] = lambda _folder, _derived: None,
+        as_job: Callable[[tuple[str, ...], Path, int], tuple[str, ...]] | None = None,
         locks: LockOrder | None = None,
         keep_alive: KeepAliveOrder | None = None,
     ) -> None:
@@ -82,6 +84,7 @@ class AttemptLauncher:
         self._planned = planned
         self._misfit = misfit
         self._remember = remember
+        self._as_job = as_job
         self._locks = locks
         self._keep_alive = keep_alive
 
@@ -113,7 +116,7 @@ class AttemptLauncher:
             write_config_copy(self._spec, derived)
             order = LaunchOrder(
                 attempt=decision.attempt,
-                argv=derived.argv,
+                argv=self._argv(derived, folder, decision.attempt),
                 cwd=self._spec.cwd,
                 env=derived.env,
                 log=str(folder / "train.log"),
@@ -148,6 +151,14 @@ class AttemptLauncher:
             "resume_named": _resume_places(derived, resume),
         }
         return True, "; ".join(note for note in notes if note), data
+
+    def _argv(self, derived: Derived, folder: Path, attempt: int) -> tuple[str, ...]:
+        if self._as_job is None:
+            return derived.argv
+        try:
+            return self._as_job(derived.argv, folder, attempt)
+        except OSError as fault:
+            raise LaunchError(f"{folder}: the batch script cannot be written: {fault.strerror or fault}") from fault
 
     def _derive(
         self, decision: StartAttempt, profile: Profile | None, resume: Path | None, folder: Path

@@ -96,6 +96,19 @@ def time_of_end(value: str) -> str | None:
     return None
 
 
+def time_limit(value: str) -> str | None:
+    """Empty, or a time limit as sbatch takes it."""
+    if not value or re.fullmatch(r"\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}", value):
+        return None
+    return 'must be minutes, "HH:MM:SS" or "DAYS-HH:MM:SS"'
+
+
+def long_options(value: tuple[str, ...]) -> str | None:
+    """Each is a long option with its value."""
+    bad = [word for word in value if not re.fullmatch(r"--[a-z][\w-]*(=[^\n]*)?", word)]
+    return f'must be long options, each with its value ("--mem=64G"), got "{bad[0]}"' if bad else None
+
+
 def program(value: tuple[str, ...]) -> str | None:
     """Empty, or words that begin with a program."""
     return None if not value or value[0].strip() else "must begin with a program"
@@ -264,6 +277,17 @@ BOUNDS: dict[str, dict[str, Rule]] = {
     "tmux": {"socket": filled, "session": tmux_name},
     "screen": {},  # true or false: both are valid
     "metrics": {"prometheus": endpoint},
+    "slurm": {
+        "nodes": at_least(1),
+        "gpus": at_least(0),
+        "cpus": at_least(0),
+        "time": time_limit,
+        "signal_s": at_least(10),
+        "exclude": names,
+        "options": long_options,
+        "poll_s": at_least(1),
+        "sample_s": at_least(1),
+    },
     "evaluate": {
         "command": evaluation,
         "score": one_number,

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from ..model.launch.job import Engine
 from ..model.preset import SaveSignal
 from ..model.settings import End
 from .bounds import BOUNDS
@@ -37,6 +38,7 @@ class RunSection(msgspec.Struct, frozen=True, kw_only=True):
     terminal: Literal["file", "pty"] = "file"
     save_signal: SaveSignal | None = None
     save_file: str | None = None
+    engine: Engine = "local"
     end: dict[str, Any] = {}
     """Keys of ``[end]`` that are written here: they hold for this run alone."""
 
@@ -56,6 +58,7 @@ class RunTable(msgspec.Struct):
     terminal: Literal["file", "pty"] = "file"
     save_signal: SaveSignal | None = None
     save_file: str | None = None
+    engine: Engine = "local"
 
 
 def read_run(
@@ -101,6 +104,7 @@ def read_run(
         terminal=good.terminal,
         save_signal=good.save_signal,
         save_file=good.save_file,
+        engine=good.engine,
         end=end,
     )
 

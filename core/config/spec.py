@@ -256,6 +256,7 @@ def _spec(
         terminal=run.terminal,
         save_signal=run.save_signal,
         save_file=run.save_file,
+        engine=run.engine,
         project=project,
         settings=settings,
     )

@@ -23,6 +23,7 @@ from .run_states import (
     Listing,
     Machine,
     Paused,
+    Queued,
     Running,
     Starting,
     State,
@@ -40,7 +41,7 @@ EXIT_WAIT_S = 2.0
 """How long the exit status may lag behind the end of the processes: the runner writes it with an fsync."""
 
 Event = Literal[
-    "started", "training", "launch", "launched", "step", "hang", "pause", "suspend", "command", "stop", "kill",
+    "started", "training", "launch", "launched", "step", "hang", "pause", "suspend", "queue", "command", "stop", "kill",
     "exit", "processes_gone", "clear_leftovers", "clear_gpu", "no_room", "no_gpu", "list", "copy_aside", "verify",
     "back_off", "hold", "lost", "leave", "finish", "end_early", "give_up",
 ]  # fmt: skip
@@ -54,6 +55,7 @@ EVENTS: dict[Event, str] = {
     "hang": "a hang is declared",
     "pause": "an operator pauses the trainer",
     "suspend": "every computing process was stopped by a signal that is not ours",
+    "queue": "the job that the attempt runs as waits in the queue of the scheduler",
     "command": "an operator changes what follows this state",
     "stop": "the trainer's processes are to be ended",
     "kill": "the gentle stop failed",
@@ -109,13 +111,15 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
         "hang": "hung",
         "pause": "paused",
         "suspend": "suspended",
+        "queue": "queued",
         "back_off": "backing_off",
         "no_room": "held",
     },
-    "running": {**_LIVE, "hang": "hung", "pause": "paused", "suspend": "suspended"},
+    "running": {**_LIVE, "hang": "hung", "pause": "paused", "suspend": "suspended", "queue": "queued"},
     "hung": {**_LIVE, "step": "running", "pause": "paused"},
     "paused": _LIVE,
     "suspended": {**_LIVE, "step": "running", "pause": "paused"},
+    "queued": _LIVE,
     "stopping": {
         **FROM_ANY_STATE,
         "stop": "stopping",
@@ -185,6 +189,7 @@ def wake_t(machine: Machine) -> float:
             | WaitingForGpu()
             | Paused()
             | Suspended()
+            | Queued()
             | Stopped()
             | Interrupted()
             | Finished()
@@ -201,7 +206,7 @@ def is_live(machine: Machine) -> bool:
     match machine:
         case Starting():
             return machine.launched
-        case Running() | Hung() | Paused() | Suspended():
+        case Running() | Hung() | Paused() | Suspended() | Queued():
             return True
         case Stopping():
             return machine.gone_t is None and not machine.exited

@@ -194,6 +194,10 @@ class Suspended(Variant, frozen=True, tag="suspended"):
     """Every computing process was stopped by a signal that is not ours (state T), until somebody continues it."""
 
 
+class Queued(Variant, frozen=True, tag="queued"):
+    """The job that the attempt runs as waits in the queue of the scheduler. Time does not count."""
+
+
 class Stopped(Variant, frozen=True, tag="stopped"):
     """No trainer, and no restart until an operator asks for one."""
 
@@ -229,6 +233,7 @@ Machine = (
     | WaitingForGpu
     | Paused
     | Suspended
+    | Queued
     | Stopped
     | Interrupted
     | Finished
@@ -237,8 +242,9 @@ Machine = (
 )
 
 State = Literal[
-    "idle", "starting", "running", "hung", "paused", "suspended", "stopping", "cleaning", "listing", "copying",
-    "verifying", "backing_off", "held", "held_gpu", "stopped", "interrupted", "finished", "ended_early", "given_up",
+    "idle", "starting", "running", "hung", "paused", "suspended", "queued", "stopping", "cleaning", "listing",
+    "copying", "verifying", "backing_off", "held", "held_gpu", "stopped", "interrupted", "finished",
+    "ended_early", "given_up",
 ]  # fmt: skip
 """The tags of the variants."""
 
@@ -249,6 +255,7 @@ WORDS: dict[State, RunState] = {
     "hung": "hung",
     "paused": "paused",
     "suspended": "suspended",
+    "queued": "queued",
     "stopping": "stopping",
     "cleaning": "cleaning",
     "listing": "cleaning",

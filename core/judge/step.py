@@ -23,6 +23,7 @@ from ..model.observation import (
     Exit,
     GpuSample,
     HostSample,
+    JobSeen,
     KernelLine,
     Learned,
     LogChunk,
@@ -41,7 +42,7 @@ from .backup import backing_up
 from .evaluation import evaluating
 from .failure.log_evidence import kernel_evidence
 from .failure.lost_gpu import is_of_run, names_lost_gpu
-from .handlers import deletion_plan, hang_check, learned_habits, on_checkpoints, on_log, on_output, on_samples
+from .handlers import deletion_plan, hang_check, learned_habits, on_checkpoints, on_job, on_log, on_output, on_samples
 from .hang import active_time, liveness, log_activity, step_clock
 from .hang.quiet import GpuFault
 from .knowledge import Knowledge
@@ -97,6 +98,7 @@ class Judge:
             KernelLine: _on_kernel,
             TerminationNotice: on_samples.on_termination,
             Exit: _on_exit,
+            JobSeen: on_job.on_job,
             MetricValues: _on_metrics,
             Tick: _on_tick,
             Command: _on_command,

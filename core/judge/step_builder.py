@@ -79,8 +79,9 @@ class StepBuilder:
         confidence: float | None = None,
         detect_s: float | None = None,
         ending: str | None = None,
+        title: str = "",
     ) -> int:
-        """Open an incident; returns its id. ``ending``: it is over already, and how it ended."""
+        """Open an incident; returns its id. ``ending``: it is over already, and how it ended. ``title``: its own."""
         number = self.state.incident + 1
         incident = Incident(
             id=number,
@@ -89,7 +90,7 @@ class StepBuilder:
             attempt=self.state.attempt.number,
             kind=kind,
             class_=class_,
-            title=self.knowledge.catalogue.class_of(class_).title if kind == "crash" else "",
+            title=title or (self.knowledge.catalogue.class_of(class_).title if kind == "crash" else ""),
             severity=severity,
             reason=reason,
             explanation=explanation,

@@ -13,6 +13,7 @@ from msgspec import field
 from .checkpoints.origin import Made
 from .launch.change import Change
 from .launch.habits import Habits
+from .launch.job import JobCause, JobPhase
 from .settings import Act
 
 
@@ -240,6 +241,20 @@ class Exit(Base, frozen=True, kw_only=True, tag="exit"):
     """When it ended by the runner's clock, in run seconds; ``t`` is when the supervisor noticed it."""
     left: tuple[str, ...] = ()
     """Processes of the command that go on and are not the training."""
+    job: JobCause | None = None
+    """Why the job ended that it ran as; None = it ran on this machine, or that is not known."""
+
+
+class JobSeen(Base, frozen=True, kw_only=True, tag="job"):
+    """What the scheduler says of the job that the attempt runs as. ``state``, ``reason``: its own words."""
+
+    job: str
+    phase: JobPhase
+    state: str = ""
+    reason: str = ""
+    nodes: str = ""
+    left_s: float | None = None
+    """Seconds until its time limit."""
 
 
 MOST_METRICS = 64
@@ -319,6 +334,7 @@ Observation = (
     | KernelLine
     | TerminationNotice
     | Exit
+    | JobSeen
     | MetricValues
     | Tick
     | Command

@@ -5,6 +5,7 @@ from typing import Any, Literal
 import msgspec
 
 from .launch.change import Change
+from .launch.job import Engine
 from .launch.output_place import OutputPlace
 from .launch.resume_way import ResumeWay
 from .settings import Settings
@@ -19,6 +20,7 @@ RunState = Literal[
     "backing_off",
     "paused",
     "suspended",
+    "queued",
     "stopped",
     "interrupted",
     "finished",
@@ -30,9 +32,9 @@ NOT_SAID = "nothing in the log says that this was the end"
 """Part of the reason of a run that is finished without proof."""
 PLACEHOLDERS = ("config", "output_dir", "resume", "profile")
 """Placeholders that each launch fills in."""
-LIVE_STATES: frozenset[str] = frozenset({"starting", "running", "hung", "stopping", "paused", "suspended"})
-HALTED_STATES: frozenset[str] = frozenset({"paused", "suspended"})
-"""The trainer lives and does not run: nobody can tell when it will be done."""
+LIVE_STATES: frozenset[str] = frozenset({"starting", "running", "hung", "stopping", "paused", "suspended", "queued"})
+HALTED_STATES: frozenset[str] = frozenset({"paused", "suspended", "queued"})
+"""The trainer lives and does not run, or its job waits: nobody can tell when it will be done."""
 
 
 class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +66,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     gpus: tuple[int, ...] | None = None
     """GPU indices the trainer may use; None = all visible ones."""
     terminal: Literal["file", "pty"] = "file"
+    engine: Engine = "local"
+    """Where its attempts are started."""
     save_signal: str | None = None
     """USR1 or USR2: asks the trainer for a checkpoint. It is sent only to processes that catch it."""
     save_file: str | None = None

@@ -322,6 +322,34 @@ class Evaluate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return bool(self.command)
 
 
+class Slurm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``[slurm]``: what is asked of Slurm for each attempt, with ``engine = "slurm"`` under ``[run]``."""
+
+    partition: str = ""
+    account: str = ""
+    qos: str = ""
+    nodes: int = 1
+    gpus: int = 0
+    """GPUs on each node; 0 = none are asked for."""
+    cpus: int = 0
+    """Cores on each node; 0 = as the site has it."""
+    time: str = ""
+    """Time limit as sbatch takes it (``"1-00:00:00"``); empty = the partition's own."""
+    signal_s: float = 180.0
+    """Seconds before the time limit at which the trainer is asked for a checkpoint (``save_signal`` under ``[run]``).
+    Slurm may be up to a minute early."""
+    exclude: tuple[str, ...] = ()
+    """Nodes that are not used."""
+    options: tuple[str, ...] = ()
+    """Further options of sbatch, each with its value: ``["--mem=64G", "--constraint=a100"]``."""
+    setup: tuple[str, ...] = ()
+    """Lines of the script before the command: ``["module load cuda", "source venv/bin/activate"]``."""
+    poll_s: float = 10.0
+    """How often Slurm is asked for its jobs. All jobs are one question; more often loads the controller."""
+    sample_s: float = 10.0
+    """How often the agent on each node of a job reads its processes and GPUs."""
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All sections. ``trainwatch.toml`` also has ``[run]``/``[runs.NAME]``, which become a RunSpec."""
 
@@ -343,3 +371,4 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     screen: Screen = Screen()
     metrics: Metrics = Metrics()
     evaluate: Evaluate = Evaluate()
+    slurm: Slurm = Slurm()

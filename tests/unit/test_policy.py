@@ -162,6 +162,12 @@ CASES: dict[str, tuple[FailureInput, Answer]] = {
     ),
     "a remedy goes before waiting for the network": (failure("network_error", remedy=HALF), ApplyRemedy(HALF)),
     # network_failed
+    # site_ended_it
+    "a preempted job goes on in the next one": (failure("killed_by_user", job="preempted", spent=True, remedy=HALF), RestartLater(0.0)),
+    "so does one at its time limit if it saved": (failure("killed_by_user", job="time_limit", saved=True), RestartLater(0.0)),
+    "a limit in which nothing is saved is charged": (failure("killed_by_user", job="time_limit"), RestartAfterBackOff()),
+    "a failed node is waited for": (failure("unknown", job="node", history=before("unknown")), RestartLater(10.0)),
+    "a job that a person cancelled stays ended": (failure("killed_by_user", job="cancelled"), Hold("a person ended the trainer")),
     "the network is waited for": (failure("network_error", waiting=(LESS,)), RestartLater(30.0)),
     "longer each time": (failure("network_error", history=before("network_error")), RestartLater(60.0)),
     "as long as the last time from then on": (failure("network_error", history=before(*["network_error"] * 5)), RestartLater(300.0)),

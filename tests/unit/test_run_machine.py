@@ -36,6 +36,7 @@ from trainwatch.core.judge.run_states import (
     Listing,
     Machine,
     Paused,
+    Queued,
     RestartPlan,
     Running,
     Starting,
@@ -58,6 +59,7 @@ STATES: dict[str, Machine] = {
         Idle(),
         Starting(launched=True),
         Running(),
+        Queued(),
         Hung(incident=1, capture=2, until_t=30.0),
         Paused(order=1),
         Suspended(),
@@ -138,6 +140,7 @@ def test_a_trainer_is_live_from_its_launch_to_its_exit() -> None:
         "hung",
         "paused",
         "suspended",
+        "queued",
         "stopping",
     }
     assert not is_live(Starting(order=1))

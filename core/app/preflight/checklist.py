@@ -31,6 +31,7 @@ from .launch_checks import (
     check_notify,
     check_paths,
     check_profile,
+    check_scheduler,
     check_script,
     is_sdxl,
 )
@@ -81,6 +82,8 @@ class RunCheck(NamedTuple):
     stops: ExitCode | None = None
     at_start: Callable[[LaunchPlan, Machine], Check | None] | None = None
     told: bool = False
+    here: bool = False
+    """It looks at this machine's GPUs, memory or packages: of a run whose attempts are jobs it says nothing."""
 
 
 class MachineCheck(NamedTuple):
@@ -93,6 +96,7 @@ class MachineCheck(NamedTuple):
 RUN_CHECKS = (
     RunCheck(check_launch, refuses=ExitCode.USAGE),
     RunCheck(check_command, refuses=ExitCode.USAGE),
+    RunCheck(check_scheduler, quick=True, stops=ExitCode.NOT_FOUND, told=True),
     RunCheck(check_output_owner, refuses=ExitCode.OWNED),
     RunCheck(check_script, quick=True, stops=ExitCode.NOT_FOUND, told=True),
     RunCheck(check_exit_status, quick=True),
@@ -108,12 +112,12 @@ RUN_CHECKS = (
     RunCheck(check_resume_point),
     RunCheck(check_model, stops=ExitCode.FAILED, at_start=check_model_without_torch),
     RunCheck(check_data_changed, told=True),
-    RunCheck(check_imports, stops=ExitCode.FAILED, told=True),
-    RunCheck(check_torch),
-    RunCheck(check_gpus_of),
-    RunCheck(check_vram, stops=ExitCode.FAILED, told=True),
-    RunCheck(check_need, told=True),
-    RunCheck(check_advice, told=True),
+    RunCheck(check_imports, stops=ExitCode.FAILED, told=True, here=True),
+    RunCheck(check_torch, here=True),
+    RunCheck(check_gpus_of, here=True),
+    RunCheck(check_vram, stops=ExitCode.FAILED, told=True, here=True),
+    RunCheck(check_need, told=True, here=True),
+    RunCheck(check_advice, told=True, here=True),
     RunCheck(check_measured, quick=True, told=True),
     RunCheck(check_length, told=True),
     RunCheck(check_cadence),
@@ -169,7 +173,7 @@ def machine_checks(machine: Machine | None = None) -> list[Check]:
 
 def checks_of(plan: LaunchPlan, machine: Machine) -> Sequence[tuple[str, Callable[[], Check | None]]]:
     """(name, check) of all that apply to a planned launch. Each may be called in a thread of its own."""
-    of_run = [(_name(row.function), partial(_result, row.function, plan, machine)) for row in RUN_CHECKS]
+    of_run = [(_name(row.function), partial(_result, row.function, plan, machine)) for row in _rows(plan)]
     return of_run + [(_name(row.function), partial(_result, row.function, machine)) for row in MACHINE_CHECKS]
 
 
@@ -193,7 +197,7 @@ def told_at_launch(plan: LaunchPlan) -> tuple[Check, ...]:
     and that only if a check needs it.
     """
     machine = look_at_machine(gpus=asks_of_gpus(plan))
-    rows = [row for row in RUN_CHECKS if row.told]
+    rows = [row for row in _rows(plan) if row.told]
     found = [(row, _result(row.function, plan, machine)) for row in rows]
     return tuple(
         check for row, check in found if check is not None and (check.result != "pass" or row.function is check_length)
@@ -222,7 +226,7 @@ def why_not_start(plan: LaunchPlan, *, known: bool = False, forced: bool = False
     """
     machine = Machine(home=home(), environ=os.environ)
     if not known:
-        for row in RUN_CHECKS:
+        for row in _rows(plan):
             check = _result(row.function, plan, machine) if row.refuses is not None else None
             if row.refuses is not None and check is not None and check.result == "fail":
                 origin = _origin(plan.spec) if row.refuses is ExitCode.USAGE else ""
@@ -235,7 +239,7 @@ def why_not_start(plan: LaunchPlan, *, known: bool = False, forced: bool = False
 def _what_fails(plan: LaunchPlan, machine: Machine) -> Obstacle | None:
     """The first check that fails, although nothing but its finding prevents the launch."""
     asked = [
-        (row.stops, partial(_result, row.at_start or row.function, plan, machine)) for row in RUN_CHECKS if row.stops
+        (row.stops, partial(_result, row.at_start or row.function, plan, machine)) for row in _rows(plan) if row.stops
     ]
     for code, ask in asked:
         check = ask()
@@ -295,6 +299,10 @@ def before_launch(plan: LaunchPlan) -> tuple[Readiness, tuple[str, ...]]:
     return _room(plan, folder), warnings
 
 
+def _rows(plan: LaunchPlan) -> list[RunCheck]:
+    return [row for row in RUN_CHECKS if plan.spec.engine == "local" or not row.here]
+
+
 def _room(plan: LaunchPlan, folder: Path) -> Readiness:
     """Whether there is room for what the trainer writes next. Raises OSError."""
     space = os.statvfs(folder)
@@ -310,7 +318,7 @@ def _room(plan: LaunchPlan, folder: Path) -> Readiness:
 
 def _quick(plan: LaunchPlan, machine: Machine) -> Iterator[tuple[bool, Check]]:
     """(whether a failure refuses a start, the check)."""
-    for row in RUN_CHECKS:
+    for row in _rows(plan):
         if row.quick and (check := _result(row.function, plan, machine)) is not None:
             yield row.refuses is not None, check
     for other in MACHINE_CHECKS:

@@ -154,6 +154,20 @@ def fetches_data(plan: LaunchPlan) -> bool:
     return not isinstance(source, str) and not source.target.package and source.fetches_data
 
 
+def check_scheduler(plan: LaunchPlan, _machine: Machine) -> Check | None:
+    """The commands of the scheduler that the attempts are given to."""
+    if plan.spec.engine == "local":
+        return None
+    missing = [name for name in ("sbatch", "squeue", "scontrol", "scancel", "srun") if shutil.which(name) is None]
+    if missing:
+        return failed(
+            "scheduler",
+            f'engine = "slurm" needs {", ".join(missing)}, not found on PATH',
+            "start it on a machine of the cluster, or load Slurm's module first",
+        )
+    return passed("scheduler", "each attempt is a job of Slurm; --dry-run shows its script")
+
+
 def check_notify(plan: LaunchPlan, _machine: Machine) -> Check | None:
     """The notification command can be run."""
     from importlib.util import find_spec

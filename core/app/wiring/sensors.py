@@ -27,6 +27,7 @@ from ...sense.files.scalar_files import ScalarFiles
 from ...sense.gpu.gpu_sensor import GpuSensor
 from ...sense.gpu.shared_readings import SharedReadings
 from ...sense.gpu.simulated_gpu import SimulatedGpu
+from ...sense.host.disk_only import DiskOnly
 from ...sense.host.host_sensor import Host
 from ...sense.host.kernel_log import KernelLog
 from ...sense.host.termination import Cloud, TerminationNotices, cloud_of
@@ -34,9 +35,11 @@ from ...sense.log.heartbeat_page import HeartbeatPage
 from ...sense.log.log_tail import LogTail
 from ...sense.log.own_log import OwnLog
 from ...sense.process.exit_watch import ExitWatch, nothing
+from ...sense.process.job_record import JobRecords
+from ...sense.process.node_samples import NodeSamples
 from ...sense.process.process_tree import ProcessTree
 from ...sense.process.run_tree import RunTree
-from ...sense.sampler import SamplersInOneThread
+from ...sense.sampler import Sampler, SamplersInOneThread
 from ...store.clock import RunClock
 from ...store.home import runtime_folder
 from ...store.run_directory import RunDirectory
@@ -143,7 +146,7 @@ def host_sensor(
     spec: RunSpec, inbox: Inbox, clock: RunClock, details: DetailDesk, on_problem: Callable[[str], None]
 ) -> Host:
     return Host(
-        inbox=inbox,
+        inbox=inbox if spec.engine == "local" else DiskOnly(inbox),
         clock=clock,
         interval_s=spec.settings.watch.interval_s,
         output_dir=spec.output_dir or spec.cwd,
@@ -210,10 +213,7 @@ def sensors(
     )
 
     beats = HeartbeatPage(inbox=inbox, clock=clock, found=on_problem, on_problem=on_problem)
-    processes = ProcessTree(
-        inbox=inbox, clock=clock, interval_s=watch.interval_s, details=details, tree=tree, on_problem=on_problem
-    )
-    kernel = KernelLog(inbox=inbox, clock=clock, on_problem=on_problem)
+    last, *others = _of_place(spec, inbox, clock, (details, tree), on_problem)
     backlog(log.lines_behind)
 
     def last_look() -> None:
@@ -224,10 +224,10 @@ def sensors(
         checkpoints.drain()
         search.drain()
         metrics.drain()
-        kernel.sample()
+        last.sample()
 
     return [
-        SamplersInOneThread(host, processes, beats, kernel),
+        SamplersInOneThread(host, *others, beats, last),
         log,
         checkpoints,
         search,
@@ -248,17 +248,41 @@ def sensors(
             address=watch.metadata_url,
             on_problem=on_problem,
         ),
-        SimulatedGpu(inbox=inbox, clock=clock, interval_s=watch.interval_s)
-        if spec.labels.get("simulated_gpu")
-        else GpuSensor(
-            inbox=inbox,
-            clock=clock,
-            watch=watch,
-            own_gpus=spec.gpus,
-            shared=_shared_readings(watch),
-            details=details,
-            tree=tree,
-        ),
+        *_gpus(spec, inbox, clock, details, tree),
+    ]
+
+
+def _of_place(
+    spec: RunSpec,
+    inbox: Inbox,
+    clock: RunClock,
+    here: tuple[DetailDesk, RunTree],
+    on_problem: Callable[[str], None],
+) -> list[Sampler]:
+    """What samples the processes: on this machine, or of a job elsewhere. The first also looks when it has ended."""
+    interval_s = spec.settings.watch.interval_s
+    if spec.engine == "slurm":
+        return [
+            JobRecords(inbox=inbox, clock=clock, interval_s=interval_s, on_problem=on_problem),
+            NodeSamples(inbox=inbox, clock=clock, interval_s=interval_s, on_problem=on_problem),
+        ]
+    details, tree = here
+    return [
+        KernelLog(inbox=inbox, clock=clock, on_problem=on_problem),
+        ProcessTree(inbox=inbox, clock=clock, interval_s=interval_s, details=details, tree=tree, on_problem=on_problem),
+    ]
+
+
+def _gpus(spec: RunSpec, inbox: Inbox, clock: RunClock, details: DetailDesk, tree: RunTree) -> list[Sensor]:
+    """What samples the GPUs of this machine. Those of a job come from its nodes."""
+    watch = spec.settings.watch
+    if spec.engine == "slurm":
+        return []
+    if spec.labels.get("simulated_gpu"):
+        return [SimulatedGpu(inbox=inbox, clock=clock, interval_s=watch.interval_s)]
+    shared = _shared_readings(watch)
+    return [
+        GpuSensor(inbox=inbox, clock=clock, watch=watch, own_gpus=spec.gpus, shared=shared, details=details, tree=tree)
     ]
 
 

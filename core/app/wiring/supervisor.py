@@ -10,6 +10,8 @@ from ...act.attempt_launcher import AttemptLauncher
 from ...act.backup.checkpoint_backup import CheckpointBackup
 from ...act.evaluate.evaluator import Evaluator
 from ...act.gpu.gpu_clearing import GpuHelp
+from ...act.slurm.attempt_job import prepare
+from ...act.slurm.job_actor import JobActor
 from ...act.view import tmux
 from ...checkpoints import copy_aside, folder_for_copies, parts_in, verify
 from ...checkpoints.formats.reading_pace import BESIDE_TRAINING_BYTES_PER_S
@@ -148,10 +150,11 @@ def build_supervisor(
         planned=plan.derived_for,
         misfit=lambda resume, derived: misfit_of(spec, resume, derived),
         remember=lambda folder, derived: remember_launch(spec, folder, derived),
+        as_job=partial(prepare, spec, preset) if spec.engine == "slurm" else None,
         locks=claim.order,
         keep_alive=keep_alive_order(run, spec),
     )
-    actor = RunActor(
+    actor = (JobActor if spec.engine == "slurm" else RunActor)(
         spec=spec,
         launcher=launcher,
         incident_folder=run.incident,

@@ -28,7 +28,7 @@ from ..recovery.operator.commands import follow_trainer
 from ..recovery.quiet_incident import close_quiet
 from ..resume import checkpoint_index
 from ..run_machine import is_watched
-from ..run_states import Hung, RestartPlan, Suspended
+from ..run_states import Hung, Queued, RestartPlan, Suspended
 from ..state import JudgeState, Result
 from ..step_builder import StepBuilder
 
@@ -51,7 +51,7 @@ def check_hang(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ..
     stalled = now - state.peak.at >= setting.max_s and state.clock.beats > 0
     if not late and not stalled and state.quiet is None and state.gpu_fault is None:
         return state, entries
-    if state.time.stopped or isinstance(state.machine, Hung | Suspended) or not is_watched(state.machine):
+    if state.time.stopped or isinstance(state.machine, Hung | Suspended | Queued) or not is_watched(state.machine):
         return state, entries
     period_s = state.time.period_s or 1.0
     run = _input(knowledge, state, now, period_s)

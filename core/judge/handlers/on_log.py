@@ -19,7 +19,7 @@ from ..recovery import nan_rollback, restart_success
 from ..recovery.remedies import remedy_proof
 from ..resume import save_overdue
 from ..run_machine import is_watched
-from ..run_states import Hung, Running, Stopping, Suspended
+from ..run_states import Hung, Queued, Running, Stopping, Suspended
 from ..state import NOTHING, JudgeState, Result
 from ..step_builder import StepBuilder
 from . import hints, rate_advice
@@ -181,7 +181,7 @@ def _advance(builder: StepBuilder) -> None:
         if active_time.now(state.time) - state.peak.at >= builder.knowledge.settings.hang.max_s:
             return
         builder.close_incident(state.machine.incident, "the step advanced again by itself")
-    if not isinstance(state.machine, Running | Suspended):
+    if not isinstance(state.machine, Running | Suspended | Queued):
         builder.move("step", Running(), "training advances")
 
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from ...model.launch.job import JobCause
 from ...model.settings import Restart
 from ...model.shipped.failure import SettingsFault, WaitsFor
 from ..failure.wsl_channel import ChannelState
@@ -50,6 +51,8 @@ class FailureInput(msgspec.Struct, frozen=True, kw_only=True):
     """What trainwatch changed for an attempt that failed before its first step, a clause each."""
     waits_for: WaitsFor | None = None
     """What a restart after this class has to wait for (failures.toml)."""
+    job: JobCause | None = None
+    """Why the job ended that the attempt ran as; None = it ran on this machine, or that is not known."""
     nan_action: Literal["rollback", "stop", "warn"] = "rollback"
     """``[nan] action``."""
     advice: tuple[str, ...] = ()

@@ -10,6 +10,7 @@ import msgspec
 
 from ...model.fact import BudgetChanged
 from ...model.launch import disk_need
+from ...model.launch.job import JobCause
 from ..attempt_progress import knows_its_step
 from ..failure.wsl_channel import channel_state
 from ..resume import checkpoint_index
@@ -53,12 +54,13 @@ def answer_failure(
     advice: tuple[str, ...] = (),
     settings_at_fault: bool = True,
     confidence: float = 1.0,
+    job: JobCause | None = None,
 ) -> None:
     """Decide what follows a failure and carry it out.
 
     ``plan``: the next attempt as it would be without any change. ``retryable``: a restart alone may help. ``advice``:
     what to look at. ``settings_at_fault``: the settings of the attempt may be what failed. ``confidence``: how
-    certain the class is, 0 to 1.
+    certain the class is, 0 to 1. ``job``: why the job ended that the attempt ran as.
     """
     builder.set(budget=budget.failed(builder.state.budget, cause.position))
     state, settings = builder.state, builder.knowledge.settings
@@ -86,6 +88,7 @@ def answer_failure(
         changes=state.attempt.changes if launched and state.attempt.beat_t is None else (),
         waits_for="gpu" if _lost_a_gpu(state) else class_.waits_for,
         gpus_usable=False if needs_reset(state) else state.gpus_usable,
+        job=job,
         nan_action=settings.nan.action,
         curable=retryable or (class_.older_checkpoint_helps and _has_older(builder, plan)),
         advice=advice,
@@ -117,6 +120,7 @@ def answer_failure(
             advice=advice,
             settings_at_fault=settings_at_fault,
             confidence=confidence,
+            job=job,
         )
         then, how = in_words(answer)
         gate.withhold_answer(builder, failed, plan, then=then, how=how)

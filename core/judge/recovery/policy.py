@@ -6,6 +6,7 @@ returns an answer decides, and the last one always does. apply.py collects the i
 
 from collections.abc import Callable
 
+from ...model.launch.job import OF_THE_SITE
 from ...model.text.suggestion import typed
 from ..failure.wsl_channel import BREAKS
 from . import failure_history
@@ -46,9 +47,19 @@ def training_is_done(failure: FailureInput) -> Answer | None:
 
 def person_ended_it(failure: FailureInput) -> Answer | None:
     """Somebody killed the trainer on purpose, so it stays ended. A launcher that ends its other ranks is no person."""
-    if failure.waits_for != "person" or failure.confidence < PERSON_SURE:
+    if failure.waits_for != "person" or failure.confidence < PERSON_SURE or failure.job in OF_THE_SITE:
         return None
     return Hold("a person ended the trainer")
+
+
+def site_ended_it(failure: FailureInput) -> Answer | None:
+    """Time limit, preemption or a failed node: the next job goes on. A limit that no save fits in is charged."""
+    if failure.job not in OF_THE_SITE or (failure.job == "time_limit" and not failure.saved):
+        return None
+    if failure.job != "node":
+        return RestartLater(0.0)
+    number = failure_history.in_a_row(failure.history, failure.cause.class_) + 1
+    return RestartLater(nth_wait_s(failure.restart.backoff_s, number))
 
 
 def wsl_channel_is_broken(failure: FailureInput) -> Answer | None:
@@ -194,6 +205,7 @@ def restart_as_it_was(failure: FailureInput) -> Answer | None:
 
 RULES: tuple[Callable[[FailureInput], Answer | None], ...] = (
     training_is_done,
+    site_ended_it,
     person_ended_it,
     wsl_channel_is_broken,
     new_settings_do_not_start,

@@ -26,6 +26,7 @@ from ..run_states import (
     Interrupted,
     Machine,
     Paused,
+    Queued,
     Running,
     Starting,
     Stopped,
@@ -42,6 +43,7 @@ _MACHINES: dict[RunState, Machine] = {
     "stopping": Starting(launched=True),
     "paused": Starting(launched=True),
     "suspended": Starting(launched=True),
+    "queued": Starting(launched=True),
     "cleaning": Interrupted(),
     "backing_off": Interrupted(),
     "interrupted": Interrupted(),
@@ -116,7 +118,7 @@ def _machine(story: RunStory, learned: JudgeState | None) -> Machine:
     machine = _MACHINES[story.state]
     if learned is not None and run_states.WORDS[run_states.name_of(learned.machine)] == story.state:
         machine = learned.machine
-    if not isinstance(machine, Starting | Running | Hung | Paused | Suspended) or (
+    if not isinstance(machine, Starting | Running | Hung | Paused | Suspended | Queued) or (
         isinstance(machine, Starting) and machine.stop_requested
     ):
         return machine

@@ -32,6 +32,7 @@ from ..run_states import (
     Interrupted,
     Listing,
     Paused,
+    Queued,
     RestartPlan,
     Running,
     Starting,
@@ -90,7 +91,7 @@ def go_on(builder: StepBuilder) -> None:
         case Starting(launched=False, plan=plan):
             meant = GO_ON if plan is None else replace(GO_ON, wanted=plan.wanted, fresh=plan.fresh, by=plan.by)
             restart_stages.clear_and_restart(builder, meant)
-        case Starting() | Running() | Hung() | Paused() | Suspended():
+        case Starting() | Running() | Hung() | Paused() | Suspended() | Queued():
             _lost(builder)
             builder.move("lost", Interrupted(), "the trainer ended while no supervisor was running")
             restart_stages.clear_and_restart(builder, GO_ON)

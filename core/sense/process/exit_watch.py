@@ -20,6 +20,7 @@ from ...model.run import ProcessIdentity
 from ...model.text.json_line import decode_exact
 from ..sensor_problem import OnProblem, ProblemReport, ignore_problem
 from ..wakeup import Wakeup
+from .job_record import read_job
 from .pidfd_watch import PidfdWatch
 from .proc_stat import read_stat
 from .process_identity import is_alive, is_zombie
@@ -137,7 +138,7 @@ class ExitWatch:
                 continue
             if death is not None:
                 done = target
-                self._report(death)
+                self._report(death, target)
 
     def _sleep(self) -> None:
         with_nothing = PidfdWatch({})
@@ -214,7 +215,7 @@ class ExitWatch:
             return Death(None, os.WTERMSIG(stat.exit_status), None)
         return Death(os.WEXITSTATUS(stat.exit_status), None, None)
 
-    def _report(self, death: Death) -> None:
+    def _report(self, death: Death, target: AttemptTarget) -> None:
         noticed_t = self._clock.now()
         try:
             self._before_exit()
@@ -225,4 +226,6 @@ class ExitWatch:
         t = self._clock.now()
         ago_s = 0.0 if death.wall is None else max(0.0, self._clock.wall() - death.wall)
         died_t = noticed_t if death.wall is None else max(0.0, t - ago_s)
-        self._inbox.put(Exit(t=t, code=death.code, signal=death.signal, died_t=died_t, left=death.left))
+        record = read_job(target)
+        job = None if record is None or record.phase != "ended" else record.cause
+        self._inbox.put(Exit(t=t, code=death.code, signal=death.signal, died_t=died_t, left=death.left, job=job))

@@ -15,6 +15,7 @@ OPENINGS: dict[RunState, str] = {
     "backing_off": "It waits for its restart",
     "paused": "It is paused",
     "suspended": "It was stopped by a signal and waits to be continued",
+    "queued": "Its job waits in the queue",
     "stopped": "It was stopped",
     "interrupted": "It was interrupted",
     "finished": "It finished",

@@ -29,6 +29,7 @@ LEVELS: dict[str, Level] = {
     "backing_off": "warning",
     "paused": "warning",
     "suspended": "warning",
+    "queued": "unknown",
     "stopped": "unknown",
     "interrupted": "warning",
     "idle": "unknown",

@@ -19,7 +19,7 @@ from ...model.story_fold import STATES
 
 OURS: frozenset[RunState] = frozenset({"stopping", "cleaning", "backing_off"})
 """States in which the trainer is ended and the next attempt prepared."""
-HELD = frozenset({*TERMINAL_STATES, "idle", "interrupted", "paused", "suspended"})
+HELD = frozenset({*TERMINAL_STATES, "idle", "interrupted", "paused", "suspended", "queued"})
 """States that only a person, or a new supervisor, ends."""
 
 

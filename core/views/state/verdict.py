@@ -292,6 +292,11 @@ def _suspended(now: Situation) -> Verdict:
     return Verdict(level="warning", clauses=(f"Stopped by a signal {since}: [u] continue", *where(now)[:1]))
 
 
+def _queued(now: Situation) -> Verdict:
+    since = quantity.age(now.now_t - now.story.state_t)
+    return Verdict(level="unknown", clauses=(f"In the queue since {since}: {now.story.state_reason}", *where(now)[:1]))
+
+
 def _stopped(now: Situation) -> Verdict:
     at = quantity.clock(now.story.wall0 + now.story.state_t, now.now_wall)
     question = question_clause(now)
@@ -364,6 +369,7 @@ SENTENCES: dict[str, Callable[[Situation], Verdict]] = {
     "backing_off": _backing_off,
     "paused": _paused,
     "suspended": _suspended,
+    "queued": _queued,
     "stopped": _stopped,
     "interrupted": _interrupted,
     "finished": _finished,

@@ -6,6 +6,7 @@ import msgspec
 
 from ....model.decision import CaptureStacks, EndWatch
 from ....model.incident import Evidence
+from ....model.launch.job import JobCause
 from ....model.observation import Exit, Outcome
 from ....model.run import NOT_SAID
 from ....model.shipped.failure import Diagnosis
@@ -34,10 +35,34 @@ def on_exit(builder: StepBuilder, observation: Exit) -> None:
     if isinstance(machine, Stopping):
         restart_stages.on_exit_while_stopping(builder, machine, observation)
     elif is_live(machine):
-        if observation.code in builder.knowledge.preset.success_exit_codes:
+        if observation.job in FROM_OUTSIDE:
+            _on_job_end(builder, observation)
+        elif observation.code in builder.knowledge.preset.success_exit_codes:
             _on_success(builder, observation)
         else:
             _on_crash(builder, observation)
+
+
+FROM_OUTSIDE: dict[JobCause | None, str] = {
+    "time_limit": "its job reached the time limit",
+    "preempted": "its job was preempted",
+    "node": "a node of its job failed",
+    "cancelled": "its job was cancelled",
+}
+"""Ends of a job that are not its command's doing."""
+
+
+def _on_job_end(builder: StepBuilder, observation: Exit) -> None:
+    """The scheduler or a person ended the job; what its processes printed meanwhile is no failure of theirs."""
+    catalogue = builder.knowledge.catalogue
+    class_ = "unknown" if observation.job == "node" else "killed_by_user"
+    found = diagnosis_as(builder.state.diagnosis, catalogue, class_)
+    why = FROM_OUTSIDE[observation.job]
+    found = msgspec.structs.replace(found, confidence=SAID_BY_SCHEDULER, explanation=f"The scheduler says that {why}.")
+    _crashed(builder, observation, found, why, title=why)
+
+
+SAID_BY_SCHEDULER = 0.97
 
 
 def _on_success(builder: StepBuilder, observation: Exit) -> None:
@@ -104,8 +129,10 @@ def _on_crash(builder: StepBuilder, observation: Exit) -> None:
     _crashed(builder, observation, diagnosis)
 
 
-def _crashed(builder: StepBuilder, observation: Exit, diagnosis: Diagnosis, where: str = "") -> None:
-    """It failed. ``where``: what shows that, if its exit status says success."""
+def _crashed(
+    builder: StepBuilder, observation: Exit, diagnosis: Diagnosis, where: str = "", *, title: str = ""
+) -> None:
+    """It failed. ``where``: what shows that, if its exit status says success. ``title``: else that of the class."""
     attempt, class_ = builder.state.attempt, diagnosis.failure
     for hang in [i for i in builder.state.incidents if i.kind == "hang" and i.attempt == attempt.number]:
         builder.close_incident(hang.id, f"the trainer ended by itself: {_exit_in_words(observation)}")
@@ -121,16 +148,18 @@ def _crashed(builder: StepBuilder, observation: Exit, diagnosis: Diagnosis, wher
         explanation=explanation,
         confidence=None if class_ == "unknown" else diagnosis.confidence,
         detect_s=None if died_t is None else max(0.0, builder.t - died_t),
+        title=title,
     )
     lost = observation.code is None and observation.signal is None
     ended(builder, "killed" if class_ == "killed_by_user" else "lost" if lost else "crashed", observation)
-    builder.notify("incident", f"crash ({class_})", reason, incident=incident)
+    builder.notify("incident", title or f"crash ({class_})", reason, incident=incident)
     builder.decide(
         CaptureStacks,
         "capture evidence: end of the log, kernel log, GPUs, launch",
         incident=incident,
         attempt=attempt.number,
     )
+    what = f": {title}" if title else f" after crash ({class_})"
     doubted = False
     if class_ == "checkpoint_corrupt" and attempt.beat_t is None and attempt.resume_from is not None:
         doubted = resume_choice.doubt(builder, attempt.resume_from, reason)
@@ -138,12 +167,17 @@ def _crashed(builder: StepBuilder, observation: Exit, diagnosis: Diagnosis, wher
     answer_failure(
         builder,
         Cause(kind="crash", class_=class_, attempt=attempt.number, position=attempt.position),
-        RestartPlan(reason=f"restart after crash ({class_})", incident=incident, before_t=before_t),
+        RestartPlan(
+            reason=f"restart{what}",
+            incident=incident,
+            before_t=before_t,
+        ),
         incident=incident,
         reason=reason,
         retryable=diagnosis.retryable or doubted,
         advice=diagnosis.remedies,
         confidence=diagnosis.confidence,
+        job=observation.job,
     )
 
 

@@ -45,6 +45,7 @@ def carry_out(builder: StepBuilder, by: str) -> None:
             retryable=failed.retryable,
             advice=failed.advice,
             settings_at_fault=failed.settings_at_fault,
+            job=failed.job,
             confidence=failed.confidence,
         )
     elif waiting.state == "stopped":

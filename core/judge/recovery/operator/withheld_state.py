@@ -5,6 +5,7 @@ from typing import Literal
 import msgspec
 
 from ....model.fact import ActionWithheld
+from ....model.launch.job import JobCause
 from ...run_states import RestartPlan
 from ..failure_history import Cause
 
@@ -19,6 +20,7 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     advice: tuple[str, ...] = ()
     settings_at_fault: bool = True
     confidence: float = 1.0
+    job: JobCause | None = None
 
 
 Follows = Literal["restart", "finish", "other"]

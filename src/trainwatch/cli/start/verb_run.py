@@ -11,7 +11,7 @@ from trainwatch.core.app.errors import CliError, ExitCode
 from ..launch_checks import check_line
 from ..launch_options import add_launch_options, add_settings, overrides_of, supervise_run
 from ..operation import confirm
-from ..output import print_json, printable, warn
+from ..output import print_json, printable, printable_lines, warn
 
 if TYPE_CHECKING:
     from trainwatch.core.app.plan.launch_plan import LaunchPlan
@@ -152,6 +152,7 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> i
     """Print the launch that would be made."""
     import shlex
 
+    from trainwatch.core.app.plan.job_script import job_script
     from trainwatch.core.app.plan.launch_plan import plan_from
     from trainwatch.core.app.plan.rehearsed import rehearsed_words
     from trainwatch.core.app.preflight.checklist import told_at_launch, why_not_start
@@ -196,6 +197,8 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> i
                 "changes": list(derived.changes),
                 "rehearsed": rehearsed_words(spec),
                 "resume": resume_object(spec.resume_way),
+                "engine": spec.engine,
+                "job_script": job_script(plan),
             }
         )
         return ExitCode.DONE
@@ -220,9 +223,17 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> i
         print(f"env      {key}={value}")
     print(printable(resume_line(spec.resume_way)))
     print(f"then     {by_itself(spec.settings)}")
+    _print_job(plan)
     print("nothing was started (--dry-run)")
     sys.stdout.flush()
     return ExitCode.DONE
+
+
+def _print_job(plan: "LaunchPlan") -> None:
+    from trainwatch.core.app.plan.job_script import job_script
+
+    if script := job_script(plan):
+        print(f"engine   slurm: each attempt is a job; the batch script of the first one:\n{printable_lines(script)}")
 
 
 def _output_why(spec: "RunSpec") -> str:

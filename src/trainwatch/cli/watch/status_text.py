@@ -112,7 +112,7 @@ def machine_lines(status: dict[str, Any]) -> list[str]:
         _part(host, "disk_free", "disk {:.0f} GB free", GB),
     ]
     if any(parts):
-        lines.append("RAM  " + " · ".join(part for part in parts if part))
+        lines.append(("RAM  " if any(parts[:2]) else "") + " · ".join(part for part in parts if part))
     return lines
 
 

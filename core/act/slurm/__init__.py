@@ -1,0 +1,1 @@
+"""Attempts as jobs of Slurm, through its own commands."""

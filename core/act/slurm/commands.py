@@ -1,0 +1,132 @@
+"""Slurm's commands. Each call has a time limit: an answer that does not come says nothing about a job."""
+
+import os
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+
+from ...model.launch.job import JobHandle
+from ..processes import ATTEMPT_VARIABLE
+from .answers import SACCT_FIELDS, SQUEUE_FORMAT, Seen, read_sacct, read_scontrol, read_squeue
+
+TIMEOUT_S = 30.0
+"""A busy controller answers late; squeue's own limit is 10 s for each of several attempts."""
+
+
+class SlurmError(RuntimeError):
+    """A command failed or did not answer; the message is a sentence. ``refused``: Slurm said no to a submission."""
+
+    def __init__(self, message: str, *, refused: bool = False) -> None:
+        super().__init__(message)
+        self.refused = refused
+
+
+class Slurm:
+    """Calls the commands that are on ``PATH`` of ``env``. Blocking. All methods raise SlurmError."""
+
+    def __init__(self, env: Mapping[str, str] | None = None, timeout_s: float = TIMEOUT_S) -> None:
+        self._env = dict(os.environ if env is None else env)
+        self._env["LC_ALL"] = "C"
+        self._env.pop(
+            ATTEMPT_VARIABLE, None
+        )  # the job is no part of the process tree here, even if its node is this one
+        for variable in [name for name in self._env if name.startswith(("SQUEUE_", "SBATCH_", "SACCT_"))]:
+            del self._env[variable]  # they change formats and options
+        self._timeout_s = timeout_s
+
+    def submit(self, script: str) -> JobHandle:
+        """Submit the script file. An answer that did not come may hide a job: look for its comment before again."""
+        printed = self._call(("sbatch", "--parsable", script), refusal=True)
+        number, _, cluster = printed.strip().splitlines()[-1].partition(";")
+        if not number.isdecimal():
+            raise SlurmError(f"sbatch printed no job number: {printed.strip()[:200]}")
+        return JobHandle(cluster=cluster or self.cluster(), id=number)
+
+    def cluster(self) -> str:
+        """The name of the cluster; empty if it cannot be told."""
+        try:
+            printed = self._call(("scontrol", "show", "config"))
+        except SlurmError:
+            return ""
+        found = [line.partition("=")[2] for line in printed.splitlines() if line.startswith("ClusterName")]
+        return found[0].strip() if found else ""
+
+    def jobs(self) -> dict[str, Seen]:
+        """All jobs of this user that Slurm still shows, by number: one question for all runs."""
+        return read_squeue(self._call(("squeue", "-h", "-t", "all", "--me", "-o", SQUEUE_FORMAT)))
+
+    def job(self, handle: JobHandle) -> Seen | None:
+        """One job, from whatever still knows it; None if nothing does."""
+        for look in (self._shown, self._accounted):
+            found = look(handle.id)
+            if found is not None and handle.submitted in {"", found.submitted}:
+                return found
+        return None
+
+    def signal(self, handle: JobHandle, name: str) -> None:
+        """Send a signal to the steps of the job, not to its batch script."""
+        self._call(("scancel", f"--signal={name}", handle.id))
+
+    def cancel(self, handle: JobHandle) -> None:
+        """End the job: SIGTERM, and after the site's KillWait SIGKILL."""
+        self._call(("scancel", handle.id))
+
+    def _shown(self, number: str) -> Seen | None:
+        try:
+            return read_scontrol(self._call(("scontrol", "show", "job", number)))
+        except SlurmError:
+            return None
+
+    def _accounted(self, number: str) -> Seen | None:
+        try:
+            printed = self._call(("sacct", "-D", "-X", "-n", "-P", "-j", number, "-o", SACCT_FIELDS))
+        except SlurmError:
+            return None
+        return read_sacct(printed, number)
+
+    def _call(self, argv: Sequence[str], *, refusal: bool = False) -> str:
+        try:
+            done = subprocess.run(
+                argv,
+                env=self._env,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=self._timeout_s,
+                check=False,
+            )
+        except FileNotFoundError as fault:
+            raise SlurmError(
+                f"{argv[0]} is not found: is Slurm installed here, or does a module have to be loaded first?",
+                refused=refusal,
+            ) from fault
+        except subprocess.TimeoutExpired as fault:
+            raise SlurmError(f"{argv[0]} did not answer within {self._timeout_s:.0f} s") from fault
+        except OSError as fault:
+            raise SlurmError(f"{argv[0]}: {fault.strerror or fault}") from fault
+        if done.returncode != 0:
+            said = " ".join(done.stderr.split())[:400] or f"exit code {done.returncode}"
+            raise SlurmError(f"{argv[0]}: {said}", refused=refusal and _is_refusal(said))
+        return done.stdout
+
+
+def _is_refusal(said: str) -> bool:
+    """Whether the controller answered, so that no job exists; else it may have taken it before the answer was lost."""
+    lost = ("timed out", "Unable to contact", "Connection refused", "Socket timed out", "Zero Bytes", "try again")
+    return not any(words.lower() in said.lower() for words in lost)
+
+
+def wait_until_gone(slurm: Slurm, handle: JobHandle, limit_s: float, pause_s: float = 1.0) -> bool:
+    """Wait until Slurm says that the job has ended. False: it did not say so in time."""
+    end = time.monotonic() + limit_s
+    while True:
+        try:
+            found = slurm.job(handle)
+            if found is not None and found.phase == "ended":
+                return True
+        except SlurmError:
+            pass
+        if time.monotonic() >= end:
+            return False
+        time.sleep(pause_s)

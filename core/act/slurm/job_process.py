@@ -1,0 +1,269 @@
+"""The process on the login node that stands for a job of Slurm: submits it, passes its log on, ends as it ends.
+
+``python -P -m trainwatch.core.act.slurm.job_process ATTEMPT_DIR`` is what the runner starts as the trainer of an
+attempt with ``engine = "slurm"``. It submits the batch script that lies there, unless a job of the run lives: then it
+follows that one, because two jobs in one folder overwrite each other's checkpoints. It writes ``job.json``, copies the
+job's log to its own standard output, and exits with the status of the job. SIGINT is sent to the steps of the job,
+SIGTERM cancels it. If this process dies, the job goes on, and the next attempt follows it.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+
+from ...model.launch.job import JobHandle, JobPhase, JobRecord
+from ...model.text.json_line import decode_exact
+from ..launch import spool
+from .answers import Seen
+from .batch_script import EXIT_FILE, LOG_FILE, SCRIPT_FILE, STARTED_FILE
+from .commands import Slurm, SlurmError
+
+RECORD = "job.json"
+ORDER = "job_order.json"
+TURN_S = 0.5
+"""Period of reading the job's log and its files, which cost Slurm nothing."""
+LOST_AFTER = 6
+"""Answers in a row that do not know the job, before its end counts as seen: a controller that restarts shows no job."""
+FINAL_S = 60.0
+"""Longest wait for Slurm's word about a job whose script has ended."""
+CHUNK = 1 << 20
+NO_STATUS = 255
+"""Exit status of this process if that of the job is not known."""
+
+
+class JobOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """``job_order.json``: ``tag`` begins the comment of all jobs of the run; ``poll_s``: as in the settings.
+
+    ``settle_s``: after the end of a job its log may still grow for so long: network disks show it late.
+    """
+
+    tag: str
+    poll_s: float
+    settle_s: float = 2.0
+
+
+class JobProcess:
+    """One job from submission to end. ``now``: monotonic seconds."""
+
+    def __init__(self, directory: Path, order: JobOrder, slurm: Slurm) -> None:
+        self._directory = directory
+        self._order = order
+        self._slurm = slurm
+        self._record: JobRecord | None = None
+        self._asked = 0.0
+        self._unknown = 0
+        self._signals: list[int] = []
+        self._told = ""
+
+    def run(self) -> int:
+        """Submit or find the job and follow it. Returns the exit status."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda which, _frame: self._signals.append(which))
+        try:
+            self._begin()
+        except SlurmError as error:
+            _say(f"no job: {error}")
+            return NO_STATUS
+        while True:
+            ended = self._turn()
+            if ended is not None:
+                return ended
+            time.sleep(TURN_S)
+
+    def _begin(self) -> None:
+        alive = [seen for seen in self._jobs() if seen.phase != "ended"]
+        if alive:
+            seen = max(alive, key=lambda each: int(each.id))
+            before = self._record_of(seen)
+            self._keep(before)
+            _say(f"job {seen.id} of this run is alive ({seen.state}): it is followed, and no other is submitted")
+            return
+        handle = self._slurm.submit(str(self._directory / SCRIPT_FILE))
+        self._keep(JobRecord(handle=handle, phase="queued", attempt_directory=str(self._directory), wall=time.time()))
+        _say(f"job {handle.id} submitted")
+
+    def _jobs(self) -> list[Seen]:
+        """All jobs of the run that Slurm knows. Raises SlurmError: without an answer nothing is submitted."""
+        return [seen for seen in self._slurm.jobs().values() if seen.comment.startswith(self._order.tag)]
+
+    def _record_of(self, seen: Seen) -> JobRecord:
+        """The record of the attempt that submitted this job, or a new one that begins at the end of its log."""
+        attempts = sorted(self._directory.parent.glob(f"*/{RECORD}"))
+        for path in attempts:
+            with contextlib.suppress(OSError, msgspec.MsgspecError):
+                record = decode_exact(path.read_bytes(), JobRecord)
+                if record.handle.id == seen.id and record.handle.submitted in {"", seen.submitted}:
+                    return record
+        handle = JobHandle(cluster=self._slurm.cluster(), id=seen.id, submitted=seen.submitted)
+        return JobRecord(handle=handle, phase=seen.phase, attempt_directory=str(self._directory))
+
+    @property
+    def _job(self) -> JobRecord:
+        assert self._record is not None
+        return self._record
+
+    def _keep(self, record: JobRecord) -> None:
+        self._record = record
+        with contextlib.suppress(OSError):  # the next turn writes it again
+            spool.write(str(self._directory), RECORD, msgspec.to_builtins(record))
+
+    def _turn(self) -> int | None:
+        """Pass on what is new. Returns the exit status if the job has ended."""
+        self._pass_log()
+        while self._signals:
+            self._pass_signal(self._signals.pop(0))
+        if self._job.phase == "queued" and self._has_started():
+            self._know("running", None)
+        over = self._exit_code()
+        if over is not None:
+            self._wait_for_end()
+            self._finish_log()
+            return self._status(over)
+        if time.monotonic() - self._asked >= self._order.poll_s:
+            self._ask()
+        if self._job.phase == "ended":
+            self._finish_log()
+            return self._status(self._exit_code())
+        return None
+
+    def _ask(self) -> None:
+        self._asked = time.monotonic()
+        try:
+            seen = self._slurm.jobs().get(self._job.handle.id)
+            if seen is None or self._job.handle.submitted not in {"", seen.submitted}:
+                seen = self._slurm.job(self._job.handle)
+        except SlurmError as error:
+            self._know("unknown", None, reason=str(error))
+            return
+        if seen is None:
+            self._unknown += 1
+            phase: JobPhase = "unknown" if self._unknown < LOST_AFTER else "ended"
+            self._know(phase, None, reason="Slurm does not know the job any more")
+            return
+        self._unknown = 0
+        self._know("running" if seen.phase == "queued" and self._has_started() else seen.phase, seen)
+
+    def _has_started(self) -> bool:
+        """Whether the script runs: its file is there before Slurm's next answer."""
+        return Path(self._job.attempt_directory, STARTED_FILE).exists()
+
+    def _know(self, phase: JobPhase, seen: Seen | None, reason: str = "") -> None:
+        job = self._job
+        if seen is not None:
+            handle = msgspec.structs.replace(job.handle, submitted=job.handle.submitted or seen.submitted)
+            job = msgspec.structs.replace(
+                job,
+                handle=handle,
+                cause=seen.cause,
+                state=seen.state,
+                reason=seen.reason,
+                nodes=seen.nodes,
+                left_s=seen.left_s,
+            )
+        else:
+            job = msgspec.structs.replace(job, reason=reason)
+        self._keep(msgspec.structs.replace(job, phase=phase, wall=time.time()))
+        told = _in_words(self._job)
+        if told != self._told:
+            self._told = told
+            _say(told)
+
+    def _wait_for_end(self) -> None:
+        """The script has ended: wait for Slurm's word, which tells a time limit from an exit."""
+        end = time.monotonic() + FINAL_S
+        while time.monotonic() < end:
+            self._ask()
+            if self._job.phase == "ended":
+                return
+            self._pass_log()
+            time.sleep(TURN_S)
+
+    def _exit_code(self) -> int | None:
+        found = spool.read(self._job.attempt_directory, EXIT_FILE)
+        code = None if found is None else found.get("code")
+        return code if isinstance(code, int) else None
+
+    def _status(self, code: int | None) -> int:
+        job = self._job
+        if job.cause in {None, "ok", "error"} and code is not None:
+            return code
+        if job.cause == "ok":
+            return 0
+        return code or NO_STATUS
+
+    def _pass_signal(self, number: int) -> None:
+        handle = self._job.handle
+        try:
+            if number == signal.SIGINT:
+                self._slurm.signal(handle, "INT")
+                _say(f"SIGINT was sent to the steps of job {handle.id}")
+            else:
+                self._slurm.cancel(handle)
+                _say(f"job {handle.id} is cancelled")
+        except SlurmError as error:
+            _say(f"job {handle.id} could not be told: {error}")
+        self._asked = 0.0
+
+    # --- the log ---
+
+    def _pass_log(self) -> int:
+        """Copy what the job has printed since. Returns the number of bytes."""
+        path = Path(self._job.attempt_directory, LOG_FILE)
+        copied = 0
+        try:
+            with path.open("rb") as file:
+                file.seek(self._job.log_read)
+                while data := file.read(CHUNK):
+                    _write_all(data)
+                    copied += len(data)
+        except OSError:
+            return copied
+        if copied:
+            self._keep(msgspec.structs.replace(self._job, log_read=self._job.log_read + copied))
+        return copied
+
+    def _finish_log(self) -> None:
+        quiet = time.monotonic()
+        while time.monotonic() - quiet < self._order.settle_s:
+            if self._pass_log():
+                quiet = time.monotonic()
+            time.sleep(min(TURN_S / 5, self._order.settle_s))
+
+
+def _in_words(job: JobRecord) -> str:
+    at = f" on {job.nodes}" if job.nodes else ""
+    state = "RUNNING" if job.phase == "running" else job.state or job.phase
+    why = f": {job.reason}" if job.reason and job.phase in {"queued", "unknown"} else ""
+    return f"job {job.handle.id}: {state}{at}{why}"
+
+
+def _say(text: str) -> None:
+    _write_all(f"trainwatch: {text}\n".encode())
+
+
+def _write_all(data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        with contextlib.suppress(BrokenPipeError):
+            view = view[os.write(1, view) :]
+
+
+def main(arguments: list[str]) -> int:
+    """Follow the job of one attempt."""
+    directory = Path(arguments[0])
+    try:
+        order = msgspec.convert(json.loads((directory / ORDER).read_bytes()), JobOrder)
+    except (OSError, ValueError, msgspec.MsgspecError) as fault:
+        sys.stderr.write(f"{directory / ORDER}: {fault}; nothing was submitted\n")
+        return 2
+    return JobProcess(directory, order, Slurm()).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

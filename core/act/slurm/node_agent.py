@@ -1,0 +1,192 @@
+"""Writes what a job does on one node into a file of its run, a JSON object per line. Standard library only.
+
+``python3 agent.py DIRECTORY INTERVAL_S`` is started on each node of a job, in a step of its own. The file is copied
+into the attempt's directory, so that a node needs no trainwatch. It writes ``nodes/NODE.jsonl`` there: readers count
+lines and compare no clocks. A value that cannot be read is left out. It starts nothing, stops nothing and asks nobody.
+"""
+# Stands alone: no import of trainwatch, no newer Python than 3.7.
+# ruff: noqa: PTH103, PTH110, PTH118, PTH123, PTH202, PTH208
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import socket
+import sys
+import time
+from typing import Any
+
+LIMIT_BYTES = 8 << 20
+"""The file begins anew at this size: a week at 10 s is about 30 MB."""
+TICKS = os.sysconf("SC_CLK_TCK")
+RANKS = (b"RANK=", b"OMPI_COMM_WORLD_RANK=", b"PMI_RANK=")
+
+
+class _Utilisation(ctypes.Structure):
+    _fields_ = [("gpu", ctypes.c_uint), ("memory", ctypes.c_uint)]
+
+
+class _Memory(ctypes.Structure):
+    _fields_ = [("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong)]
+
+
+class Gpus:
+    """NVML of this node, if there is one."""
+
+    def __init__(self) -> None:
+        self.library: ctypes.CDLL | None = None
+        try:
+            library = ctypes.CDLL("libnvidia-ml.so.1")
+            self.library = library if library.nvmlInit_v2() == 0 else None
+        except (OSError, AttributeError):
+            pass
+
+    def read(self) -> list[dict[str, Any]] | None:
+        """Return a list of GPUs, None if they cannot be read."""
+        library = self.library
+        if library is None:
+            return None
+        count = ctypes.c_uint()
+        if library.nvmlDeviceGetCount_v2(ctypes.byref(count)) != 0:
+            return None
+        own = os.environ.get("CUDA_VISIBLE_DEVICES")
+        found = [self._gpu(library, index) for index in range(count.value)]
+        if own is not None:
+            indices = set(own.split(","))
+            for gpu in found:
+                gpu["own"] = str(gpu["index"]) in indices
+        return found
+
+    def _gpu(self, library: ctypes.CDLL, index: int) -> dict[str, Any]:
+        gpu: dict[str, Any] = {"index": index}
+        handle = ctypes.c_void_p()
+        if library.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(handle)) != 0:
+            return gpu
+        used = _Utilisation()
+        if library.nvmlDeviceGetUtilizationRates(handle, ctypes.byref(used)) == 0 and used.gpu <= 100:
+            gpu["util"] = float(used.gpu)
+        memory = _Memory()
+        if library.nvmlDeviceGetMemoryInfo(handle, ctypes.byref(memory)) == 0:
+            gpu["mem_used"], gpu["mem_total"] = float(memory.used), float(memory.total)
+        value = ctypes.c_uint()
+        if library.nvmlDeviceGetTemperature(handle, 0, ctypes.byref(value)) == 0:
+            gpu["temp"] = float(value.value)
+        if library.nvmlDeviceGetPowerUsage(handle, ctypes.byref(value)) == 0:
+            gpu["power"] = value.value / 1000.0
+        if library.nvmlDeviceGetEnforcedPowerLimit(handle, ctypes.byref(value)) == 0:
+            gpu["power_limit"] = value.value / 1000.0
+        return gpu
+
+
+class Processes:
+    """The processes of the job's other steps on this node."""
+
+    def __init__(self) -> None:
+        self.job = os.environ.get("SLURM_JOB_ID", "").encode()
+        self.step = os.environ.get("SLURM_STEP_ID", "").encode()
+        self.known: dict[tuple[str, int], int | bool] = {}
+        self.totals: dict[tuple[str, int], tuple[int, int]] = {}
+        self.before: tuple[float, dict[tuple[str, int], int]] | None = None
+
+    def read(self) -> dict[str, Any]:
+        """Return what they do; CPU since the last call, bytes since the beginning."""
+        now = time.monotonic()
+        living: dict[tuple[str, int], int] = {}
+        states: dict[str, int] = {}
+        ranks: list[tuple[int, int, str]] = []
+        for pid in os.listdir("/proc"):
+            stat = self._stat(pid) if pid.isdigit() else None
+            if stat is None or not self._is_own(pid, stat[2]):
+                continue
+            state, ticks, start = stat
+            key = (pid, start)
+            living[key] = ticks
+            states[state] = states.get(state, 0) + 1
+            rank = self.known[key]
+            if rank is not True and rank is not False:
+                ranks.append((rank, int(pid), state))
+            self.totals[key] = self._bytes(pid) or self.totals.get(key, (0, 0))
+        found: dict[str, Any] = {"procs": len(living), "states": states}
+        found["read_bytes"] = float(sum(each[0] for each in self.totals.values()))
+        found["write_bytes"] = float(sum(each[1] for each in self.totals.values()))
+        if self.before is not None and now > self.before[0]:
+            used = sum(max(0, ticks - self.before[1].get(key, 0)) for key, ticks in living.items())
+            found["cpu"] = used / TICKS / (now - self.before[0])
+        self.before = (now, living)
+        if len({rank for rank, _, _ in ranks}) > 1 or (ranks and int(os.environ.get("SLURM_NNODES", "1")) > 1):
+            first: dict[int, tuple[int, str]] = {}
+            for rank, number, state in sorted(ranks):
+                first.setdefault(rank, (number, state))  # a loader worker has its parent's rank and a higher pid
+            found["ranks"] = [{"rank": r, "pid": number, "state": state} for r, (number, state) in first.items()]
+        self.known = {key: value for key, value in self.known.items() if key in living or value is False}
+        return found
+
+    @staticmethod
+    def _stat(pid: str) -> tuple[str, int, int] | None:
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as file:
+                fields = file.read().rpartition(b")")[2].split()
+        except OSError:
+            return None
+        if len(fields) < 22:
+            return None
+        return fields[0].decode(), int(fields[11]) + int(fields[12]), int(fields[19])
+
+    def _is_own(self, pid: str, start: int) -> bool:
+        key = (pid, start)
+        if key not in self.known:
+            try:
+                with open(f"/proc/{pid}/environ", "rb") as file:
+                    variables = file.read().split(b"\0")
+            except OSError:
+                return False
+            job = b"SLURM_JOB_ID=" + self.job in variables
+            steps = [v.partition(b"=")[2] for v in variables if v.startswith(b"SLURM_STEP_ID=")]
+            if not (job and steps and steps[0] != self.step):
+                if variables != [b""]:  # between fork and exec
+                    self.known[key] = False
+                return False
+            self.known[key] = True
+            for name in RANKS:
+                told = [v[len(name) :] for v in variables if v.startswith(name)]
+                if told and told[0].isdigit():
+                    self.known[key] = int(told[0])
+                    break
+        return self.known[key] is not False
+
+    @staticmethod
+    def _bytes(pid: str) -> tuple[int, int] | None:
+        try:
+            with open(f"/proc/{pid}/io", encoding="ascii") as file:
+                values = dict(line.split(": ") for line in file.read().splitlines())
+            return int(values["rchar"]), int(values["wchar"])
+        except (OSError, KeyError, ValueError):
+            return None
+
+
+def main(arguments: list[str]) -> None:
+    """Write a line each interval until the job ends."""
+    directory, interval_s = arguments[0], float(arguments[1])
+    node = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
+    folder = os.path.join(directory, "nodes")
+    os.makedirs(folder, exist_ok=True)
+    path = os.path.join(folder, node + ".jsonl")
+    gpus, processes, number = Gpus(), Processes(), 0
+    while True:
+        number += 1
+        line: dict[str, Any] = {"n": number, "wall": time.time(), "node": node, "process": processes.read()}
+        read = gpus.read()
+        if read is not None:
+            line["gpus"] = read
+        try:
+            anew = os.path.exists(path) and os.path.getsize(path) > LIMIT_BYTES
+            with open(path, "w" if anew else "a", encoding="ascii") as file:
+                file.write(json.dumps(line) + "\n")
+        except OSError:
+            pass  # a full disk: the next line may fit
+        time.sleep(interval_s)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,173 @@
+"""Runs whose attempts are jobs, on a real cluster of two nodes that this test brings up on 127.0.0.1.
+
+It needs Slurm's daemons and root, and installs nothing: ``./trainwatch.sh slurm`` installs them and runs these tests.
+"""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.e2e_world import HASTY, World, until, world_at
+from tests.tiers import SECOND_TIER
+from trainwatch.core.model.decision import StartAttempt
+
+CLUSTER = Path(__file__).parents[1] / "cluster"
+LACKS = [name for name in ("slurmctld", "slurmd", "munged", "sbatch", "srun") if shutil.which(name) is None]
+
+pytestmark = [
+    SECOND_TIER,
+    pytest.mark.skipif(bool(LACKS), reason=f"Slurm is not installed: {', '.join(LACKS)} (./trainwatch.sh slurm)"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="a cluster with fake GPUs needs root"),
+    pytest.mark.xdist_group("slurm"),
+]
+PORTS = (24000, 8)
+"""First port, and ports for each worker of the test run."""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    root = tmp_path_factory.mktemp("slurm")
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw") or 0)
+    first = PORTS[0] + PORTS[1] * worker
+    env = os.environ | {"ROOT": str(root), "CTLPORT": str(first), "BASEPORT": str(first + 1)}
+    up = subprocess.run([CLUSTER / "up.sh"], env=env, capture_output=True, text=True, check=False)
+    try:
+        assert up.returncode == 0, up.stdout + up.stderr
+        yield {"SLURM_CONF": f"{root}/etc/slurm.conf"}
+    finally:
+        subprocess.run([CLUSTER / "down.sh"], env=env, capture_output=True, check=False)
+
+
+@pytest.fixture
+def world(cluster: dict[str, str], tmp_path: Path) -> Iterator[World]:
+    with world_at(tmp_path) as made:
+        made.env |= cluster
+        yield made
+        subprocess.run(["scancel", "--me"], env=made.env, check=False)
+        until(lambda: not jobs(made), "no job is left")
+
+
+def jobs(world: World, fields: str = "%A") -> list[str]:
+    done = subprocess.run(
+        ["squeue", "-h", "--me", "-o", fields], env=world.env, capture_output=True, text=True, check=False
+    )
+    return done.stdout.split()
+
+
+def write(world: World, *trainer: str, slurm: dict[str, Any] | None = None, **more: dict[str, Any]) -> None:
+    asked = {"gpus": 1, "poll_s": 1, "sample_s": 1, **(slurm or {})}
+    world.write(*trainer, more={"slurm": asked, **more}, engine="slurm")
+
+
+def submitted(world: World) -> list[str]:
+    logs = sorted(world.run.attempts.glob("*/train.log"))
+    return [number for log in logs for number in re.findall(r"trainwatch: job (\d+) submitted", log.read_text())]
+
+
+def started_from(world: World) -> list[int | None]:
+    return [decision.resume_step for decision in world.decisions(StartAttempt)]
+
+
+def test_a_crash_is_explained_and_the_next_job_resumes(world: World) -> None:
+    write(world, "--steps", "60", "--crash-at", "45", "--step-time", "0.05")
+    assert world.headless().ends() == 0
+    story = world.story()
+    assert [incident.class_ for incident in story.incidents] == ["cuda_unknown_error"]
+    assert started_from(world) == [None, 40]
+    assert len(submitted(world)) == 2
+    assert not (world.out / "twice.txt").exists()
+    assert story.state == "finished"
+
+
+def test_a_hang_is_seen_on_the_node_with_its_stack_and_the_next_job_resumes(world: World) -> None:
+    write(world, "--steps", "60", "--hang-at", "45", "--step-time", "0.05", **HASTY)
+    assert world.headless().ends() == 0
+    hang = next(incident for incident in world.story().incidents if incident.kind == "hang")
+    stacks = list(world.run.incident(hang.id).glob("n?/stacks-*.txt"))
+    assert any("e2e_trainer.py" in path.read_text() for path in stacks)
+    assert started_from(world) == [None, 40]
+
+
+def test_a_preempted_job_goes_on_in_another_one_that_waits_in_the_queue(world: World) -> None:
+    write(world, "--steps", "80", "--hold-at", "45", "--step-time", "0.05", slurm={"gpus": 2})
+    watcher = world.headless()
+    world.at_step(45)
+    holder = ["sbatch", "-p", "high", "-N2", "--exclusive", "-o", "/dev/null", "--wrap", "sleep 600"]
+    blocking = subprocess.run(holder, env=world.env, capture_output=True, text=True, check=True).stdout.split()[-1]
+    story = world.in_state("queued")
+    assert [incident.title for incident in story.incidents] == ["its job was preempted"]
+    assert story.budget_used == 0
+    (world.out / "go").touch()
+    subprocess.run(["scancel", blocking], env=world.env, check=True)
+    assert watcher.ends() == 0
+    first, second = started_from(world)
+    assert first is None
+    assert second is not None
+    assert second >= 40  # it saves once more when it is told to end
+
+
+def test_a_job_that_a_person_cancels_stays_ended(world: World) -> None:
+    write(world, "--steps", "80", "--hold-at", "45", "--step-time", "0.05")
+    world.headless()
+    world.at_step(45)
+    subprocess.run(["scancel", *jobs(world)], env=world.env, check=True)
+    story = world.in_state("stopped")
+    assert [incident.title for incident in story.incidents] == ["its job was cancelled"]
+    assert len(world.decisions(StartAttempt)) == 1
+    assert jobs(world) == []
+
+
+def test_stop_and_kill_end_the_job_too(world: World) -> None:
+    write(world, "--steps", "400", "--step-time", "0.05")
+    world.headless()
+    world.at_step(25)
+    assert world.do("stop").code == 0
+    world.in_state("stopped")
+    until(lambda: not jobs(world), "the job has ended")
+    assert world.do("resume").code == 0
+    until(lambda: 2 in [attempt.number for attempt in world.story().attempts], "attempt 2")
+    until(lambda: jobs(world, "%T") == ["RUNNING"], "its job runs")
+    assert world.do("kill", "--yes").code == 0
+    until(lambda: not jobs(world), "the job has ended")
+
+
+def test_a_supervisor_that_was_killed_is_replaced_and_the_job_goes_on(world: World) -> None:
+    write(world, "--steps", "80", "--hold-at", "45", "--step-time", "0.05")
+    first = world.headless()
+    world.at_step(45)
+    os.kill(first.pid, signal.SIGKILL)
+    first.process.wait()
+    second = world.headless()
+    until(lambda: "adopts attempt 1" in second.said, "it takes the attempt over")
+    (world.out / "go").touch()
+    assert second.ends() == 0
+    assert len(submitted(world)) == 1
+    assert world.steps(1)[-1] == 80
+
+
+def test_a_job_whose_follower_died_is_followed_again_and_not_submitted_twice(world: World) -> None:
+    write(world, "--steps", "80", "--hold-at", "45", "--step-time", "0.05")
+    watcher = world.headless()
+    world.at_step(45)
+    os.kill(world.attempt(1).trainer.pid, signal.SIGKILL)
+    until(lambda: "no other is submitted" in world.log(2), "the second attempt follows the job")
+    (world.out / "go").touch()
+    assert watcher.ends() == 0
+    assert len(submitted(world)) == 1
+    assert not (world.out / "twice.txt").exists()
+
+
+def test_a_dry_run_shows_the_script_and_submits_nothing(world: World) -> None:
+    write(world, "--steps", "80", slurm={"time": "2:00:00", "partition": "main"})
+    shown = world.asks("run", "--dry-run")
+    assert shown.code == 0
+    assert "#SBATCH --partition=main" in shown.out
+    assert "#SBATCH --signal=B:USR2@180" in shown.out
+    assert jobs(world) == []

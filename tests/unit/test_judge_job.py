@@ -1,0 +1,91 @@
+"""A run whose attempts are jobs of a scheduler: the queue, ends that are nobody's fault, a job that never starts."""
+
+import pytest
+
+from tests.builders import World
+from tests.unit.test_judge_recovery import judge_of_everything, running, save
+from trainwatch.core.model.decision import StartAttempt
+from trainwatch.core.model.fact import BudgetChanged
+from trainwatch.core.model.launch.job import JobCause
+from trainwatch.core.model.observation import Exit, JobSeen, LogChunk, Start
+
+
+def job(world: World, phase: str, reason: str = "", state: str = "") -> World:
+    return world.see(JobSeen(t=world.t, job="7", phase=phase, reason=reason, state=state))  # type: ignore[arg-type]
+
+
+def launched() -> World:
+    return World(judge_of_everything()).begin()
+
+
+def test_time_in_the_queue_does_not_count() -> None:
+    world = job(launched(), "queued", "Resources", "PENDING")
+    assert world.word == "queued"
+    world.wait(86400.0, every_s=600.0)
+    assert world.word == "queued"
+    job(world, "running")
+    assert world.word == "starting"
+    world.see(LogChunk(t=world.t, text="step 1/100 loss 0.5\nstep 2/100 loss 0.4\n"))
+    assert world.word == "running"
+    assert "stop_attempt" not in world.decisions
+
+
+def test_no_answer_is_no_end_and_leaves_the_state() -> None:
+    world = job(running(judge_of_everything()), "unknown")
+    assert world.word == "running"
+    job(job(world, "queued"), "unknown")
+    assert world.word == "queued"
+
+
+@pytest.mark.parametrize("cause", ["preempted", "time_limit", "node"])
+def test_what_the_site_ends_goes_on_in_another_job_and_costs_no_restart(cause: JobCause) -> None:
+    world = save(running(judge_of_everything()))
+    world.see(Exit(t=world.t + 1.0, code=143, job=cause))
+    world.wait(700.0)
+    assert [start.attempt for start in world.of(StartAttempt)] == [1, 2]
+    assert [fact.used for fact in world.of(BudgetChanged) if fact.used] == []
+    assert world.incidents[-1].title in {
+        "its job was preempted",
+        "its job reached the time limit",
+        "a node of its job failed",
+    }
+
+
+def test_a_time_limit_in_which_nothing_is_saved_is_charged() -> None:
+    world = running(judge_of_everything())
+    world.see(Exit(t=world.t + 1.0, code=143, job="time_limit"))
+    world.wait(30.0)
+    assert world.word != "given_up"
+    assert [fact.used for fact in world.of(BudgetChanged)][-1:] == [1]
+
+
+def test_a_job_that_a_person_cancelled_stays_ended() -> None:
+    world = save(running(judge_of_everything()))
+    world.see(Exit(t=world.t + 1.0, code=143, job="cancelled"))
+    world.wait(700.0)
+    assert world.word == "stopped"
+    assert len(world.of(StartAttempt)) == 1
+
+
+def test_what_its_own_command_did_is_judged_as_on_this_machine() -> None:
+    world = save(running(judge_of_everything()))
+    world.see(LogChunk(t=world.t, text="\nRuntimeError: CUDA error: unknown error\n"))
+    world.see(Exit(t=world.t + 1.0, code=1, job="error"))
+    world.wait(30.0)
+    assert world.incidents[-1].class_ == "cuda_unknown_error"
+    assert len(world.of(StartAttempt)) == 2
+
+
+def test_a_job_that_can_never_start_is_told_once_and_ends_nothing() -> None:
+    world = job(launched(), "queued", "PartitionNodeLimit", "PENDING")
+    job(world.wait(60.0), "queued", "PartitionNodeLimit", "PENDING")
+    assert [each.class_ for each in world.incidents] == ["unschedulable"]
+    assert world.word == "queued"
+    job(world, "queued", "Resources", "PENDING")
+    assert not world.incidents[0].open
+
+
+def test_a_restored_run_in_the_queue_is_watched_again() -> None:
+    world = job(launched(), "queued")
+    world.see(Start(t=world.t, attempt=1, pid=5001, adopted=True))
+    assert world.word in {"starting", "queued"}

@@ -1,0 +1,164 @@
+"""The process that stands for a job: what it submits, what it follows, and how it ends. Slurm's commands are scripts."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from trainwatch.core.act.slurm.answers import SEPARATOR
+from trainwatch.core.act.slurm.batch_script import EXIT_FILE, LOG_FILE, STARTED_FILE, batch_script, tag_of
+from trainwatch.core.act.slurm.commands import Slurm as Commands
+from trainwatch.core.act.slurm.commands import SlurmError
+from trainwatch.core.act.slurm.job_process import ORDER, RECORD
+from trainwatch.core.model.launch.job import JobRecord
+from trainwatch.core.model.settings import Slurm
+
+
+class Cluster:
+    """Commands on a PATH of their own, which print what the test wrote and note how they were called."""
+
+    def __init__(self, folder: Path) -> None:
+        self.bin = folder / "bin"
+        self.bin.mkdir()
+        self.calls = folder / "calls"
+        self.directory = folder / "attempts" / "0001"
+        self.directory.mkdir(parents=True)
+        order = {"tag": tag_of("r1"), "poll_s": 0.1, "settle_s": 0.05}
+        (self.directory / ORDER).write_text(json.dumps(order))
+        self.answers("sbatch", "77")
+        self.answers("scontrol", "ClusterName = c")
+        self.answers("scancel", "")
+        self.answers("sacct", "", code=1)
+
+    def answers(self, name: str, text: str, code: int = 0) -> None:
+        said = self.bin / f"{name}.txt"
+        said.write_text(text)
+        script = self.bin / name
+        script.write_text(f'#!/bin/sh\necho {name} "$@" >> {self.calls}\ncat {said}\nexit {code}\n')
+        script.chmod(script.stat().st_mode | stat.S_IXUSR)
+
+    def job(self, state: str, tag: str = "trainwatch:r1:1", number: str = "77") -> None:
+        self.answers("squeue", SEPARATOR.join((number, state, "None", "n1", "2026-11-22T23:05:28", "9:59", tag)) + "\n")
+
+    def called(self, name: str) -> int:
+        return self.calls.read_text().count(f"{name} ") if self.calls.exists() else 0
+
+    @property
+    def env(self) -> dict[str, str]:
+        return os.environ | {"PATH": f"{self.bin}:{os.environ['PATH']}"}
+
+    def runs(self) -> "subprocess.CompletedProcess[str]":
+        argv = [sys.executable, "-P", "-m", "trainwatch.core.act.slurm.job_process", str(self.directory)]
+        return subprocess.run(argv, env=self.env, capture_output=True, text=True, timeout=60, check=False)
+
+    def record(self) -> JobRecord:
+        return msgspec.json.decode((self.directory / RECORD).read_bytes(), type=JobRecord)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Cluster:
+    return Cluster(tmp_path)
+
+
+def test_it_ends_with_the_status_of_the_script_and_passes_its_log_on(cluster: Cluster) -> None:
+    cluster.answers("squeue", "")
+    cluster.answers("scontrol", "JobId=77 JobState=FAILED SubmitTime=2026-11-22T23:05:28 NodeList=n1 Reason=None")
+    (cluster.directory / STARTED_FILE).write_text("{}")
+    (cluster.directory / LOG_FILE).write_text("step 1\nstep 2\n")
+    (cluster.directory / EXIT_FILE).write_text('{"code": 7}')
+    done = cluster.runs()
+    assert done.returncode == 7
+    assert "step 1\nstep 2\n" in done.stdout
+    assert (cluster.record().phase, cluster.record().cause) == ("ended", "error")
+    assert cluster.called("sbatch") == 1
+
+
+def test_a_live_job_of_the_run_is_followed_and_no_other_submitted(cluster: Cluster) -> None:
+    cluster.job("RUNNING")
+    (cluster.directory / EXIT_FILE).write_text('{"code": 0}')
+    cluster.answers("scontrol", "JobId=77 JobState=COMPLETED SubmitTime=2026-11-22T23:05:28 NodeList=n1")
+    cluster.job("COMPLETING")
+    script = cluster.bin / "squeue"
+    script.write_text(
+        f"#!/bin/sh\nif [ -e {cluster.directory}/{RECORD} ]; then :; else cat {cluster.bin}/squeue.txt; fi\n"
+    )
+    done = cluster.runs()
+    assert done.returncode == 0
+    assert "no other is submitted" in done.stdout
+    assert cluster.called("sbatch") == 0
+
+
+def test_without_an_answer_nothing_is_submitted(cluster: Cluster) -> None:
+    cluster.answers("squeue", "slurm_load_jobs error: Unable to contact slurm controller", code=1)
+    done = cluster.runs()
+    assert done.returncode == 255
+    assert "no job: squeue" in done.stdout
+    assert cluster.called("sbatch") == 0
+
+
+def test_a_job_of_another_run_is_left_alone(cluster: Cluster) -> None:
+    cluster.job("RUNNING", tag="trainwatch:r12:1", number="76")
+    (cluster.directory / EXIT_FILE).write_text('{"code": 0}')
+    cluster.answers("scontrol", "JobId=77 JobState=COMPLETED NodeList=n1")
+    done = cluster.runs()
+    assert done.returncode == 0
+    assert cluster.called("sbatch") == 1
+
+
+def test_a_time_limit_is_told_from_an_exit(cluster: Cluster) -> None:
+    cluster.answers("squeue", "")
+    cluster.answers("scontrol", "JobId=77 JobState=TIMEOUT SubmitTime=2026-11-22T23:05:28 NodeList=n1")
+    (cluster.directory / EXIT_FILE).write_text('{"code": 0}')
+    done = cluster.runs()
+    assert (done.returncode, cluster.record().cause) == (255, "time_limit")
+
+
+def test_a_refused_submission_says_why(cluster: Cluster) -> None:
+    cluster.answers("squeue", "")
+    cluster.answers("sbatch", "", code=1)
+    with pytest.raises(SlurmError) as raised:
+        Commands(cluster.env).submit("job.sh")
+    assert raised.value.refused
+
+
+def test_an_answer_that_was_lost_is_no_refusal(cluster: Cluster) -> None:
+    script = cluster.bin / "sbatch"
+    script.write_text("#!/bin/sh\necho 'sbatch: error: Socket timed out on send/recv operation' >&2\nexit 1\n")
+    with pytest.raises(SlurmError) as raised:
+        Commands(cluster.env).submit("job.sh")
+    assert not raised.value.refused
+
+
+def script(**given: object) -> str:
+    settings = Slurm(**given)  # type: ignore[arg-type]
+    return batch_script(
+        settings, ["python", "train.py", "--name", "a b"], cwd="/w d", directory="/s/0001", name="x",
+        tag=tag_of("r1", 1), save_signal=None,
+    )  # fmt: skip
+
+
+def test_the_script_asks_for_what_is_set_and_nothing_else() -> None:
+    text = script(partition="gpu", gpus=2, time="1-00:00:00", nodes=2, exclude=("n7",), options=("--mem=64G",))
+    head = [row for row in text.splitlines() if row.startswith("#SBATCH")]
+    for option in (
+        "--partition=gpu", "--gres=gpu:2", "--time=1-00:00:00", "--nodes=2", "--exclude=n7", "--mem=64G",
+        "--signal=B:USR2@180", "--no-requeue", "--open-mode=append", "--comment=trainwatch:r1:1", '--chdir="/w d"',
+    ):  # fmt: skip
+        assert f"#SBATCH {option}" in head
+    assert not any("account" in row or "qos" in row for row in head)
+    assert "srun --kill-on-bad-exit=1 --unbuffered python train.py --name 'a b' &" in text
+
+
+def test_without_a_time_limit_no_signal_is_asked_for() -> None:
+    assert "--signal" not in script()
+
+
+def test_the_script_is_one_that_bash_can_read(tmp_path: Path) -> None:
+    path = tmp_path / "job.sh"
+    path.write_text(script(time="5", setup=("module() { :; }", "module load cuda")))
+    assert subprocess.run(["bash", "-n", str(path)], check=False).returncode == 0
