@@ -101,7 +101,7 @@ async def test_every_screen_fits_every_terminal_size(place: str, scene: str) -> 
             await pilot.pause()
             covered: set[tuple[int, int]] = set()
             for pane in front(app).panes.values():
-                if not pane.display:
+                if not pane.display or pane.has_class("-edge"):  # a subtitle lies on the border of its pane
                     continue
                 region = pane.region
                 assert region.right <= width
@@ -152,7 +152,7 @@ async def test_help_of_a_screen_lists_its_keys() -> None:
     async with open_place("4", size=(120, 40)) as (app, pilot):
         await pilot.press("question_mark")
         await pilot.pause()
-        said = str(front(app)._body)
+        said = " ".join(str(front(app)._body).split())
         assert all(key.help in said for key in CheckpointsScreen.keys)
         assert "3 incidents" in said
 

@@ -16,6 +16,7 @@ from trainwatch.core.model.record import Record
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story_fold import apply
 from trainwatch.core.views.screens.incident_card import (
+    HEADINGS,
     LETTERS,
     IncidentCard,
     card_markdown,
@@ -195,5 +196,7 @@ def test_a_hang_says_how_likely_it_is_and_by_which_kinds_of_evidence() -> None:
     why = [row.text for row in card_of(with_incidents(healthy(), one), 21).rows if row.heading == "why"]
     assert why[0] == ("Very likely (92 %) that it would not go on, by steps, GPU, CPU, reads and writes and stacks")
     assert why[1] == seen[0]
+    headings = [row.heading for row in card_of(with_incidents(healthy(), one), 21).rows]
+    assert headings == sorted(headings, key=list(HEADINGS).index)
     bare = replace(one, evidence=())
     assert why[0].partition(",")[0] in card_markdown(card_of(with_incidents(healthy(), bare), 21), "luca")

@@ -193,6 +193,14 @@ def test_checkpoints_of_a_finished_run_are_counted_with_the_damaged_ones() -> No
     assert f"{count - 1} of {count} checkpoints complete" in said(replace(now, story=story)).sentence
 
 
+def test_nan_counts_from_the_first_sign_of_it_once_it_is_known() -> None:
+    average = replace(NAN, id=6, t=NAN.t - 9, step=92, reason=f"{AVERAGE_IS_NAN} (one skipped step is enough for that)")
+    assert "Loss is NaN" not in said(with_incidents(healthy(), average)).sentence
+    assert "Loss is NaN since step 92" in said(with_incidents(healthy(), average, NAN)).sentence
+    over = replace(average, open=False, closed_t=NAN.t - 5, ending="the loss is finite again")
+    assert "Loss is NaN since step 100" in said(with_incidents(healthy(), over, NAN)).sentence
+
+
 def test_a_silence_counts_up_and_the_action_counts_down() -> None:
     quiet = incident(12, "quiet", "idle", "no step and no sign of life (92 s)", severity="warning")
     now = stepped(130.0)

@@ -34,7 +34,7 @@ def row_cells(columns: Sequence[Column[Row]], row: Row, rows: Sequence[Row], wid
 def _width(column: Column[Row], rows: Sequence[Row]) -> int:
     if not column.fit:
         return column.width
-    return min(column.width, max((width_of((("", column.text(row)),)) for row in rows), default=len(column.title)))
+    return min(column.width, max(len(column.title), *(width_of((("", column.text(row)),)) for row in rows), 0))
 
 
 def _aligned(column: Column[Row], text: str, cells: int) -> str:

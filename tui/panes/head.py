@@ -31,7 +31,7 @@ def sentence_rows(view: HeaderView, width: int) -> list[str]:
 def verdict_rows(verdict: Verdict, room: int, limit: int, most: int) -> list[str]:
     """At most ``limit`` rows of ``room`` cells, ``most`` if vital clauses need them; what is left out has a sign."""
     rows: list[str] = []
-    row = ""
+    row, vital_end = "", 0
     for number, clause in enumerate(verdict.clauses):
         longer = f"{row} · {clause}" if row else clause
         if cell_len(longer) <= room:
@@ -42,12 +42,14 @@ def verdict_rows(verdict: Verdict, room: int, limit: int, most: int) -> list[str
             *full, row = wrap_words(clause, room)
             rows += full
         if number < verdict.vital:
-            limit = max(limit, min(len(rows) + 1, most))
+            vital_end = len(rows)
+            limit = max(limit, min(vital_end + 1, most))
     aside = verdict.aside
     rows.append(f"{row} · {aside}" if aside and cell_len(row) + 3 + cell_len(aside) <= room else row)
     if len(rows) > limit:
         left = " · ".join(rows[limit - 1 :]).split(" · ")
-        whole = room - 2 < cell_len(left[0]) <= room  # no room for the sign, and nothing vital is cut for it
+        # Where there is no room for the sign, nothing vital is cut for it.
+        whole = vital_end == limit - 1 and room - 2 < cell_len(left[0]) <= room
         rows = [*rows[: limit - 1], left[0] if whole else f"{clauses(left, room - 2)} …"]
     return rows
 

@@ -22,7 +22,7 @@ def evidence_of(run: HangInput) -> list[str]:
     lines.extend(_gpu_evidence(seen))
     if seen.process_at is not None and seen.cpu is not None:
         usual = f" (usually {seen.cpu_normal:.2f})" if seen.cpu_normal is not None else ""
-        of = f" of {seen.procs} processes" if seen.procs is not None else ""
+        of = f" of {seen.procs} process{'es' * (seen.procs != 1)}" if seen.procs is not None else ""
         lines.append(f"CPU{of}: {seen.cpu:.2f} cores{usual}")
         moved = seen.io_at
         lines.append(f"last bytes moved {duration(now - moved)} ago" if moved is not None else NO_BYTES)

@@ -204,11 +204,11 @@ def _without_repeats(rows: Iterable[CardRow], title: str) -> Iterator[CardRow]:
 def _with_confidence(rows: Iterable[CardRow], incident: Incident) -> Iterator[CardRow]:
     """Say in the first row of the reasons how likely they are; if all of them stand elsewhere, in a row of its own."""
     sure = "" if incident.confidence is None else sentence(how_likely(incident.confidence))
-    if sure and incident.kind == "hang":
-        yield CardRow(heading="why", text=f"{sure} that it would not go on{_agreeing(incident)}")
-        yield from rows
-        return
+    hangs = CardRow(heading="why", text=f"{sure} that it would not go on{_agreeing(incident)}")
     for row in rows:
+        if sure and incident.kind == "hang" and row.heading != "happened":
+            yield hangs
+            sure = ""
         if sure and row.heading == "why":
             yield msgspec.structs.replace(row, text=f"{sure}: {row.text}")
             sure = ""

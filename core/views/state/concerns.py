@@ -56,9 +56,14 @@ def worst_clause(found: tuple[Concern, ...]) -> str:
 
 
 def nan_since(story: RunStory) -> Incident | None:
-    """The first incident of a loss that is NaN now, or was when the run ended; None if it is finite."""
-    found = [i for i in story.incidents if _is_nan(i) and unresolved(i, story)]
-    return min(found, key=lambda i: i.t, default=None)
+    """The first incident of a loss that is NaN now, or was when the run ended; None if it is finite.
+
+    An average that is NaN alone may come of one skipped step; once the loss is known to be NaN, it was so from there.
+    """
+    found = [i for i in story.incidents if i.class_ in NAN and unresolved(i, story)]
+    if not any(map(_is_nan, found)):
+        return None
+    return min(found, key=lambda i: i.t)
 
 
 def saved_after_nan(c: Checkpoint, story: RunStory) -> bool:
