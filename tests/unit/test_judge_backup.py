@@ -1,10 +1,14 @@
 """[backup]: the newest verified checkpoint is copied, one at a time, never twice; a failure is told and repeated."""
 
+import pytest
+
 from tests.builders import World, judge
 from tests.unit.test_judge_recovery import crash, running
 from trainwatch.core.model.decision import BackUpCheckpoint, EndWatch, NotifyPeople, RunAtEnd
 from trainwatch.core.model.observation import CheckpointEvent, HostSample, Outcome
 from trainwatch.core.model.settings import Backup, End, Hang, Restart, Settings
+from trainwatch.core.model.story import ActionStory, RunStory
+from trainwatch.core.views.state.backup_state import BACK_UP, backup_line, backup_state
 
 WALL = 1_000_000.0
 
@@ -94,3 +98,18 @@ def test_the_same_path_written_again_is_copied_again() -> None:
     run = save(world(silent=False), 20).wait(5)
     save(run, 20).wait(5)
     assert len(copied(run)) == 2
+
+
+@pytest.mark.parametrize(
+    ("ok", "detail", "line"),
+    [
+        (None, "", "backup: copy step-20 off this machine …"),
+        (True, "step-20: copied to /mnt/other", "backup done: step-20: copied to /mnt/other"),
+        (False, "no route to host", "backup FAILED: no route to host"),
+    ],
+)
+def test_status_says_how_the_newest_copy_went(ok: bool | None, detail: str, line: str) -> None:
+    action = ActionStory(id=3, t=5.0, kind=BACK_UP, reason="copy step-20 off this machine", ok=ok, detail=detail)
+    assert backup_line(backup_state(RunStory(actions=(action,)))) == line
+    assert BackUpCheckpoint.__struct_config__.tag == BACK_UP
+    assert backup_line(backup_state(RunStory())) is None

@@ -18,6 +18,7 @@ from ..metric_words import view_command
 from ..resume_words import resume_object
 from ..withheld_words import commands
 from ..words import title_of
+from .backup_state import backup_state
 from .level import bounds_of
 from .lost_time import lost_time
 from .readings import current_readings
@@ -92,6 +93,7 @@ def status_object(
             "best": _score(story.best),
             "scores": [_score(each) for each in story.evaluations.values()],
         },
+        "backup": backup_state(story),
         "profile": story.profile,
         "ramp": {
             "moves": [{"t": s.t, **msgspec.to_builtins(s.move)} for s in story.ramp],

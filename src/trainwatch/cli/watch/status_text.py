@@ -8,6 +8,7 @@ from trainwatch.core.model.text.suggestion import typed
 from trainwatch.core.views import quantity
 from trainwatch.core.views.act_words import ACT_WORDS
 from trainwatch.core.views.length_words import by_words
+from trainwatch.core.views.state.backup_state import backup_line
 
 from ..output import printable
 
@@ -71,7 +72,10 @@ def status_lines(status: dict[str, Any], still: str) -> list[str]:
         lines.append(f"  newest checkpoint {newest['name']} · {newest['verdict']} · {age_min:.0f} min ago")
     else:
         lines.append("  no checkpoint yet")
-    lines.extend(f"  metrics: `{files['view'] or files['folder']}`" for files in status["metric_files"])
+    lines += [
+        *(f"  {printable(line)}" for line in filter(None, [backup_line(status["backup"])])),
+        *(f"  metrics: `{files['view'] or files['folder']}`" for files in status["metric_files"]),
+    ]
     for place in status["output"][-1:]:
         lines.append(f"  output {place['folder']} ({place['why']})")
     lines.extend(
