@@ -3,12 +3,24 @@
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
+
 from tests.builders import judge
 from tests.scenarios.cases import begun, in_trouble, new
+from trainwatch.core.app.runs.forgetting import forget
 from trainwatch.core.model.observation import Exit, GpuSample, LogChunk, Observation, Start
+from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.text.json_line import encode_line
 from trainwatch.core.replay import Replay
-from trainwatch.core.store.recent_trace import NEAR_S, THIN_S, RecentTrace, Thinning, recent_pieces
+from trainwatch.core.store.recent_trace import (
+    NEAR_S,
+    THIN_S,
+    RecentTrace,
+    Thinning,
+    recent_pieces,
+    recent_trace_folder,
+)
+from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.store.trace import TraceWriter
 from trainwatch.core.store.trace_reading import TraceReading, trace_lines
 
@@ -55,6 +67,21 @@ def test_what_a_killed_supervisor_left_in_memory_is_read_and_then_written_by_the
     assert list(recent_pieces(memory)) == []
     following.write(Exit(t=400.0, code=1))
     assert isinstance(read(path)[-1], Exit)
+
+
+def test_forgetting_a_run_removes_what_a_killed_supervisor_left_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    spec = RunSpec(id="run-1", name="run", command=("x",), cwd=str(tmp_path), created_wall=0.0)
+    run = RunDirectory.create(tmp_path / "home", spec)
+    folder = recent_trace_folder(run.trace)
+    assert folder is not None
+    RecentTrace(folder).add(b"piece", 1.0)
+    assert list(recent_pieces(folder)) == [b"piece"]
+    forget(run)
+    assert not folder.exists()
+    assert not run.path.exists()
 
 
 def test_a_flood_leaves_the_memory_early_and_whole(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from ...model.text.suggestion import typed
 from ...sense.process.process_identity import is_alive
 from ...store.annex import annexes
 from ...store.lock import is_held
+from ...store.recent_trace import recent_trace_folder
 from ...store.run_directory import RunDirectory, RunUnreadable
 from ...views.quantity import size as size_text
 from ..errors import CliError, ExitCode
@@ -41,7 +42,7 @@ def kept_about(run: RunDirectory) -> str:
 
 
 def forget(run: RunDirectory) -> None:
-    """Remove the run's folder and its annexes. Raises OSError."""
+    """Remove the run's folder, its annexes and what is in memory of its trace. Raises OSError."""
     for place in _places(run):
         going = place.with_name(f".forgotten-{place.name}-{os.getpid()}")
         place.rename(going)
@@ -49,7 +50,8 @@ def forget(run: RunDirectory) -> None:
 
 
 def _places(run: RunDirectory) -> list[Path]:
-    return [*annexes(run.path), run.path]
+    memory = recent_trace_folder(run.trace)  # what a killed supervisor left there
+    return [*annexes(run.path), *([memory] if memory is not None and memory.is_dir() else []), run.path]
 
 
 def _outputs(run: RunDirectory) -> list[Path]:
