@@ -24,7 +24,7 @@ from ...model.run import RunSpec
 from ...model.text.edge import EDGE
 from ...model.text.score import read_score
 from ..processes import ATTEMPT_VARIABLE, Process, send_signal
-from .limits import MARK, marked, memory_of, put_behind_all, tree_of
+from .limits import MARK, behind_all, marked, memory_of, tree_of
 
 POLL_S = 0.2
 READ_BYTES = 200_000
@@ -156,7 +156,7 @@ class Evaluator:
         argv = self._argv(decision)
         with (folder / "stdout.txt").open("wb") as out, (folder / "stderr.txt").open("wb") as errors:
             process = subprocess.Popen(
-                bound(argv, tree=True, cwd=self._spec.cwd, path=env.get("PATH")),
+                bound(behind_all(argv), tree=True, cwd=self._spec.cwd, path=env.get("PATH")),
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=errors,
@@ -164,7 +164,6 @@ class Evaluator:
                 env=env,
                 start_new_session=True,
             )
-        put_behind_all(process.pid)
         deadline = time.monotonic() + decision.timeout_s
         try:
             while True:

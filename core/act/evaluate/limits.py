@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ..processes import DEAD_STATES, Process, all_processes, descendants
@@ -14,19 +14,17 @@ FIRST_FOR_OOM = 1000
 """``oom_score_adj`` with which the kernel ends this process before any other if memory runs out."""
 
 
-def put_behind_all(pid: int) -> None:
-    """Give a process the lowest CPU and I/O priority, and let the kernel end it first for memory.
+_BEHIND = f"""
+{{ echo {FIRST_FOR_OOM} > /proc/$$/oom_score_adj; }} 2> /dev/null
+command -v ionice > /dev/null && ionice -c 3 true 2> /dev/null && exec ionice -c 3 nice -n {NICE} "$@"
+exec nice -n {NICE} "$@"
+"""
+"""Lowers everything before the program begins, so that nothing of it runs before; what is refused stays as it is."""
 
-    What it starts later has the same. What is refused stays as it is.
-    """
-    with contextlib.suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, pid, NICE)
-    import psutil  # 0.7 MB, for runs that evaluate checkpoints
 
-    with contextlib.suppress(psutil.Error, OSError, ValueError):
-        psutil.Process(pid).ionice(psutil.IOPRIO_CLASS_IDLE)
-    with contextlib.suppress(OSError):
-        Path(f"/proc/{pid}/oom_score_adj").write_text(str(FIRST_FOR_OOM))
+def behind_all(argv: Sequence[str]) -> list[str]:
+    """``argv`` with the lowest CPU and I/O priority, and the first that the kernel ends for memory."""
+    return ["sh", "-c", _BEHIND, "sh", *argv]
 
 
 def tree_of(pid: int, mark: str) -> list[Process]:
