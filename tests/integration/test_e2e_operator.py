@@ -269,11 +269,11 @@ def test_operator_commands_that_do_not_apply_are_refused_with_an_alternative(wor
 
     said(world, "pause")
     world.in_state("paused")
-    assert "`trainwatch unpause`" in said(world, "resume", code=1)
+    assert "`trainwatch unpause " in said(world, "resume", code=1)
     said(world, "stop", "--yes")
     world.in_state("stopped")
-    assert "nothing is running: it is stopped already" in said(world, "stop", "--yes")
-    assert "it is stopped; `trainwatch resume` starts it" in said(world, "pause", code=1)
+    assert "it is stopped; `trainwatch resume " in said(world, "pause", code=1)
+    assert "nothing is running: it is stopped already; its supervisor ends" in said(world, "stop", "--yes")
     assert len(world.lives()) == 1
     assert "pause: nothing is running that could be paused" in world.asks("events").out, "the journal has it, too"
 

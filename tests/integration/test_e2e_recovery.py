@@ -82,7 +82,7 @@ def test_a_remedy_that_may_not_be_applied_is_proposed_and_can_be_accepted(world:
 
     assert watcher.ends() == 1, watcher.said
     assert [p.name for p in world.story().proposals][:2] == ["expandable-segments", "half-batch"]
-    assert "`trainwatch resume --with half-batch`" in watcher.said
+    assert "--with half-batch`" in watcher.said
     done = world.do("resume", "--with", "half-batch")
     assert done.code == 0, done.err
     world.in_state("finished")
