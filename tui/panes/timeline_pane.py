@@ -244,7 +244,7 @@ class TimelinePane(Pane):
         now = self._column(view.now_t, columns)
         present = self._shown(view.now_t) and not view.over
         cells: list[Span] = [
-            ("faint", g.line) if c <= now else ("faint", g.dot if (c - now) % 2 == 0 else " ") for c in range(columns)
+            ("faint", g.line) if c <= now else ("faint", g.dot if c % 2 == 0 else " ") for c in range(columns)
         ]
         if present:
             due = [self._column(t, columns) for t in view.expected if self._shown(t)]

@@ -9,8 +9,8 @@ from ...core.model.ports.screen import Point
 from ...core.views.charts.curve import spiked
 
 Fetch = Callable[[str, float, float, int], Sequence[Point]]
-REST_S = 2.0
-"""A chart is not fetched more often than this, however short its columns."""
+REST_S = 4.0
+"""A chart is not fetched more often than this, however short its columns: then two of them are drawn at once."""
 
 
 class SeriesQuery(msgspec.Struct, frozen=True):
