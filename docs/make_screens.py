@@ -1,120 +1,243 @@
-"""Draws docs/screens/*.svg, every screen in its states and sizes, and docs/screens.md: python docs/make_screens.py."""
+"""Draws docs/screens/*.svg and docs/screens.md: python docs/make_screens.py (about eight minutes).
 
-import asyncio
-import os
+Every picture is of the real program in a real terminal (tmux) on a real training with real faults; nothing of
+trainwatch is replaced. Only the NVIDIA driver is a fake, and the pages say so: see real_runs.py.
+"""
+
+import io
+import re
+import shutil
 import sys
-import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
 OUT = ROOT / "docs" / "screens"
 GALLERY = ROOT / "docs" / "screens.md"
-SIZES = ((80, 24), (120, 40), (200, 50))
-SCENES = {
-    "empty": "Before the first start",
-    "healthy": "Training",
-    "busy": "Training on eight GPUs",
-    "hung": "A suspected hang",
-    "finished": "Finished",
+PHONE, SMALL, MIDDLE, LARGE = (45, 30), (80, 24), (120, 40), (200, 50)
+TITLES: dict[str, tuple[str, tuple[tuple[int, int], ...]]] = {
+    "empty": ("The list of runs before the first start", (SMALL, MIDDLE, LARGE)),
+    "healthy": ("Dashboard: training", (SMALL, MIDDLE, LARGE)),
+    "busy": ("Dashboard: training on eight GPUs; one is lost, one too hot", (SMALL, MIDDLE, LARGE)),
+    "hung": ("Dashboard: a suspected hang, with the next action and when it follows", (SMALL, MIDDLE, LARGE, PHONE)),
+    "nan": ("Dashboard: the loss is NaN, acknowledged", (SMALL, MIDDLE)),
+    "finished": ("Dashboard: finished, after a crash and a hang", (SMALL, MIDDLE, LARGE)),
+    "incidents": ("Incidents (key 3)", (SMALL, LARGE, PHONE)),
+    "stacks": ("Two stack dumps of a stuck process (s on an incident)", (SMALL, LARGE)),
+    "checkpoints": ("Checkpoints (key 4)", (SMALL, LARGE, PHONE)),
+    "samples": ("Sample images (key i)", (SMALL, LARGE, PHONE)),
+    "profiles": ("Profiles (key 5)", (SMALL, LARGE, PHONE)),
+    "runs": ("Runs (key 6)", (SMALL, LARGE, PHONE)),
+    "metrics": ("Metrics (key 7)", (SMALL, LARGE, PHONE)),
+    "launch": ("Starting a run (key l)", (SMALL, LARGE, PHONE)),
+    "gpus": ("GPUs (key 8)", (SMALL, MIDDLE, LARGE, PHONE)),
+    "host": ("The machine (key 9)", (SMALL, MIDDLE, LARGE, PHONE)),
+    "log": ("The log (key 2)", (SMALL, LARGE)),
+    "away": ("Somebody comes back (or key m)", (SMALL, MIDDLE)),
+    "card": ("The card of an incident (key e)", (SMALL, MIDDLE)),
+    "comparison": ("Two runs compared (d on the list of runs)", (SMALL, MIDDLE)),
 }
-PLACES: dict[str, tuple[str, tuple[str, ...], Callable[[Any], bool]]] = {
-    "incidents": ("Incidents (key 3)", ("3",), lambda s: not s.evidence.display or s.evidence_spreads is not None),
-    "stacks": ("Two stack dumps of a stuck process (s on an incident)", ("3", "s"), lambda s: bool(s.pages)),
-    "checkpoints": ("Checkpoints (key 4)", ("4", "down", "s"), lambda s: s.state.report is not None),
-    "samples": ("Sample images (key i)", ("i",), lambda s: s.fits),
-    "profiles": ("Profiles (key 5)", ("5", "down"), lambda s: bool(s.changes) and bool(s.trials)),
-    "runs": ("Runs (key 6)", ("6",), lambda s: bool(s.cards)),
-    "metrics": ("Metrics (key 7)", ("7",), lambda s: s.data.is_read and bool(s.charts[0].curves)),
-    "launch": ("Starting a run (key l)", ("l",), lambda s: s.inquiry.checked),
+ABOUT = """# The screens
+
+Drawn by `python docs/make_screens.py`: the real program in a real terminal, on real trainings of a small network with
+real faults (a crash, a hang, NaN). **The values of the GPUs are simulated**: the machine that draws them has none, and
+the NVIDIA driver's library is a fake, busy while the trainer's log grows and idle while it hangs. Numbers are columns ×
+rows.
+"""
+PATIENCE_S = 20.0
+MESSAGE_S = 7.0
+"""A message stands in the footer for so long."""
+SETTLE_S = 2.5
+"""For what a page reads each second."""
+
+
+HANG_AT = 300
+LOST = 5
+"""The GPU that is lost, of eight."""
+PAGES: dict[str, tuple[str, ...]] = {
+    "log": ("2",),
+    "incidents": ("3",),
+    "stacks": ("s",),
+    "checkpoints": ("Escape", "4", "s"),
+    "profiles": ("5",),
+    "samples": ("Escape", "i"),
+    "metrics": ("Escape", "7"),
 }
-SAVED = {
-    "away": "Somebody comes back (or key m)",
-    "card": "The card of an incident (key e)",
-    "comparison": "Two runs compared (d on the list of runs)",
-}
-"""Saved from real runs of a small trainer that crashed and hung; not drawn here."""
-SAVED_SIZES = ((80, 24), (120, 40))
-PLACE_SIZES = ((80, 24), (200, 50))
-PHONE = (45, 30)
-PHONE_PLACES = frozenset({"metrics", "incidents", "checkpoints", "profiles", "samples", "launch", "runs"})
+"""Keys from each page to the next."""
 
 
-async def draw(
-    situation: Any, size: tuple[int, int], path: Path, keys: tuple[str, ...], drawn: Callable[..., bool]
-) -> None:
-    """One picture, after ``keys`` and once ``drawn`` is true of the screen in front."""
-    from tests.fakes.feed import FakePicker, FakeStarter
-    from tests.fakes.launcher import FakeLauncher
-    from tests.fakes.pictures import PaintedFolder
-    from tests.fakes.screen_jobs import rich_run
-    from tests.fakes.trials import MEASURED, FakeTrials
-    from trainwatch.tui.app import TrainwatchApp
+def save(text: str, name: str, size: tuple[int, int]) -> None:
+    """Save what a terminal shows (with its escape sequences) as SVG."""
+    from rich.console import Console
+    from rich.text import Text
 
-    with tempfile.TemporaryDirectory() as folder:
-        samples = PaintedFolder(Path(folder), situation.now_wall)
-        trials = FakeTrials(results={MEASURED.profile: MEASURED})
-        app = TrainwatchApp(
-            rich_run(situation, samples=samples, trials=trials), starter=FakeStarter(),
-            picker=FakePicker(), launcher=FakeLauncher(), interval_s=0,
-        )  # fmt: skip
-        await take_picture(app, size, path, keys, drawn)
-
-
-async def take_picture(
-    app: Any, size: tuple[int, int], path: Path, keys: tuple[str, ...], drawn: Callable[..., bool]
-) -> None:
-    """Press, wait, save."""
-    async with app.run_test(size=size) as pilot:
-        await pilot.pause()
-        assert app.dashboard is not None
-        app.dashboard.look()
-        for key in keys:
-            await pilot.press(key)
-        deadline = time.monotonic() + 20
-        while not drawn(app.screen):
-            assert time.monotonic() < deadline, path
-            await pilot.pause(0.02)
-        await pilot.pause()
-        path.write_text(app.export_screenshot(title=f"trainwatch · {size[0]}×{size[1]}"))
+    width, height = size
+    console = Console(
+        width=width, height=height, record=True, file=io.StringIO(), force_terminal=True, color_system="truecolor"
+    )
+    rows = text.split("\n")[:height]
+    console.print(Text.from_ansi("\n".join(rows)), no_wrap=True, crop=True, overflow="crop")
+    path = OUT / f"{name}-{width}x{height}.svg"
+    svg = console.export_svg(title=f"trainwatch · {width}×{height}", unique_id=f"{name}-{width}x{height}")
+    if "/work" in svg or str(Path.home()) + "/" in svg:
+        sys.stderr.write(f"{path.name}: shows a folder of this machine\n")
+    path.write_text("\n".join(line.rstrip() for line in svg.splitlines()) + "\n")
     sys.stdout.write(f"{path.relative_to(ROOT)}\n")
+    sys.stdout.flush()
 
 
-async def draw_all() -> None:
-    """All of them, and the page that shows them."""
-    from real_machine import draw_machine
+class Person:
+    """Somebody at a terminal who opens pages and takes pictures of them."""
 
-    from tests.fakes.feed import SCENES as SITUATIONS
-    from tests.fakes.screen_jobs import troubled
+    def __init__(self, terminal: Any) -> None:
+        self.terminal = terminal
+        terminal.tmux("set", "-ga", "terminal-overrides", ",*:Tc")
+        terminal.trainwatch()
+        terminal.see("╭")
 
-    OUT.mkdir(exist_ok=True)
-    page = ["# The screens", "", "Drawn by `python docs/make_screens.py`; numbers are columns × rows.", ""]
-    for scene, title in SCENES.items():
-        sizes = (*SIZES, PHONE) if scene == "hung" else SIZES
-        for size in sizes:
-            await draw(SITUATIONS[scene](), size, OUT / f"{scene}-{size[0]}x{size[1]}.svg", (), lambda _: True)
-        page += section(f"Dashboard: {title}", scene, sizes)
-    for place, (title, keys, drawn) in PLACES.items():
-        sizes = (*PLACE_SIZES, PHONE) if place in PHONE_PLACES else PLACE_SIZES
-        for size in sizes:
-            await draw(troubled(), size, OUT / f"{place}-{size[0]}x{size[1]}.svg", keys, drawn)
-        page += section(title, place, sizes)
-    page += await draw_machine(OUT, section)
-    for name, title in SAVED.items():
-        page += section(title, name, SAVED_SIZES)
+    def press(self, *keys: str) -> None:
+        """Keys, a moment apart."""
+        for key in keys:
+            self.terminal.press(key)
+            time.sleep(0.7)
+
+    def greeted(self) -> None:
+        """Close the card of somebody who comes back, and wait until the footer shows the keys again."""
+        self.press("Escape")
+        time.sleep(MESSAGE_S)
+
+    def waits(self, seen: str, name: str) -> None:
+        """Until the screen shows this pattern; a picture without it is taken, too, and named."""
+        end = time.monotonic() + PATIENCE_S
+        while not re.search(seen, self.terminal.text):
+            if time.monotonic() > end:
+                sys.stderr.write(f"{name}: does not show {seen}\n")
+                return
+            time.sleep(0.1)
+
+    def takes(self, name: str, *, sizes: Iterable[tuple[int, int]] | None = None, seen: str = "") -> None:
+        """A picture at each size, once the screen shows ``seen`` (a pattern)."""
+        terminal = self.terminal
+        for width, height in sizes or TITLES[name][1]:
+            terminal.tmux("resize-window", "-x", str(width), "-y", str(height))
+            time.sleep(SETTLE_S)
+            if seen:
+                self.waits(seen, name)
+            save(terminal.tmux("capture-pane", "-e", "-p", "-N"), name, (width, height))
+
+
+@contextmanager
+def opened(project: Any) -> Iterator[Person]:
+    """The program on a project."""
+    from tests.fakes.tmux_terminal import terminal
+
+    with terminal(SMALL, project.folder, project.env) as glass:
+        yield Person(glass)
+
+
+def draw_fresh(project: Any) -> None:
+    """A project whose run was never started, with profiles."""
+    with opened(project) as person:
+        person.takes("launch", seen=r"checks · (?!.* to come)")
+        person.press("1")
+        person.takes("empty")
+
+
+def draw_eight(project: Any) -> None:
+    """Eight GPUs of which one is lost and one too hot."""
+    with opened(project) as person:
+        person.greeted()
+        person.takes("busy", seen="lost")
+        person.press("8")
+        person.takes("gpus", seen="GPU")
+        person.press("9")
+        person.takes("host", seen="machine")
+
+
+def draw_nan(project: Any) -> None:
+    """NaN that somebody has acknowledged."""
+    with opened(project) as person:
+        person.greeted()
+        person.press("c")
+        time.sleep(MESSAGE_S)
+        person.takes("nan", seen="acknowledged")
+
+
+def draw_night(project: Any) -> None:
+    """Training, a crash, a hang, and what a person looks at after them."""
+    with opened(project) as person:
+        project.until(lambda s: s["attempt"] == 2 and s["state"] == "running", "the restart")
+        person.greeted()
+        person.takes("healthy", seen="Training")
+        project.until(lambda s: (s["progress"]["step"] or 0) >= HANG_AT - 5, "the hang")
+        person.takes("hung", sizes=(MIDDLE, LARGE, PHONE, SMALL), seen=r"restarted\s+in")
+        project.until(lambda s: s["attempt"] == 3 and s["state"] == "running", "the second restart")
+        person.press("e")
+        person.takes("card", seen="Where it was")
+        person.press("Escape", "m")
+        person.takes("away")
+        person.press("Escape")
+        for name, keys in PAGES.items():
+            person.press(*keys)
+            person.takes(name)
+
+
+def draw_end(project: Any) -> None:
+    """The finished run, and another one to compare it with."""
+    project.until(lambda s: s["state"] == "finished", "the end")
+    with opened(project) as person:
+        person.greeted()
+        person.takes("finished", seen="Finished")
+        person.press("6")
+        person.takes("runs", seen="wide")
+        person.press("Home", "space", "Down", "d")
+        person.takes("comparison")
+
+
+def draw_all() -> None:
+    """All pictures, and the page that shows them."""
+    from real_runs import EIGHT, LADDER, ONE, TROUBLE, driver, foreign
+
+    shutil.rmtree(OUT, ignore_errors=True)
+    OUT.mkdir()
+    with driver() as project, foreign() as stranger:
+        eight = project("eight", EIGHT, "520~690/23")
+        eight.write("--step-time", "0.3", steps=100000)
+        own = "[gpu {0}]\nproc = {1} 7{0}000 C 8{0} 40\n"
+        other = f"[gpu 6]\nproc = {stranger} 3000 C 12 5\n"
+        eight.more = lambda pid: "".join(own.format(n, pid) for n in range(8) if n != LOST) + other + TROUBLE
+        eight.do("run", "--detach")
+        nan = project("nan", ONE, "285~312/23")
+        nan.write("--step-time", "0.25", "--nan-at", "140", steps=4000, more='[nan]\naction = "warn"\n')
+        nan.do("run", "--detach")
+        night = project("night", ONE, "285~312/23")
+        faults = ("--crash-at", "130", "--hang-at", str(HANG_AT))
+        night.write("--step-time", "0.25", *faults, steps=700, more=LADDER)
+        for name in ("small", "middle"):
+            night.do("trial", "--profile", name, "--minutes", "0.12", "--yes")
+        night.do("run", "--detach")
+        fresh = project("fresh", ONE, "285~312/23")
+        fresh.write("--step-time", "0.25", more=LADDER)
+        draw_fresh(fresh)
+        draw_nan(nan)
+        draw_night(night)
+        draw_eight(eight)
+        wide = project("wide", ONE, "285~312/23")
+        wide.env["TRAINWATCH_HOME"] = night.env["TRAINWATCH_HOME"]
+        wide.write("--step-time", "0.1", steps=500, run="wide")
+        wide.do("run", "--detach")
+        draw_end(night)
+    page = [ABOUT]
+    for name, (title, sizes) in TITLES.items():
+        page += [f"## {title}", ""]
+        for width, height in sizes:
+            page += [f"![{title}, {width}×{height}](screens/{name}-{width}x{height}.svg)", ""]
     GALLERY.write_text("\n".join(page).rstrip() + "\n")
 
 
-def section(title: str, name: str, sizes: tuple[tuple[int, int], ...]) -> list[str]:
-    """A heading and its pictures."""
-    pictures = [f"![{title}, {w}×{h}](screens/{name}-{w}x{h}.svg)" for w, h in sizes]
-    return [f"## {title}", "", *(line for picture in pictures for line in (picture, ""))]
-
-
 if __name__ == "__main__":
-    os.environ["TZ"] = "UTC"
-    time.tzset()
     sys.path.insert(0, str(ROOT))
-    asyncio.run(draw_all())
+    draw_all()
