@@ -20,7 +20,7 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 EXAMPLES = files("trainwatch.configs") / "examples"
-DEADLINE_S = 100.0
+DEADLINE_S = 250.0
 SMALL = (
     "--data.samples=24",
     "--model.image_size=8",
