@@ -75,6 +75,8 @@ command = [
 config = "train.toml"
 preset = "generic"
 output_dir = "outputs/luca"
+[tmux]
+enabled = false
 {more}"""
 LADDER = '[profiles]\nuse = "middle"\nladder = ["small", "middle", "large"]\n'
 PROFILES = {
