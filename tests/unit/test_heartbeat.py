@@ -233,3 +233,12 @@ def test_one_that_cannot_be_asked_is_told_how() -> None:
     world.command("save")
     assert world.of(RequestSave) == []
     assert "save_signal" in world.of(Note)[-1].text
+
+
+def test_a_log_that_shows_its_steps_later_becomes_the_source_of_progress() -> None:
+    world = beating(5)
+    before = world.state.reads_beats
+    world.wait(1).see(LogChunk(t=world.t, text="step 6/500 loss=0.5\n"))
+    after = world.state.reads_beats
+    told(world, "step 7/1000\n")
+    assert (before, after, world.state.progress.total_steps) == (True, False, 500)

@@ -9,6 +9,7 @@ import pytest
 from tests.builders import World, judge
 from tests.unit.test_judge_recovery import crash, running, save
 from trainwatch.core.config.end_times import end_after, end_time
+from trainwatch.core.judge.run_states import Finished
 from trainwatch.core.judge.state import from_snapshot, to_snapshot
 from trainwatch.core.model.decision import EndWatch, NotifyPeople, RunAtEnd, StopAttempt
 from trainwatch.core.model.fact import Note
@@ -186,3 +187,28 @@ def test_a_time_of_day_is_the_next_one_after_the_start_and_a_date_is_that_date()
     for wrong in ("8", "24:00", "08:60", "tomorrow", "2026-13-01 08:00"):
         with pytest.raises(ValueError, match="local time"):
             end_time(wrong)
+
+
+def test_a_stop_that_a_person_ordered_before_that_time_is_not_the_end_by_it() -> None:
+    run = until(world(), AT - LEAD_S - 2)
+    run.silent = {"stop_attempt"}
+    run.command("shutdown", stop_trainer=True)
+    before = run.state.ends
+    run.wait(5)
+    assert (before is None, run.state.ends, ordered(run)) == (False, None, [])
+
+
+def test_a_run_that_is_finished_by_that_time_is_left_as_it_is() -> None:
+    run = until(world(), AT - LEAD_S - 2)
+    run.state = msgspec.structs.replace(run.state, machine=Finished())
+    run.wait(5)
+    assert (run.word, run.state.ends, ordered(run)) == ("finished", None, [])
+
+
+def test_a_held_run_that_is_resumed_keeps_its_time() -> None:
+    run = world(restart=Restart(if_gpu_not_clear="wait"))
+    run.answer("clear_gpu", ok=False, detail="pid 7 holds 3 GB")
+    crash(run, "CUDA error: an illegal memory access was encountered")
+    run.command("resume").wait(2)
+    assert run.state.ends is not None
+    assert run.state.ends.t == AT
