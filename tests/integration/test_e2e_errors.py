@@ -112,7 +112,7 @@ def test_verbs_without_project_and_run_exit_with_not_found(world: World, empty: 
         one_line(world.asks(*words, cwd=empty), 3, "trainwatch run")
     one_line(world.asks("status", "nobody", cwd=empty), 3, "nobody")
     one_line(world.asks("events", "nobody", "--json", cwd=empty), 3, "nobody")
-    assert world.asks("runs", "--json", cwd=empty).json == {"runs": []}
+    assert world.asks("runs", "--json", cwd=empty).json == {"runs": [], "queued": []}
 
 
 def test_an_output_directory_created_later_is_watched(world: World) -> None:
