@@ -17,7 +17,7 @@ TESTS = (
     *(f"unit/test_{name}*.py" for name in ("judge", "policy", "progress", "diagnosis", "replay", "run_machine")),
     *(f"unit/test_{name}*.py" for name in ("carriers", "metrics", "ranks", "recorded", "remedy", "run_count")),
     *(f"unit/test_{name}*.py" for name in ("newest_checkpoint", "save_cadence", "status_codes", "run_length")),
-    *(f"unit/test_{name}*.py" for name in ("checkpoint_origin",)),
+    *(f"unit/test_{name}*.py" for name in ("checkpoint_origin", "heartbeat", "machine_end")),
 )
 OPTIONS = (
     "--cov=trainwatch.core.judge",

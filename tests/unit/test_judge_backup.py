@@ -113,3 +113,10 @@ def test_status_says_how_the_newest_copy_went(ok: bool | None, detail: str, line
     assert backup_line(backup_state(RunStory(actions=(action,)))) == line
     assert BackUpCheckpoint.__struct_config__.tag == BACK_UP
     assert backup_line(backup_state(RunStory())) is None
+
+
+def test_nothing_more_is_copied_at_the_end_if_the_newest_checkpoint_is_copied() -> None:
+    run = save(world(silent=False, restarts=0), 20).wait(5)
+    crash(run, "CUDA error: an illegal memory access was encountered")
+    assert run.word == "given_up"
+    assert copied(run) == ["out/step-20"]

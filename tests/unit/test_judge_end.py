@@ -111,6 +111,17 @@ def test_a_restart_under_way_at_that_time_becomes_the_end() -> None:
     assert ordered(run) == [("end_by", ("gone",))]
 
 
+def test_a_shutdown_under_way_at_that_time_stays_one() -> None:
+    run = until(world(), AT - LEAD_S - 10)
+    run.silent = {"stop_attempt"}
+    run.command("shutdown", stop_trainer=True).wait(15)
+    assert run.state.ends is None
+    order = run.of(StopAttempt)[-1].id
+    run.see(Exit(t=run.t, code=None, signal=2), Outcome(t=run.t, decision=order, action="stop_attempt", ok=True))
+    assert (run.word, run.decisions.count("stop_attempt")) == ("stopped", 1)
+    assert ordered(run) == []
+
+
 @pytest.mark.parametrize("act", ["ask", "notify"])
 def test_nothing_is_ended_at_that_time_if_nothing_may_be_ended(act: str) -> None:
     run = until(world(restart=Restart(act=act)), AT + 10)  # type: ignore[arg-type]
@@ -127,6 +138,16 @@ def test_a_resume_after_it_goes_on_until_the_next_such_time() -> None:
     assert run.word != "stopped"
     assert run.state.ends is not None
     assert run.state.ends.t == AT + 86400.0
+
+
+def test_a_resume_before_the_time_keeps_it() -> None:
+    run = world(restart=Restart(backoff_s=(600.0,)))
+    crash(run, "CUDA error: an illegal memory access was encountered")
+    assert run.word == "backing_off"
+    before = run.state.ends
+    assert before is not None
+    run.command("resume").wait(5)
+    assert run.state.ends == before
 
 
 def test_a_person_who_resumes_while_it_is_stopped_for_its_time_is_obeyed() -> None:
