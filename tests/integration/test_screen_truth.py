@@ -180,6 +180,18 @@ def test_a_hang_is_told_with_what_is_done_about_it_and_the_number_of_the_next_at
         assert not any("Starting attempt 1" in each and "hung" in each for each in seen)
 
 
+@pytest.mark.parametrize("size", [(100, 30), (40, 10)], ids=["100x30", "40x10"])
+def test_a_silence_counts_down_to_the_restart(world: World, size: tuple[int, int]) -> None:
+    world.write("--steps", "4000", "--step-time", "0.05", "--hang-at", "60", more={"hang": {"min_s": 25, "max_s": 60}})
+    assert world.do("run", "--detach").code == 0
+    with terminal(size, world.project, world.env) as person:
+        open_screen(person)
+        counting = re.compile(
+            r"Last step \d+ s ago, usually [\d.]+ steps/s, is ended and restarted in 0:\d\d \(\[w\] wait\)"
+        )
+        person.until(lambda text: counting.search(head(text)), "the countdown")
+
+
 def test_checkpoints_that_were_saved_after_the_nan_are_marked(world: World) -> None:
     (world.project / "nan.py").write_text(NAN_SAVER)
     words = ("run", "--detach", "--act", "notify", "--name", "nan", "--output-dir", "out", "--")
