@@ -5,6 +5,7 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 
+from ...bound_process import bound
 from ...model.launch.job import JobHandle
 from ..processes import ATTEMPT_VARIABLE
 from .answers import SACCT_FIELDS, SQUEUE_FORMAT, Seen, read_sacct, read_scontrol, read_squeue
@@ -87,7 +88,7 @@ class Slurm:
     def _call(self, argv: Sequence[str], *, refusal: bool = False) -> str:
         try:
             done = subprocess.run(
-                argv,
+                bound(argv, path=self._env.get("PATH")),
                 env=self._env,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,

@@ -7,6 +7,7 @@ path there, as on a shared disk. It stops nothing.
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from ...bound_process import bound
 from ...model.launch.job import JobHandle
 from .. import processes
 from ..evidence import stack_probe
@@ -49,7 +51,12 @@ def take_stacks(handle: JobHandle, nodes: str, folder: Path, *, pause_s: float, 
     )
     try:
         done = subprocess.run(
-            argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=budget_s + STARTS_S, check=False
+            bound(argv, at_end=signal.SIGTERM),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=budget_s + STARTS_S,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as fault:
         return StackReport(files=(), notes=(f"no stacks of job {handle.id}: {fault}",), by="node")
