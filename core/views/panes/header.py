@@ -41,19 +41,20 @@ def _facts(now: Situation) -> tuple[str, ...]:
     story = now.story
     attempt = story.attempt
     facts: list[str] = []
+    live = attempt is not None and attempt.ended_t is None and story.state in LIVE_STATES
     if attempt is not None:
         facts.append(f"attempt {attempt.number}")
-        if attempt.ended_t is None and story.state in LIVE_STATES and not unwatched(now):
-            facts.append(f"up {quantity.duration(now.now_t - attempt.t)}")
-    if story.budget_max and attempt is not None:
-        left = max(0, story.budget_max - story.budget_used)
-        facts.append(f"{quantity.plural(left, 'restart')} left")
+        if story.budget_max:
+            left = max(0, story.budget_max - story.budget_used)
+            facts.append(f"{quantity.plural(left, 'restart')} left")
     if story.act in {"ask", "notify"}:
         facts.append("asks first" if story.act == "ask" else "only notifies")
-    if story.run is not None and story.run.resume is not None:
-        facts.append(RESUME[story.run.resume.will])
     if story.profile is not None:
         facts.append(f"{story.profile} next" if story.profile_pending else story.profile)
-    if attempt is not None and attempt.pid is not None and attempt.ended_t is None and story.state in LIVE_STATES:
+    if attempt is not None and live and not unwatched(now):
+        facts.append(f"up {quantity.duration(now.now_t - attempt.t)}")
+    if story.run is not None and story.run.resume is not None:
+        facts.append(RESUME[story.run.resume.will])
+    if attempt is not None and live and attempt.pid is not None:
         facts.append(f"pid {attempt.pid}")
     return tuple(facts)
