@@ -336,8 +336,8 @@ class Slurm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     time: str = ""
     """Time limit as sbatch takes it (``"1-00:00:00"``); empty = the partition's own."""
     signal_s: float = 180.0
-    """Seconds before the time limit at which the trainer is asked for a checkpoint (``save_signal`` under ``[run]``).
-    Slurm may be up to a minute early."""
+    """Seconds before the time limit at which ``save_file`` under ``[run]`` is touched, to ask for a checkpoint. Slurm
+    may be up to a minute early. A ``save_signal`` is not sent to jobs: it ends each process that does not catch it."""
     exclude: tuple[str, ...] = ()
     """Nodes that are not used."""
     options: tuple[str, ...] = ()

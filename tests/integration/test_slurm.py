@@ -169,5 +169,5 @@ def test_a_dry_run_shows_the_script_and_submits_nothing(world: World) -> None:
     shown = world.asks("run", "--dry-run")
     assert shown.code == 0
     assert "#SBATCH --partition=main" in shown.out
-    assert "#SBATCH --signal=B:USR2@180" in shown.out
+    assert "#SBATCH --time=2:00:00" in shown.out
     assert jobs(world) == []

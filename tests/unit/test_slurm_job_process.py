@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -10,12 +11,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from trainwatch.core.act.slurm import job_process
 from trainwatch.core.act.slurm.answers import SEPARATOR
 from trainwatch.core.act.slurm.batch_script import EXIT_FILE, LOG_FILE, STARTED_FILE, batch_script, tag_of
 from trainwatch.core.act.slurm.commands import Slurm as Commands
 from trainwatch.core.act.slurm.commands import SlurmError
 from trainwatch.core.act.slurm.job_process import ORDER, RECORD
-from trainwatch.core.model.launch.job import JobRecord
+from trainwatch.core.model.launch.job import JobHandle, JobRecord
 from trainwatch.core.model.settings import Slurm
 
 
@@ -41,6 +43,9 @@ class Cluster:
         script = self.bin / name
         script.write_text(f'#!/bin/sh\necho {name} "$@" >> {self.calls}\ncat {said}\nexit {code}\n')
         script.chmod(script.stat().st_mode | stat.S_IXUSR)
+
+    def refuses(self, name: str, complaint: str) -> None:
+        (self.bin / name).write_text(f"#!/bin/sh\necho '{complaint}' >&2\nexit 1\n")
 
     def job(self, state: str, tag: str = "trainwatch:r1:1", number: str = "77") -> None:
         self.answers("squeue", SEPARATOR.join((number, state, "None", "n1", "2026-11-22T23:05:28", "9:59", tag)) + "\n")
@@ -82,7 +87,6 @@ def test_a_live_job_of_the_run_is_followed_and_no_other_submitted(cluster: Clust
     cluster.job("RUNNING")
     (cluster.directory / EXIT_FILE).write_text('{"code": 0}')
     cluster.answers("scontrol", "JobId=77 JobState=COMPLETED SubmitTime=2026-11-22T23:05:28 NodeList=n1")
-    cluster.job("COMPLETING")
     script = cluster.bin / "squeue"
     script.write_text(
         f"#!/bin/sh\nif [ -e {cluster.directory}/{RECORD} ]; then :; else cat {cluster.bin}/squeue.txt; fi\n"
@@ -91,6 +95,19 @@ def test_a_live_job_of_the_run_is_followed_and_no_other_submitted(cluster: Clust
     assert done.returncode == 0
     assert "no other is submitted" in done.stdout
     assert cluster.called("sbatch") == 0
+
+
+def test_an_earlier_job_that_is_ending_is_waited_for(cluster: Cluster) -> None:
+    cluster.job("COMPLETING", number="76")
+    once = cluster.bin / "once"
+    (cluster.bin / "squeue").write_text(
+        f"#!/bin/sh\nif [ -e {once} ]; then exit 0; fi\ntouch {once}\ncat {cluster.bin}/squeue.txt\n"
+    )
+    (cluster.directory / EXIT_FILE).write_text('{"code": 0}')
+    cluster.answers("scontrol", "JobId=77 JobState=COMPLETED NodeList=n1")
+    done = cluster.runs()
+    assert (done.returncode, once.exists()) == (0, True)
+    assert "job 77 submitted" in done.stdout
 
 
 def test_without_an_answer_nothing_is_submitted(cluster: Cluster) -> None:
@@ -108,6 +125,35 @@ def test_a_job_of_another_run_is_left_alone(cluster: Cluster) -> None:
     done = cluster.runs()
     assert done.returncode == 0
     assert cluster.called("sbatch") == 1
+
+
+def test_a_job_that_slurm_forgot_goes_on_as_long_as_something_of_it_is_written(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_process, "LOST_S", 0.0)
+    order = job_process.JobOrder(tag=tag_of("r1"), poll_s=0.0, settle_s=0.0)
+    handle = JobHandle(cluster="c", id="77")
+    followed = job_process.JobProcess(cluster.directory, order, Commands(cluster.env))
+    followed.follow(JobRecord(handle=handle, phase="running", attempt_directory=str(cluster.directory)))
+    cluster.answers("squeue", "")
+    cluster.refuses("scontrol", "slurm_load_jobs error: Invalid job id specified")
+    cluster.refuses("sacct", "Slurm accounting storage is disabled")
+    for step in range(2 * job_process.LOST_AFTER):
+        with (cluster.directory / LOG_FILE).open("a") as file:
+            file.write(f"step {step}\n")
+        followed.ask()
+        assert cluster.record().phase == "unknown"
+    for _ in range(job_process.LOST_AFTER - 2):
+        followed.ask()
+        assert cluster.record().phase == "unknown"
+    followed.ask()
+    assert cluster.record().phase == "ended"
+
+
+def test_a_command_that_fails_says_nothing_about_a_job(cluster: Cluster) -> None:
+    cluster.refuses("scontrol", "Unable to contact slurm controller (connect failure)")
+    with pytest.raises(SlurmError):
+        Commands(cluster.env).job(JobHandle(cluster="c", id="77"))
 
 
 def test_a_time_limit_is_told_from_an_exit(cluster: Cluster) -> None:
@@ -134,11 +180,11 @@ def test_an_answer_that_was_lost_is_no_refusal(cluster: Cluster) -> None:
     assert not raised.value.refused
 
 
-def script(**given: object) -> str:
+def script(save_file: str | None = None, **given: object) -> str:
     settings = Slurm(**given)  # type: ignore[arg-type]
     return batch_script(
         settings, ["python", "train.py", "--name", "a b"], cwd="/w d", directory="/s/0001", name="x",
-        tag=tag_of("r1", 1), save_signal=None,
+        tag=tag_of("r1", 1), save_file=save_file,
     )  # fmt: skip
 
 
@@ -147,15 +193,23 @@ def test_the_script_asks_for_what_is_set_and_nothing_else() -> None:
     head = [row for row in text.splitlines() if row.startswith("#SBATCH")]
     for option in (
         "--partition=gpu", "--gres=gpu:2", "--time=1-00:00:00", "--nodes=2", "--exclude=n7", "--mem=64G",
-        "--signal=B:USR2@180", "--no-requeue", "--open-mode=append", "--comment=trainwatch:r1:1", '--chdir="/w d"',
+        "--no-requeue", "--open-mode=append", "--comment=trainwatch:r1:1", '--chdir="/w d"',
     ):  # fmt: skip
         assert f"#SBATCH {option}" in head
     assert not any("account" in row or "qos" in row for row in head)
     assert "srun --kill-on-bad-exit=1 --unbuffered python train.py --name 'a b' &" in text
 
 
-def test_without_a_time_limit_no_signal_is_asked_for() -> None:
-    assert "--signal" not in script()
+def test_a_file_is_touched_before_a_time_limit_and_no_trainer_gets_a_signal(tmp_path: Path) -> None:
+    file = tmp_path / "save now's"
+    assert "--signal" not in script(save_file=str(file))
+    assert "--signal" not in script(time="5")
+    text = script(save_file=str(file), time="5")
+    assert "#SBATCH --signal=B:USR2@180" in text
+    assert not re.search(r"pass USR|kill -s USR", text)
+    (trap,) = [row for row in text.splitlines() if row.endswith("USR2") and row.startswith("trap")]
+    subprocess.run(["bash", "-c", f"{trap}; kill -USR2 $$"], check=True)
+    assert file.exists()
 
 
 def test_the_script_is_one_that_bash_can_read(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ END_S = 120.0
 
 def script_of(spec: RunSpec, preset: Preset, argv: tuple[str, ...], folder: Path, attempt: int) -> str:
     """The batch script of an attempt."""
+    file = spec.save_file or preset.save_file
     return batch_script(
         spec.settings.slurm,
         argv,
@@ -28,7 +29,7 @@ def script_of(spec: RunSpec, preset: Preset, argv: tuple[str, ...], folder: Path
         directory=str(folder),
         name=spec.name,
         tag=tag_of(spec.id, attempt),
-        save_signal=spec.save_signal or preset.save_signal,
+        save_file=None if file is None else str(Path(spec.cwd, file)),
     )
 
 
@@ -65,15 +66,3 @@ def end_job(folder: str, slurm: Slurm | None = None) -> str:
     if wait_until_gone(slurm, record.handle, END_S):
         return ""
     return f"job {record.handle.id} was cancelled, and Slurm did not say within {END_S:.0f} s that it has ended"
-
-
-def ask_for_checkpoint(folder: str, signal: str, slurm: Slurm | None = None) -> str:
-    """Send the save signal to the steps of the job. Returns what is wrong, "" if it was sent."""
-    record, slurm = record_of(folder), slurm or Slurm()
-    if record is None or record.phase == "ended":
-        return "the attempt has no live job"
-    try:
-        slurm.signal(record.handle, signal)
-    except SlurmError as error:
-        return f"job {record.handle.id}: {error}"
-    return ""

@@ -32,7 +32,7 @@ child=$!
 pass() { kill -s "$1" "$child" 2>/dev/null; }
 trap 'pass INT' INT
 trap 'pass TERM' TERM
-trap 'pass __SAVE__' USR2
+trap __SAVE__ USR2
 wait "$child"; code=$?
 while kill -0 "$child" 2>/dev/null; do wait "$child"; code=$?; done
 [ -z "$agent" ] || kill "$agent" 2>/dev/null
@@ -54,12 +54,14 @@ def batch_script(
     directory: str,
     name: str,
     tag: str,
-    save_signal: str | None,
+    save_file: str | None,
 ) -> str:
     """The text of the script.
 
     The command runs once on each node, as one step of ``srun``: what a batch shell starts itself outlives a cancelled
     job at some sites. The job is not requeued by Slurm: the next attempt is a submission of its own, which resumes.
+    ``save_file``: touched before the time limit. No signal is sent for that: it would end each process that does not
+    catch it, and which ones do cannot be told from here.
     """
     options = [
         f"--job-name={TAG}-{name}",
@@ -81,7 +83,7 @@ def batch_script(
         "exclude": ",".join(slurm.exclude),
     }
     options += [f"--{key}={value}" for key, value in told.items() if value]
-    if slurm.time:
+    if slurm.time and save_file:
         options.append(f"--signal=B:USR2@{slurm.signal_s:.0f}")
     options += slurm.options
     head = ["#!/bin/bash", *(f"#SBATCH {_of_directive(option)}" for option in options), *slurm.setup]
@@ -89,12 +91,12 @@ def batch_script(
     body = (
         _BODY.replace("__STARTED__", shlex.quote(f"{directory}/{STARTED_FILE}"))
         .replace("__EXIT__", shlex.quote(f"{directory}/{EXIT_FILE}"))
-        .replace("__SAVE__", save_signal or "CONT")
         .replace("__PYTHON__", shlex.quote(sys.executable))
         .replace("__AGENT_MARK__", AGENT_VARIABLE)
         .replace("__AGENT__", shlex.quote(f"{directory}/{AGENT_FILE}"))
         .replace("__DIRECTORY__", shlex.quote(directory))
         .replace("__SAMPLE_S__", f"{slurm.sample_s:g}")
+        .replace("__SAVE__", shlex.quote(f"touch {shlex.quote(save_file)}" if save_file else ":"))
         .replace("__COMMAND__", command)
     )
     return "\n".join(head) + "\n" + body

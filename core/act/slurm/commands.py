@@ -14,6 +14,12 @@ TIMEOUT_S = 30.0
 """A busy controller answers late; squeue's own limit is 10 s for each of several attempts."""
 
 
+INVALID = "Invalid job id"
+"""What Slurm says of a job that it does not know."""
+NO_ACCOUNTING = ("accounting storage is disabled", "is not found")
+"""What sacct says, or we of it, where a site keeps no accounts. Any other failure of it says nothing about a job."""
+
+
 class SlurmError(RuntimeError):
     """A command failed or did not answer; the message is a sentence. ``refused``: Slurm said no to a submission."""
 
@@ -57,7 +63,7 @@ class Slurm:
         return read_squeue(self._call(("squeue", "-h", "-t", "all", "--me", "-o", SQUEUE_FORMAT)))
 
     def job(self, handle: JobHandle) -> Seen | None:
-        """One job, from whatever still knows it; None if nothing does."""
+        """One job, from whatever still knows it; None if all answered and none does."""
         for look in (self._shown, self._accounted):
             found = look(handle.id)
             if found is not None and handle.submitted in {"", found.submitted}:
@@ -75,14 +81,18 @@ class Slurm:
     def _shown(self, number: str) -> Seen | None:
         try:
             return read_scontrol(self._call(("scontrol", "show", "job", number)))
-        except SlurmError:
-            return None
+        except SlurmError as error:
+            if INVALID in str(error):
+                return None
+            raise
 
     def _accounted(self, number: str) -> Seen | None:
         try:
             printed = self._call(("sacct", "-D", "-X", "-n", "-P", "-j", number, "-o", SACCT_FIELDS))
-        except SlurmError:
-            return None
+        except SlurmError as error:
+            if any(words in str(error) for words in NO_ACCOUNTING):
+                return None
+            raise
         return read_sacct(printed, number)
 
     def _call(self, argv: Sequence[str], *, refusal: bool = False) -> str:

@@ -2,10 +2,10 @@
 
 import msgspec
 
-from ...model.decision import CaptureStacks, EndLeftovers, LookForLoop, PauseAttempt, RequestSave, StopAttempt
+from ...model.decision import CaptureStacks, EndLeftovers, LookForLoop, PauseAttempt, StopAttempt
 from ..actor import RunActor
 from ..attempt_launcher import Performed
-from .attempt_job import ask_for_checkpoint, end_job
+from .attempt_job import end_job
 from .job_evidence import examine_job
 
 NO_PAUSE = "a job of Slurm is not paused: only an operator of the cluster can do that"
@@ -38,12 +38,6 @@ class JobActor(RunActor):
         ended, detail, data = super()._stop(decision)
         wrong = end_job(target.directory)
         return (False, f"{detail}; {wrong}", {**data, "gone": False}) if wrong else (ended, detail, data)
-
-    def _request_save(self, decision: RequestSave) -> Performed:
-        if self._target is None or self._save_signal is None:
-            return super()._request_save(decision)
-        wrong = ask_for_checkpoint(self._target.directory, self._save_signal)
-        return not wrong, wrong or f"SIG{self._save_signal} was sent to the steps of its job", {}
 
     def _pause(self, _decision: PauseAttempt) -> Performed:
         return False, NO_PAUSE, {}

@@ -29,7 +29,12 @@ ORDER = "job_order.json"
 TURN_S = 0.5
 """Period of reading the job's log and its files, which cost Slurm nothing."""
 LOST_AFTER = 6
-"""Answers in a row that do not know the job, before its end counts as seen: a controller that restarts shows no job."""
+"""Answers in a row that do not know the job, while nothing of it is written, before its end counts as seen: a
+controller that lost its state shows no job, too."""
+LOST_S = 90.0
+"""Shortest time for that: an agent writes every ten seconds, and a network disk shows it up to a minute late."""
+ENDING_S = 300.0
+"""Longest wait for an earlier job of the run that is ending: its processes may still write."""
 FINAL_S = 60.0
 """Longest wait for Slurm's word about a job whose script has ended."""
 CHUNK = 1 << 20
@@ -58,6 +63,8 @@ class JobProcess:
         self._record: JobRecord | None = None
         self._asked = 0.0
         self._unknown = 0
+        self._lost_since = 0.0
+        self._written: tuple[tuple[str, int], ...] = ()
         self._signals: list[int] = []
         self._told = ""
 
@@ -77,20 +84,29 @@ class JobProcess:
             time.sleep(TURN_S)
 
     def _begin(self) -> None:
-        alive = [seen for seen in self._jobs() if seen.phase != "ended"]
+        alive = self._alive()
+        end = time.monotonic() + ENDING_S
+        while alive and all(seen.phase == "ending" for seen in alive):
+            if time.monotonic() >= end:
+                raise SlurmError(
+                    f"job {alive[0].id} of this run has been ending for {ENDING_S:.0f} s; none is submitted"
+                )
+            time.sleep(self._order.poll_s)
+            alive = self._alive()
         if alive:
             seen = max(alive, key=lambda each: int(each.id))
             before = self._record_of(seen)
-            self._keep(before)
+            self.follow(before)
             _say(f"job {seen.id} of this run is alive ({seen.state}): it is followed, and no other is submitted")
             return
         handle = self._slurm.submit(str(self._directory / SCRIPT_FILE))
-        self._keep(JobRecord(handle=handle, phase="queued", attempt_directory=str(self._directory), wall=time.time()))
+        self.follow(JobRecord(handle=handle, phase="queued", attempt_directory=str(self._directory), wall=time.time()))
         _say(f"job {handle.id} submitted")
 
-    def _jobs(self) -> list[Seen]:
-        """All jobs of the run that Slurm knows. Raises SlurmError: without an answer nothing is submitted."""
-        return [seen for seen in self._slurm.jobs().values() if seen.comment.startswith(self._order.tag)]
+    def _alive(self) -> list[Seen]:
+        """The jobs of the run that have not ended. Raises SlurmError: without an answer nothing is submitted."""
+        found = [seen for seen in self._slurm.jobs().values() if seen.comment.startswith(self._order.tag)]
+        return [seen for seen in found if seen.phase != "ended"]
 
     def _record_of(self, seen: Seen) -> JobRecord:
         """The record of the attempt that submitted this job, or a new one that begins at the end of its log."""
@@ -108,7 +124,8 @@ class JobProcess:
         assert self._record is not None
         return self._record
 
-    def _keep(self, record: JobRecord) -> None:
+    def follow(self, record: JobRecord) -> None:
+        """Take this as what is known of the job."""
         self._record = record
         with contextlib.suppress(OSError):  # the next turn writes it again
             spool.write(str(self._directory), RECORD, msgspec.to_builtins(record))
@@ -126,13 +143,14 @@ class JobProcess:
             self._finish_log()
             return self._status(over)
         if time.monotonic() - self._asked >= self._order.poll_s:
-            self._ask()
+            self.ask()
         if self._job.phase == "ended":
             self._finish_log()
             return self._status(self._exit_code())
         return None
 
-    def _ask(self) -> None:
+    def ask(self) -> None:
+        """Ask Slurm for the job, and keep what it says."""
         self._asked = time.monotonic()
         try:
             seen = self._slurm.jobs().get(self._job.handle.id)
@@ -142,12 +160,28 @@ class JobProcess:
             self._know("unknown", None, reason=str(error))
             return
         if seen is None:
-            self._unknown += 1
-            phase: JobPhase = "unknown" if self._unknown < LOST_AFTER else "ended"
+            phase: JobPhase = "ended" if self._is_lost() else "unknown"
             self._know(phase, None, reason="Slurm does not know the job any more")
             return
         self._unknown = 0
         self._know("running" if seen.phase == "queued" and self._has_started() else seen.phase, seen)
+
+    def _is_lost(self) -> bool:
+        """Whether nothing of a job is written either that Slurm has not known for long."""
+        written, now = self._sizes(), time.monotonic()
+        if self._unknown == 0 or written != self._written:
+            self._unknown, self._lost_since, self._written = 0, now, written
+        self._unknown += 1
+        return self._unknown >= LOST_AFTER and now - self._lost_since >= LOST_S
+
+    def _sizes(self) -> tuple[tuple[str, int], ...]:
+        """Sizes of the job's log and of what the agents on its nodes write."""
+        folder = Path(self._job.attempt_directory)
+        found = []
+        for path in (folder / LOG_FILE, *sorted(folder.glob("nodes/*.jsonl"))):
+            with contextlib.suppress(OSError):
+                found.append((path.name, path.stat().st_size))
+        return tuple(found)
 
     def _has_started(self) -> bool:
         """Whether the script runs: its file is there before Slurm's next answer."""
@@ -168,7 +202,7 @@ class JobProcess:
             )
         else:
             job = msgspec.structs.replace(job, reason=reason)
-        self._keep(msgspec.structs.replace(job, phase=phase, wall=time.time()))
+        self.follow(msgspec.structs.replace(job, phase=phase, wall=time.time()))
         told = _in_words(self._job)
         if told != self._told:
             self._told = told
@@ -178,7 +212,7 @@ class JobProcess:
         """The script has ended: wait for Slurm's word, which tells a time limit from an exit."""
         end = time.monotonic() + FINAL_S
         while time.monotonic() < end:
-            self._ask()
+            self.ask()
             if self._job.phase == "ended":
                 return
             self._pass_log()
@@ -225,7 +259,7 @@ class JobProcess:
         except OSError:
             return copied
         if copied:
-            self._keep(msgspec.structs.replace(self._job, log_read=self._job.log_read + copied))
+            self.follow(msgspec.structs.replace(self._job, log_read=self._job.log_read + copied))
         return copied
 
     def _finish_log(self) -> None:
