@@ -137,6 +137,9 @@ def _start_with(run: RunDirectory, command: Command) -> str:
         again = typed("resume", run.id, "--from", "newest")
         return f"{name} is finished: nothing to resume (`{again}` trains on, if it is told to train longer)"
     require_own_output_to_start(run)
+    if command == Command(t=command.t, verb="resume", by=command.by) and trainer_pid(run) is not None:
+        # It needs a supervisor and no new attempt, also if it ends before the supervisor is there.
+        return f"resume: a supervisor (pid {start_detached(run)}) watches {name} now; its training goes on"
     _require_way_to_resume(run, command)
     follower = JournalFollower(run.journal, fold_whole_lines(run.journal))
     pid = start_detached(run, command)

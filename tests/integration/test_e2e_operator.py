@@ -258,10 +258,13 @@ def test_a_finished_run_is_not_started_again(world: World) -> None:
 
 def test_operator_commands_that_do_not_apply_are_refused_with_an_alternative(world: World) -> None:
     world.write(*LONG, "--save-every", "2000")
-    world.headless()
+    first = world.headless()
     world.at_step(5)
     world.in_state("running")
     assert "resume: the run is going already: it is running (attempt 1)" in said(world, "resume", code=1)
+    first.signal(signal.SIGTERM)
+    first.ends()
+    assert "its training goes on" in said(world, "resume"), "it needs a supervisor alone"
     assert "there is no remedy 'half-bach'; did you mean \"half-batch\"?" in said(
         world, "restart", "--with", "half-bach", code=1
     )

@@ -111,7 +111,7 @@ def read_name(name: str) -> NameCounts:
 def counts_something(name: str) -> bool:
     """Whether the number that is taken for a step has no word for steps: ``checkpoint-3``, ``model_300.pt``."""
     step = _counters_in(_without_shard(name)).get("step")
-    return step is not None and not _STEP_WORD.search(_CHECKPOINT_WORD.sub("", step[0]))
+    return step is not None and not _STEP_WORD.search(_CHECKPOINT_WORD.sub("", step[0].partition(".")[0]))
 
 
 def series_of(name: str) -> str:

@@ -82,9 +82,8 @@ def _fact_text(fact: Fact, run: tuple[str, ...]) -> str | None:
         case StateChanged():
             return f"{fact.state.replace('_', ' ')}" + (f": {fact.reason}" if fact.reason else "")
         case AttemptStarted():
-            start = (
-                f"from {fact.resume_from} (step {_known(fact.resume_step)})" if fact.resume_from else "from the start"
-            )
+            step = "" if fact.resume_step is None else f" (step {fact.resume_step})"
+            start = f"from {fact.resume_from}{step}" if fact.resume_from else "from the start"
             return f"attempt {fact.attempt} runs, pid {fact.pid}, {start}"
         case AttemptEnded():
             status = f"exit code {fact.code}" if fact.code is not None else f"signal {_known(fact.signal)}"
@@ -100,7 +99,14 @@ def _fact_text(fact: Fact, run: tuple[str, ...]) -> str | None:
             if fact.removed:
                 return f"checkpoint {known.name} removed"
             why = f" ({known.reason})" if known.reason else ""
-            return f"checkpoint {known.name}: {known.verdict}{why}, step {_known(known.step)}"
+            at = (
+                f"step {known.step}"
+                if known.step is not None
+                else f"epoch {known.epoch}"
+                if known.epoch is not None
+                else ""
+            )
+            return f"checkpoint {known.name}: {known.verdict}{why}{f', {at}' if at else ''}"
         case OutputKnown():
             return f"output folder: {fact.folder} ({fact.why})"
         case CheckpointsSetAside():
