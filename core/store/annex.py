@@ -36,7 +36,7 @@ def annexes(run: Path, env: Mapping[str, str] = os.environ) -> Iterator[Path]:
     name = ""
     for root in roots(env):
         if not name:
-            if not os.path.exists(root / "annex"):  # noqa: PTH110  # also False if it may not be looked at
+            if not _has_one_like(run, root / "annex"):
                 continue
             name = _name(run)
         folder = root / "annex" / name
@@ -81,6 +81,14 @@ def free_bytes(folder: Path) -> int:
     if room.f_flag & os.ST_RDONLY or (room.f_files and room.f_favail == 0):
         return 0
     return room.f_bavail * room.f_frsize
+
+
+def _has_one_like(run: Path, folder: Path) -> bool:
+    """Whether an annex may be of this run, by the beginning of its name; False if the folder may not be looked at."""
+    try:
+        return any(place.name.startswith(run.name[:60]) for place in folder.iterdir())
+    except OSError:
+        return False
 
 
 def _name(run: Path) -> str:
