@@ -6,11 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.fakes.e2e_world import until
+from trainwatch import heartbeat
 from trainwatch.core.act.slurm import node_agent
-from trainwatch.core.model.observation import GpuSample, Observation, ProcessSample
+from trainwatch.core.model.launch.job import JobHandle, JobRecord
+from trainwatch.core.model.launch.nodes import Nodes
+from trainwatch.core.model.observation import GpuSample, LogChunk, Observation, ProcessSample
 from trainwatch.core.model.ports.supervision import AttemptTarget
 from trainwatch.core.model.run import ProcessIdentity
 from trainwatch.core.sense.process.node_samples import NodeSamples, last_line
@@ -28,8 +32,10 @@ class Inbox:
 
 
 class Clock:
+    t = 5.0
+
     def now(self) -> float:
-        return 5.0
+        return self.t
 
     def wall(self) -> float:
         return 5.0
@@ -79,6 +85,59 @@ def test_a_node_that_writes_no_more_leaves_all_unknown(sensor: tuple[NodeSamples
     assert inbox.taken[2].cpu_cores is None
 
 
+def test_each_node_is_kept_with_the_age_of_its_newest_line(tmp_path: Path) -> None:
+    kept: list[Nodes] = []
+    clock = Clock()
+    made = NodeSamples(
+        inbox=Inbox(), clock=clock, interval_s=1.0, line_s=10.0, keep=lambda _path, nodes: kept.append(nodes)
+    )
+    identity = ProcessIdentity(boot_id="b", pid=1, start_ticks=1)
+    made.target = AttemptTarget(number=1, trainer=identity, runner=None, log=None, directory=str(tmp_path))
+    write(tmp_path, "n1", 1)
+    write(tmp_path, "n2", 1)
+    made.sample()
+    for second in range(1, 100):
+        clock.t = 5.0 + second
+        if second % 10 == 0:
+            write(tmp_path, "n2", 1 + second)
+        made.sample()
+    first, second_node = kept[-1].nodes
+    assert (first.node, second_node.node) == ("n1", "n2")
+    assert (first.grew_t, second_node.grew_t) == (5.0, 95.0)
+    assert kept[-1].silent_s(first, kept[-1].t) is not None
+    assert kept[-1].silent_s(second_node, kept[-1].t) is None
+    assert first.gpus is not None
+    assert first.gpus[0].util_pct == 90.0
+    assert len(kept) < 30
+
+
+def test_the_nodes_of_a_job_that_an_earlier_attempt_submitted_are_read_there(
+    sensor: tuple[NodeSamples, Inbox], tmp_path: Path
+) -> None:
+    made, inbox = sensor
+    earlier = tmp_path / "0001"
+    earlier.mkdir()
+    write(earlier, "n1", 1)
+    record = JobRecord(handle=JobHandle(cluster="c", id="7"), phase="running", attempt_directory=str(earlier))
+    (tmp_path / "job.json").write_bytes(msgspec.json.encode(record))
+    made.sample()
+    assert len(inbox.taken) == 2
+
+
+def test_what_a_training_tells_by_its_heartbeat_is_read_as_lines(
+    sensor: tuple[NodeSamples, Inbox], tmp_path: Path
+) -> None:
+    made, inbox = sensor
+    for number, beat in enumerate([{"step": 7, "total": 90, "loss": 0.5, "phase": "train"}, {"step": 8}, {"step": 8}]):
+        (tmp_path / "nodes").mkdir(exist_ok=True)
+        line = {"n": number, "node": "n1", "process": {"procs": 1}, "beat": beat}
+        with (tmp_path / "nodes" / "n1.jsonl").open("a") as file:
+            file.write(json.dumps(line) + "\n")
+        made.sample()
+    told = [each.text for each in inbox.taken if isinstance(each, LogChunk)]
+    assert told == ["step 7/90 loss=0.5\n", "step 8\n"]
+
+
 def test_half_a_line_is_not_read(tmp_path: Path) -> None:
     write(tmp_path, "n1", 1)
     path = tmp_path / "nodes" / "n1.jsonl"
@@ -111,3 +170,50 @@ def test_the_agent_counts_the_steps_of_its_job_alone(tmp_path: Path) -> None:
         for process in (agent, trainer, other):
             process.kill()
             process.wait()
+
+
+CATCHES = """
+import signal, sys, time
+signal.signal(signal.SIGUSR1, lambda *_: open(sys.argv[1], "a").write("saved"))
+open(sys.argv[1] + ".ready", "w").close()
+while True: time.sleep(0.01)
+"""
+
+
+def test_only_a_process_of_the_job_that_catches_the_signal_is_asked_for_a_checkpoint(tmp_path: Path) -> None:
+    own = {"SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "1"}
+    deaf = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], env=os.environ | own)
+    saved = tmp_path / "saved"
+    catches = subprocess.Popen([sys.executable, "-c", CATCHES, str(saved)], env=os.environ | own)
+    try:
+        until((tmp_path / "saved.ready").exists, "the handler is set")
+        argv = [sys.executable, "-I", node_agent.__file__, "--save", str(tmp_path)]
+        env = os.environ | {"SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "9", "SLURMD_NODENAME": "n9"}
+        told = subprocess.run([*argv, "USR1"], env=env, capture_output=True, text=True, check=True).stdout
+        assert told == f"trainwatch: node n9: SIGUSR1 was sent to {catches.pid}\n"
+        until(saved.exists, "it saved")
+        told = subprocess.run([*argv, "USR2"], env=env, capture_output=True, text=True, check=True).stdout
+        assert "SIGUSR2 was not sent" in told
+        assert "cannot be asked" in subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout
+        assert deaf.poll() is None
+    finally:
+        for process in (deaf, catches):
+            process.kill()
+            process.wait()
+
+
+def test_a_training_that_uses_the_heartbeat_is_asked_on_its_page(tmp_path: Path) -> None:
+    (tmp_path / "heartbeat.py").write_bytes(Path(heartbeat.__file__).read_bytes())
+    (tmp_path / "job").mkdir()
+    page = heartbeat.Page(heartbeat.page_path(str(tmp_path / "job")), make=True)
+    try:
+        asked = node_agent.Beat(str(tmp_path))
+        assert asked.read() is None
+        assert not asked.ask()
+        values = (os.getpid(), 7, 90, 0.5, 1.0, b"train", 0)
+        heartbeat.HEAD.pack_into(page.map, 0, heartbeat.MAGIC, 2, *values)
+        assert asked.read() == {"step": 7, "total": 90, "loss": 0.5, "phase": "train"}
+        assert node_agent.ask_to_save(str(tmp_path), "USR1") == "it was asked for a checkpoint"
+        assert page.number(heartbeat.ASKED) == 1
+    finally:
+        Path(page.path).unlink()

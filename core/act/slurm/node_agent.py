@@ -2,7 +2,10 @@
 
 ``python3 agent.py DIRECTORY INTERVAL_S`` is started on each node of a job, in a step of its own. The file is copied
 into the attempt's directory, so that a node needs no trainwatch. It writes ``nodes/NODE.jsonl`` there: readers count
-lines and compare no clocks. A value that cannot be read is left out. It starts nothing, stops nothing and asks nobody.
+lines and compare no clocks. A value that cannot be read is left out. It starts nothing and stops nothing.
+
+``python3 agent.py --save DIRECTORY [SIGNAL]`` asks the training on this node for a checkpoint: on the page of
+``heartbeat.py`` if it uses one, else by a signal (``USR1``), which only processes get that catch it.
 """
 # Stands alone: no import of trainwatch, no newer Python than 3.7.
 # ruff: noqa: PTH103, PTH110, PTH118, PTH123, PTH202, PTH208
@@ -10,8 +13,10 @@ lines and compare no clocks. A value that cannot be read is left out. It starts 
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import json
 import os
+import signal
 import socket
 import sys
 import time
@@ -20,6 +25,8 @@ from typing import Any
 LIMIT_BYTES = 8 << 20
 """The file begins anew at this size: a week at 10 s is about 30 MB."""
 TICKS = os.sysconf("SC_CLK_TCK")
+AGENT = b"TRAINWATCH_AGENT=1"
+"""Of processes that watch the training and are no part of it."""
 RANKS = (b"RANK=", b"OMPI_COMM_WORLD_RANK=", b"PMI_RANK=")
 
 
@@ -141,7 +148,7 @@ class Processes:
                     variables = file.read().split(b"\0")
             except OSError:
                 return False
-            job = b"SLURM_JOB_ID=" + self.job in variables
+            job = b"SLURM_JOB_ID=" + self.job in variables and AGENT not in variables
             steps = [v.partition(b"=")[2] for v in variables if v.startswith(b"SLURM_STEP_ID=")]
             if not (job and steps and steps[0] != self.step):
                 if variables != [b""]:  # between fork and exec
@@ -155,6 +162,24 @@ class Processes:
                     break
         return self.known[key] is not False
 
+    def catching(self, number: int) -> list[int]:
+        """Return the job's processes that catch the signal and descend from none that does (loader workers)."""
+        parents: dict[int, int] = {}
+        caught: set[int] = set()
+        self.read()
+        for key in self.known:
+            if self.known[key] is False:
+                continue
+            try:
+                with open(f"/proc/{key[0]}/status", encoding="utf-8", errors="replace") as file:
+                    fields = dict(line.split(":", 1) for line in file if ":" in line)
+                parents[int(key[0])] = int(fields["PPid"])
+                if int(fields["SigCgt"], 16) >> (number - 1) & 1:
+                    caught.add(int(key[0]))
+            except (OSError, KeyError, ValueError):
+                continue
+        return sorted(pid for pid in caught if not caught & set(_above(pid, parents)))
+
     @staticmethod
     def _bytes(pid: str) -> tuple[int, int] | None:
         try:
@@ -165,20 +190,94 @@ class Processes:
             return None
 
 
+def _above(pid: int, parents: dict[int, int]) -> list[int]:
+    found: list[int] = []
+    while pid in parents and parents[pid] not in found:
+        pid = parents[pid]
+        found.append(pid)
+    return found
+
+
+class Beat:
+    """The page of ``heartbeat.py`` on this node, if the training uses it. Its copy lies beside this file."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = os.path.join(directory, "job")
+        self.page: Any = None
+        self.module: Any = None
+        path = os.path.join(directory, "heartbeat.py")
+        try:
+            found = importlib.util.spec_from_file_location("heartbeat", path)
+            if found is not None and found.loader is not None:
+                self.module = importlib.util.module_from_spec(found)
+                found.loader.exec_module(self.module)
+        except Exception:
+            self.module = None
+
+    def _open(self) -> Any:
+        if self.page is None and self.module is not None:
+            try:
+                self.page = self.module.Page(self.module.page_path(self.directory))
+            except (OSError, ValueError):
+                return None
+        return self.page
+
+    def read(self) -> dict[str, Any] | None:
+        """Return what the training told last, None if it tells nothing here."""
+        page = self._open()
+        told = None if page is None else page.read()
+        if told is None:
+            return None
+        return {key: told[key] for key in ("step", "total", "loss", "phase") if told[key] is not None}
+
+    def ask(self) -> bool:
+        """Ask for a checkpoint. Returns whether the training uses the page."""
+        page = self._open()
+        if page is None or page.read() is None:
+            return False
+        page.ask()
+        return True
+
+
+def ask_to_save(directory: str, name: str) -> str:
+    """Ask the training on this node for a checkpoint. Returns a sentence."""
+    if Beat(directory).ask():
+        return "it was asked for a checkpoint"
+    if not name:
+        return "it cannot be asked for a checkpoint here"
+    told = []
+    for pid in Processes().catching(int(getattr(signal, "SIG" + name))):
+        try:
+            os.kill(pid, getattr(signal, "SIG" + name))
+            told.append(str(pid))
+        except OSError:
+            pass  # it has ended
+    if told:
+        return "SIG{} was sent to {}".format(name, ", ".join(told))
+    return f"SIG{name} was not sent: no process of the training catches it, and it would end one that does not"
+
+
 def main(arguments: list[str]) -> None:
     """Write a line each interval until the job ends."""
-    directory, interval_s = arguments[0], float(arguments[1])
     node = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
+    if arguments[0] == "--save":
+        said = ask_to_save(arguments[1], arguments[2] if len(arguments) > 2 else "")
+        sys.stdout.write(f"trainwatch: node {node}: {said}\n")
+        return
+    directory, interval_s = arguments[0], float(arguments[1])
     folder = os.path.join(directory, "nodes")
     os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, node + ".jsonl")
-    gpus, processes, number = Gpus(), Processes(), 0
+    gpus, processes, beat, number = Gpus(), Processes(), Beat(directory), 0
     while True:
         number += 1
         line: dict[str, Any] = {"n": number, "wall": time.time(), "node": node, "process": processes.read()}
         read = gpus.read()
         if read is not None:
             line["gpus"] = read
+        told = beat.read()
+        if told is not None:
+            line["beat"] = told
         try:
             anew = os.path.exists(path) and os.path.getsize(path) > LIMIT_BYTES
             with open(path, "w" if anew else "a", encoding="ascii") as file:

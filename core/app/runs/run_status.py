@@ -167,6 +167,12 @@ def _read(run: RunDirectory, *, ask: bool = False) -> tuple[dict[str, Any], str,
         own=tuple(place_troubles(run, spec, story, watched=life.alive)),
     )
     status["ranks"] = ranks_now(latest.process if status["pid"] is not None else None, status["log"])
+    status["job"], status["nodes"] = None, []
+    if spec.engine == "slurm":
+        from .jobs.job_now import job_object, job_of, node_objects, nodes_of
+
+        status["job"] = job_object(job_of(status["log"]), wall)
+        status["nodes"] = node_objects(nodes_of(status["log"]), now_t)
     newest = status["checkpoints"]["newest"]
     if newest is not None and newest["kind"] == "unknown":
         newest["kind"] = _kind_of(Path(newest["path"]))

@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
+import msgspec
+
 from trainwatch import __version__
 
 from ...checkpoints import checkpoint_of, inspect_any, state_in, state_of, verify
@@ -40,6 +42,7 @@ from ...sense.process.node_samples import NodeSamples
 from ...sense.process.process_tree import ProcessTree
 from ...sense.process.run_tree import RunTree
 from ...sense.sampler import Sampler, SamplersInOneThread
+from ...store.atomic import write_atomically
 from ...store.clock import RunClock
 from ...store.home import runtime_folder
 from ...store.run_directory import RunDirectory
@@ -264,7 +267,14 @@ def _of_place(
     if spec.engine == "slurm":
         return [
             JobRecords(inbox=inbox, clock=clock, interval_s=interval_s, on_problem=on_problem),
-            NodeSamples(inbox=inbox, clock=clock, interval_s=interval_s, on_problem=on_problem),
+            NodeSamples(
+                inbox=inbox,
+                clock=clock,
+                interval_s=interval_s,
+                line_s=spec.settings.slurm.sample_s,
+                keep=lambda path, nodes: write_atomically(path, msgspec.json.encode(nodes)),
+                on_problem=on_problem,
+            ),
         ]
     details, tree = here
     return [

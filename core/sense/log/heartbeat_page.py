@@ -8,22 +8,14 @@ import contextlib
 import os
 from collections.abc import Callable
 
-from ....heartbeat import PHASES, Page, page_path
+from ....heartbeat import Page, page_path
 from ...model.observation import HEARTBEAT, LogChunk
 from ...model.ports.supervision import AttemptTarget, Clock, Inbox
 from ..sampler import Sampler
 from ..sensor_problem import OnProblem, ignore_problem
+from .heartbeat_lines import AT_FIRST, Told, told_as_lines
 
 PERIOD_S = 1.0
-LINES = {
-    "load": "loading model",
-    "preprocess": "caching latents",
-    "compile": "compiling the model",
-    "eval": "evaluating",
-    "sample": "generating sample images",
-    "save": "saving checkpoint",
-}
-"""Phase → a line that says it."""
 
 
 class HeartbeatPage(Sampler):
@@ -46,14 +38,14 @@ class HeartbeatPage(Sampler):
         self._found = found
         self._page: Page | None = None
         self._of: str | None = None
-        self._told: tuple[int | None, str] = (None, "train")
+        self._told: Told = AT_FIRST
 
     def follow(self, target: AttemptTarget | None) -> None:
         """Set the attempt; the page of one that has ended is removed."""
         before = self._of
         self._of = None if target is None else target.directory
         if before != self._of:
-            self._page, self._told = None, (None, "train")
+            self._page, self._told = None, AT_FIRST
             if before is not None:
                 remove_page(before)
         super().follow(target)
@@ -75,19 +67,9 @@ class HeartbeatPage(Sampler):
         told = self._page.read()
         if told is None:
             return
-        step, phase = told["step"], told["phase"] if told["phase"] in PHASES else "train"
-        lines = []
-        if step is not None and step != self._told[0]:
-            total = f"/{told['total']}" if told["total"] else ""
-            loss = "" if told["loss"] is None else f" loss={told['loss']:.6g}"
-            lines.append(f"step {step}{total}{loss}")
-        if phase != self._told[1] or lines:
-            lines += [LINES[phase]] if phase in LINES else []
-        self._told = (step, phase)
-        if lines:
-            self._inbox.put(
-                LogChunk(t=self._clock.now(), text="".join(f"{line}\n" for line in lines), source=HEARTBEAT)
-            )
+        text, self._told = told_as_lines(told, self._told)
+        if text:
+            self._inbox.put(LogChunk(t=self._clock.now(), text=text, source=HEARTBEAT))
 
 
 def remove_page(attempt: str) -> None:

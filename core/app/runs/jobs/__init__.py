@@ -1,0 +1,1 @@
+"""What is known of the job that an attempt runs as."""
