@@ -1,13 +1,12 @@
 """The fold over the journal: ``apply(story, record) -> story``."""
 
-from bisect import insort
+from collections.abc import Iterable
 from typing import assert_never
 
 import msgspec
 
 from .attempt import AttemptStory
-from .checkpoints.checkpoint import age_order
-from .checkpoints.evaluation import Evaluation
+from .checkpoints.checkpoint_fold import CheckpointFold
 from .decision import Decision, EvaluateCheckpoint, NotifyPeople
 from .fact import (
     ActChanged,
@@ -49,7 +48,6 @@ from .observation import Outcome
 from .record import Record
 from .story import (
     ActionStory,
-    CheckpointOrigin,
     EvaluationBegun,
     PhaseSpan,
     ProfileSwitch,
@@ -68,17 +66,24 @@ ACTIONS = 400
 
 def apply(story: RunStory, record: Record) -> RunStory:
     """Return the story with one more record. Total: every record of a known version can be applied in any state."""
-    new = msgspec.structs.replace(story, t=max(story.t, record.t), seq=record.seq)
-    if record.fact is not None:
-        return _apply_fact(new, record, record.fact)
-    if record.decision is not None:
-        return _apply_decision(new, record, record.decision)
-    if record.outcome is not None:
-        return _with_outcome(new, record.t, record.outcome)
-    return new
+    return apply_all(story, (record,))
 
 
-def _apply_fact(story: RunStory, record: Record, fact: Fact) -> RunStory:
+def apply_all(story: RunStory, records: Iterable[Record]) -> RunStory:
+    """Return the story with more records, oldest first, in a time that is in proportion to their number."""
+    checkpoints = CheckpointFold(story)
+    for record in records:
+        story = msgspec.structs.replace(story, t=max(story.t, record.t), seq=record.seq)
+        if record.fact is not None:
+            story = _apply_fact(story, record, record.fact, checkpoints)
+        elif record.decision is not None:
+            story = _apply_decision(story, record, record.decision)
+        elif record.outcome is not None:
+            story = _with_outcome(story, record.t, record.outcome)
+    return checkpoints.into(story)
+
+
+def _apply_fact(story: RunStory, record: Record, fact: Fact, checkpoints: CheckpointFold) -> RunStory:
     replace = msgspec.structs.replace
     match fact:
         case RunCreated():
@@ -116,7 +121,7 @@ def _apply_fact(story: RunStory, record: Record, fact: Fact) -> RunStory:
             span = PhaseSpan(t=record.t, attempt=fact.attempt, phase=fact.phase)
             return replace(story, phases=(*story.phases, span)[-PHASES:])
         case CheckpointKnown():
-            return _with_checkpoint(story, record.t, fact)
+            return checkpoints.add(record.t, fact, story)
         case OutputKnown():
             told = _with_notice(story, f"saves to {fact.folder}: {fact.why}")
             return replace(told, outputs=(*story.outputs, OutputPlace(folder=fact.folder, why=fact.why)))
@@ -174,7 +179,7 @@ def _apply_fact(story: RunStory, record: Record, fact: Fact) -> RunStory:
             before = tuple(known for known in story.metric_files if known.folder != fact.folder)
             return replace(story, metric_files=(*before, fact))
         case CheckpointEvaluated(evaluation=found):
-            return _evaluated(story, found)
+            return checkpoints.evaluated(found, story)
         case Note():
             return _with_notice(story, fact.text)
         case JudgeSnapshot():
@@ -215,12 +220,6 @@ def _apply_decision(story: RunStory, record: Record, decision: Decision) -> RunS
     if isinstance(decision, EvaluateCheckpoint):
         updated = _begun(updated, record.t, decision)
     return _with_notice(updated, decision.reason)
-
-
-def _evaluated(story: RunStory, found: Evaluation) -> RunStory:
-    rest = {path: other for path, other in story.evaluations.items() if path != found.path}
-    begun = {path: other for path, other in story.evaluations_begun.items() if path != found.path}
-    return msgspec.structs.replace(story, evaluations={**rest, found.path: found}, evaluations_begun=begun)
 
 
 def _begun(story: RunStory, t: float, decision: EvaluateCheckpoint) -> RunStory:
@@ -287,36 +286,3 @@ def _ended(attempts: tuple[AttemptStory, ...], record: Record, fact: AttemptEnde
         else a
         for a in attempts
     )
-
-
-def _with_checkpoint(story: RunStory, t: float, fact: CheckpointKnown) -> RunStory:
-    known = fact.checkpoint
-    at = _place_of(story, known.path)
-    before = None if at is None else story.checkpoints[at]
-    others = list(story.checkpoints)
-    if at is not None:
-        del others[at]
-    if not fact.removed:
-        insort(others, known, key=lambda c: age_order(c.name, c.mtime, c.step, c.epoch))
-    times = story.checkpoint_times
-    if known.path not in times:
-        times = {**times, known.path: t}
-    aside = story.set_aside
-    if fact.removed or (before is not None and before.mtime != known.mtime):  # removed or replaced
-        aside = {path: other for path, other in aside.items() if path != known.path}
-    origins = story.origins
-    if known.path in origins or fact.origin is not None:
-        origins = {path: other for path, other in origins.items() if path != known.path}
-        if fact.origin is not None and not fact.removed:
-            origins[known.path] = CheckpointOrigin(origin=fact.origin, t=fact.written_t)
-    return msgspec.structs.replace(
-        story, checkpoints=tuple(others), checkpoint_times=times, set_aside=aside, origins=origins
-    )
-
-
-def _place_of(story: RunStory, path: str) -> int | None:
-    """Index of a checkpoint by its path: mostly one of the newest, so the search begins at the end."""
-    if path not in story.checkpoint_times:
-        return None
-    checkpoints = story.checkpoints
-    return next((i for i in range(len(checkpoints) - 1, -1, -1) if checkpoints[i].path == path), None)

@@ -3,10 +3,12 @@
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainwatch.core.model.checkpoints.checkpoint import Checkpoint
+from trainwatch.core.model.checkpoints import checkpoint_fold
+from trainwatch.core.model.checkpoints.checkpoint import AgeOrder, Checkpoint, age_order
 from trainwatch.core.model.decision import ClearGpu, NotifyPeople, StopAttempt
 from trainwatch.core.model.fact import (
     AttemptEnded,
@@ -23,7 +25,7 @@ from trainwatch.core.model.incident import Incident
 from trainwatch.core.model.observation import Outcome
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.story import RunStory
-from trainwatch.core.model.story_fold import apply
+from trainwatch.core.model.story_fold import apply, apply_all
 
 
 def told(*facts: tuple[float, Fact]) -> RunStory:
@@ -157,3 +159,35 @@ def test_story_accepts_and_encodes_facts_in_any_order(facts: list[Fact]) -> None
     story = told(*[(float(i), fact) for i, fact in enumerate(facts)])
     assert story.seq == len(facts)
     assert msgspec.json.decode(msgspec.json.encode(story), type=RunStory) == story
+
+
+def test_the_order_of_checkpoints_is_that_of_their_age_however_they_were_told() -> None:
+    facts: list[tuple[float, Fact]] = [(0.0, CREATED)]
+    known = [checkpoint(step, mtime) for step, mtime in ((30, 30.0), (10, 10.0), (21, 20.0), (20, 20.0), (40, 40.0))]
+    facts += [(1.0 + at, CheckpointKnown(checkpoint=each)) for at, each in enumerate(known)]
+    facts += [(7.0, CheckpointKnown(checkpoint=known[1], removed=True))]
+    facts += [(8.0, CheckpointKnown(checkpoint=checkpoint(20, 35.0)))]
+    records = [Record(seq=seq, t=t, wall=1000.0 + t, fact=fact) for seq, (t, fact) in enumerate(facts, 1)]
+    one_by_one = told(*facts)
+    assert [c.step for c in one_by_one.checkpoints] == [21, 30, 20, 40]
+    assert apply_all(RunStory(), records) == one_by_one
+    for cut in range(len(records)):
+        assert apply_all(apply_all(RunStory(), records[:cut]), records[cut:]) == one_by_one
+    assert "/out/c-10" not in one_by_one.checkpoint_times
+
+
+def test_names_are_read_only_to_order_checkpoints_of_one_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading a name takes longer than all else that a record of a checkpoint costs."""
+    read: list[str] = []
+
+    def counted(name: str, *rest: Any) -> AgeOrder:
+        read.append(name)
+        return age_order(name, *rest)
+
+    monkeypatch.setattr(checkpoint_fold, "age_order", counted)
+    facts = [checkpoint(step, mtime) for step, mtime in ((3, 30.0), (1, 10.0), (2, 20.0), (4, 40.0))]
+    story = told(*((1.0, CheckpointKnown(checkpoint=each)) for each in facts))
+    assert read == []
+    told_again = apply(story, Record(seq=9, t=2.0, wall=9.0, fact=CheckpointKnown(checkpoint=checkpoint(5, 20.0))))
+    assert sorted(set(read)) == ["c-2", "c-5"]
+    assert [c.step for c in told_again.checkpoints] == [1, 2, 5, 3, 4]

@@ -6,7 +6,7 @@ records.
 
 import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from zlib import crc32
@@ -19,7 +19,7 @@ from ...model import fact, story, story_fold
 from ...model.fact import JudgeSnapshot
 from ...model.record import JOURNAL_VERSION, Record
 from ...model.story import RunStory
-from ...model.story_fold import apply
+from ...model.story_fold import apply_all
 from ..atomic import write_all
 from ..temporary_files import clear_leftovers, temporary_beside
 
@@ -48,11 +48,16 @@ class StoredStory(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
     def with_records(self, records: Iterable[Record]) -> "StoredStory":
         """The same with more records; ``offset`` stays."""
-        folded, snapshot = self.story, self.snapshot
-        for record in records:
-            folded = apply(folded, record)
-            if isinstance(record.fact, JudgeSnapshot):
-                snapshot = record.fact
+        snapshot = self.snapshot
+
+        def seen() -> Iterator[Record]:
+            nonlocal snapshot
+            for record in records:
+                if isinstance(record.fact, JudgeSnapshot):
+                    snapshot = record.fact
+                yield record
+
+        folded = apply_all(self.story, seen())
         return msgspec.structs.replace(self, story=folded, snapshot=snapshot)
 
 
