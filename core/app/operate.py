@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 ANSWER_S = 5.0
 """How long a new supervisor's answer to its first command is waited for."""
 POLL_S = 0.05
+LAUNCHING = frozenset({"resume", "restart"})
+"""Verbs that start an attempt."""
 
 
 def checkpoint_argument(run: RunDirectory, given: str | None) -> str | None:
@@ -81,8 +83,12 @@ def require_checked(run: RunDirectory, command: Command, *, forced: bool) -> "Ch
 
 
 def send_command(run: RunDirectory, command: Command, *, starts_supervisor: bool) -> str:
-    """Send the command and return the supervisor's answer. ``starts_supervisor``: start one if none is running."""
+    """Send the command and return the supervisor's answer. Without a supervisor one is started for a live trainer.
+
+    ``starts_supervisor``: also if no trainer lives.
+    """
     from ..store.control_client import ControlError, NoSupervisor, send
+    from .runs.output_owner import trainer_pid
 
     if (why := unfit(run, command)) is not None:
         raise CliError(ExitCode.FAILED, why)
@@ -91,7 +97,7 @@ def send_command(run: RunDirectory, command: Command, *, starts_supervisor: bool
     try:
         reply = send(run, Request(command=command))
     except NoSupervisor:
-        if starts_supervisor:
+        if starts_supervisor or trainer_pid(run) is not None:
             return _start_with(run, command)
         raise CliError(
             ExitCode.NO_SUPERVISOR,
@@ -140,12 +146,15 @@ def _start_with(run: RunDirectory, command: Command) -> str:
     if command == Command(t=command.t, verb="resume", by=command.by) and trainer_pid(run) is not None:
         # It needs a supervisor and no new attempt, also if it ends before the supervisor is there.
         return f"resume: a supervisor (pid {start_detached(run)}) watches {name} now; its training goes on"
-    _require_way_to_resume(run, command)
+    if command.verb in LAUNCHING:
+        _require_way_to_resume(run, command)
     follower = JournalFollower(run.journal, fold_whole_lines(run.journal))
     pid = start_detached(run, command)
     refusal = _refusal(follower, command.verb)
     if refusal is not None and trainer_pid(run) is None:
         raise CliError(ExitCode.FAILED, refusal)
+    if command.verb not in LAUNCHING:
+        return f"{command.verb}: accepted; a new supervisor (pid {pid}) does it, since {name} had none"
     return f"{command.verb}: a supervisor (pid {pid}) watches {name} now"
 
 

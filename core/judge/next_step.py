@@ -13,7 +13,7 @@ def outlook_of(knowledge: Knowledge, state: JudgeState) -> Outlook:
     known = phase_times.habit(state.phase_times, state.progress.phase)
     patient_s = state.attempt.patient_until - now
     return Outlook(
-        usual_s=step_clock.usual_s(state.clock),
+        usual_s=step_clock.told_usual_s(state.clock),
         pause_s=max(state.clock.pause_s, known.longest_s, known.quiet_s),
         hang_t=hang_check.due_t(knowledge, state),
         patient_t=state.time.t + patient_s if patient_s > 0 else None,

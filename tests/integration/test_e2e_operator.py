@@ -281,6 +281,19 @@ def test_operator_commands_that_do_not_apply_are_refused_with_an_alternative(wor
     assert "pause: nothing is running that could be paused" in world.asks("events").out, "the journal has it, too"
 
 
+def test_a_live_training_without_a_supervisor_is_stopped_all_the_same(world: World) -> None:
+    world.write(*LONG)
+    watcher = world.headless()
+    world.at_step(5)
+    watcher.signal(signal.SIGTERM)
+    watcher.ends()
+    assert world.alive()
+    assert "a new supervisor" in said(world, "stop", "--yes")
+    story = world.in_state("stopped")
+    assert not world.alive()
+    assert [a.how for a in story.attempts] == ["stopped"]
+
+
 def test_a_profile_that_does_not_start_falls_back_to_the_settings_that_ran(world: World) -> None:
     # Given a run that is fine, and a script that refuses flags it does not know
     world.write(*LONG)

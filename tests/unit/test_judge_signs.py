@@ -171,6 +171,15 @@ def test_no_pace_is_learned_from_warm_up_steps() -> None:
     assert beats([200.0, 90.0, 30.0, *[2.0] * 16]).slow_s == 2.0
 
 
+def test_the_wait_for_the_first_line_is_no_usual_distance_of_lines_for_people() -> None:
+    """Imports took 14 s, lines come each second: 'usually one every 14.0 s' hid a silence of 40 s."""
+    early = beats([14.0, 1.0, 1.2, 1.1, 1.0])
+    assert step_clock.told_usual_s(early) == pytest.approx(1.1)
+    assert step_clock.usual_s(early) == 14.0, "the deadline allows for it"
+    assert step_clock.told_usual_s(beats([14.0, 1.0])) == 14.0, "the first lines compile"
+    assert step_clock.told_usual_s(beats([])) is None
+
+
 def test_one_odd_step_does_not_lengthen_the_deadline() -> None:
     assert beats([2.0] * 40 + [7.0] + [2.0] * 40).slow_s == 2.0
 

@@ -123,6 +123,15 @@ def usual_s(clock: StepClock) -> float | None:
     return clock.slow_s if clock.slow_s is not None else clock.longest_s if clock.beats else None
 
 
+def told_usual_s(clock: StepClock) -> float | None:
+    """Return the usual distance of progress lines as people are told it; ``usual_s`` is that of deadlines.
+
+    Before the pace is known a deadline allows for the wait for the first line (imports, data). As the distance of lines
+    that wait would be wrong; the longest distance so far is not.
+    """
+    return clock.block_max_s if clock.slow_s is None and clock.block_n else usual_s(clock)
+
+
 def restart_wait(clock: StepClock, now: float) -> StepClock:
     """Restart the wait for the next step after a time in which nothing could be seen (wake-up)."""
     return msgspec.structs.replace(clock, last=now)
