@@ -7,6 +7,8 @@ import msgspec
 IncidentKind = Literal[
     "hang", "quiet", "stall", "crash", "health", "loss", "checkpoint", "disk", "resume", "supervisor"
 ]
+NAN_CLASSES = frozenset({"nan", "nan_loss"})
+"""Classes of incidents of a loss that is not a number."""
 ENDED_WITH_ATTEMPT = "the attempt ended"
 """Ending of an incident that the end of its attempt closed: what was wrong was not put right."""
 AVERAGE_IS_NAN = "the average loss is not a number"

@@ -123,7 +123,7 @@ def _read(run: RunDirectory, *, ask: bool = False) -> tuple[dict[str, Any], str,
     """``read_run``, and what it is made of."""
     from ...model.progress import Outlook
     from ...model.situation import Situation
-    from ...store.journal import load_story
+    from ...store.journal import load_outline
     from ...store.metrics.history import HistoryReader
     from ...views.state.status import status_object
     from ...views.state.verdict import standstill
@@ -134,7 +134,7 @@ def _read(run: RunDirectory, *, ask: bool = False) -> tuple[dict[str, Any], str,
 
     with HistoryReader(run.history) as history:
         latest = history.latest()
-    spec, story = run.load_spec(), as_found(run, load_story(run.journal))
+    spec, story = run.load_spec(), as_found(run, load_outline(run.journal))
     life = supervisor_life(run, ask=ask)
     wall, made = time.time(), latest.progress
     progress = life.progress or (made.progress if made else None)

@@ -9,7 +9,7 @@ from ...model.run_card import RunCard
 from ...model.situation import Situation
 from ...model.story import RunStory
 from ...model.text.edge import EDGE
-from ...store.journal import JournalTooNew, load_story
+from ...store.journal import JournalTooNew, load_outline
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory, list_runs
 from ...views.screens.run_list import with_situation
@@ -83,7 +83,7 @@ def card_of(run: RunDirectory) -> RunCard:
         hidden=run.hidden.exists(),
     )
     try:
-        story = EDGE.value(current_story(run, load_story(run.journal)))
+        story = EDGE.value(current_story(run, load_outline(run.journal)))
     except (JournalTooNew, OSError):
         return known
     from ...store.metrics.history_reader import HistoryReader

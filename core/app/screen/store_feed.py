@@ -16,7 +16,7 @@ from ...model.story_fold import apply
 from ...model.supervisor_life import SupervisorLife, Trouble
 from ...model.text.edge import EDGE
 from ...store.journal import JournalFollower, JournalTooNew
-from ...store.journal.stored_story import read_stored
+from ...store.journal.stored_story import StoredStory, read_shortest, read_stored
 from ...store.run_directory import RunDirectory
 from ...views.state.troubles import frozen_text
 from ..runs.supervisor_life import supervisor_life
@@ -46,11 +46,14 @@ class StoreFeed:
         self._as_found = as_found
         self._directory = directory
         self._zero = created_wall
-        stored = read_stored(directory.journal)
-        self._journal = JournalFollower(directory.journal, stored)
-        self._story: RunStory = EDGE.value(stored.story)
+        self._begin(read_shortest(directory.journal))
+        self._polled = False
         self._asked_at: float | None = None
         self._troubles: tuple[Trouble, ...] = ()
+
+    def _begin(self, stored: StoredStory) -> None:
+        self._journal = JournalFollower(self._directory.journal, stored)
+        self._story: RunStory = EDGE.value(stored.story)
 
     @cached_property
     def _history(self) -> "HistoryReader":
@@ -59,7 +62,13 @@ class StoreFeed:
         return HistoryReader(self._directory.history)
 
     def poll(self) -> Situation:
-        """Fold the new records of the journal, and read the newest samples. Raises JournalTooNew with a sentence."""
+        """Fold the new records of the journal, and read the newest samples. Raises JournalTooNew with a sentence.
+
+        The first has the newest of many checkpoints only, so that the first picture need not wait for the others.
+        """
+        if self._polled and self._story.left_out:
+            self._begin(read_stored(self._directory.journal))
+        self._polled = True
         for record in self._journal.poll():
             self._story = apply(self._story, EDGE.value(record))
         story = self._story

@@ -1,7 +1,7 @@
 """Builds a report from a run's story, its journal and facts about the machine. Pure."""
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 import msgspec
@@ -41,7 +41,8 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
     ended_t = _ended_t(now)
     began = None if first is None else story.wall0 + first.t
     wall_s = None if first is None else max(0.0, (now.now_t if ended_t is None else ended_t) - first.t)
-    incidents = tuple(_incident(i, now, sources.records, hide) for i in sorted(story.incidents, key=lambda i: i.t))
+    done = _done(sources.records)
+    incidents = tuple(_incident(i, now, done, hide) for i in sorted(story.incidents, key=lambda i: i.t))
     step = _step(now, sources)
     needed = tuple(msgspec.structs.replace(need, text=hide.text(need.text)) for need in needs(now))
     waiting = tuple(need.text for need in needed)
@@ -191,7 +192,7 @@ def _how(a: AttemptStory) -> str:
     return f"{a.how or 'ended'} ({status})" if status else a.how or "ended"
 
 
-def _incident(i: Incident, now: Situation, records: Sequence[Record], hide: Redaction) -> IncidentRow:
+def _incident(i: Incident, now: Situation, done: Mapping[int, list[str]], hide: Redaction) -> IncidentRow:
     sec_per_step = live_progress(now).sec_per_step
     lost_s = None if i.lost_steps is None or sec_per_step is None else i.lost_steps * sec_per_step
     down_s = None
@@ -211,7 +212,7 @@ def _incident(i: Incident, now: Situation, records: Sequence[Record], hide: Reda
         evidence=tuple(
             hide.text(e.what if e.line is None else f"{e.what} (log line {quantity.count(e.line)})") for e in i.evidence
         ),
-        did=hide.texts(_done(i.id, records)),
+        did=hide.texts(done.get(i.id, ())),
         ending=hide.text(ending),
         open=i.open,
         closed_wall=None if i.closed_t is None else now.story.wall0 + i.closed_t,
@@ -226,19 +227,22 @@ def _next_start(t: float, now: Situation) -> float | None:
     return next((a.t for a in now.story.attempts if a.t > t), None)
 
 
-def _done(incident: int, records: Sequence[Record]) -> Iterable[str]:
-    """Its actions and their results."""
+def _done(records: Sequence[Record]) -> dict[int, list[str]]:
+    """The actions of each incident (by its number) and their results."""
+    done: dict[int, list[str]] = {}
     outcomes = {r.outcome.decision: r.outcome for r in records if r.outcome is not None}
     for record in records:
         decision = record.decision
-        if decision is None or decision.incident != incident or isinstance(decision, NotifyPeople | EndWatch):
+        if decision is None or decision.incident is None or isinstance(decision, NotifyPeople | EndWatch):
             continue
         outcome = outcomes.get(decision.id)
         how = ""
         if outcome is not None:
             how = f": {outcome.detail}" if outcome.detail else ""
             how = how if outcome.ok else f" ({'cannot tell' if outcome.undecided else 'failed'}{how})"
-        yield f"{quantity.clock(record.wall, seconds=True)} {decision.reason}{how}"
+        text = f"{quantity.clock(record.wall, seconds=True)} {decision.reason}{how}"
+        done.setdefault(decision.incident, []).append(text)
+    return done
 
 
 def _checkpoint(c: Checkpoint, hide: Redaction) -> CheckpointRow:

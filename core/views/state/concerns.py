@@ -9,7 +9,7 @@ import msgspec
 
 from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.health import GPU_IS_GONE, SLOWED_BY_FAULT, Level
-from ...model.incident import AVERAGE_IS_NAN, ENDED_WITH_ATTEMPT, Incident
+from ...model.incident import AVERAGE_IS_NAN, ENDED_WITH_ATTEMPT, NAN_CLASSES, Incident
 from ...model.run import LIVE_STATES
 from ...model.situation import Situation
 from ...model.story import RunStory
@@ -19,8 +19,7 @@ from .last_step import last_step
 from .level import SEVERITY
 from .readings import reason_now
 
-NAN = frozenset({"nan", "nan_loss"})
-"""Classes of incidents of a loss that is not a number."""
+NAN = NAN_CLASSES
 AFTER_NAN = "saved after the loss became NaN"
 """What is said of a checkpoint of that time."""
 FRESH_S = 30.0

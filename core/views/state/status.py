@@ -89,7 +89,7 @@ def status_object(
         "checkpoints": {
             "newest": msgspec.to_builtins(newest) if newest else None,
             "age_s": max(0.0, wall - newest.mtime) if newest else None,
-            "count": len(story.checkpoints),
+            "count": len(story.checkpoints) + story.left_out,
             "best": _score(story.best),
             "scores": [_score(each) for each in story.evaluations.values()],
         },

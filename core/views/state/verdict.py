@@ -321,9 +321,9 @@ def _finished(now: Situation) -> Verdict:
     took = quantity.duration(story.state_t)
     step = run_progress(now).step
     clauses.append(f"{quantity.plural(step, 'step')} in {took}" if step is not None else f"took {took}")
-    complete = sum(c.verdict == "complete" for c in story.checkpoints)
+    complete = sum(c.verdict == "complete" for c in story.checkpoints) + story.left_out
     if story.checkpoints:
-        known = len(story.checkpoints)
+        known = len(story.checkpoints) + story.left_out
         of_all = "" if complete == known else f" of {quantity.count(known)}"
         clauses.append(f"{quantity.count(complete)}{of_all} checkpoint{'s' * (known != 1)} complete")
     spoiled = sum(saved_after_nan(c, story) for c in story.checkpoints)

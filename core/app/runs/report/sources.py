@@ -35,6 +35,8 @@ from ...gpu_survey import survey
 from ..unwatched import as_found
 from ..usage import usage_of
 
+MANY = frozenset({"progress", "phase", "health", "checkpoint", "snapshot"})
+"""Kinds of facts that a long run has by the thousand, which the story sums up."""
 LOSS_POINTS = 400
 """The first and last loss are each the mean of a stretch, so that one outlier does not decide them."""
 LOG_LINES = 400
@@ -78,7 +80,7 @@ def gather(
     """
     spec = run.load_spec()
     story = load_story(run.journal)
-    records = tuple(record for record in read_journal(run.journal) if _is_for_report(record))
+    records = tuple(record for record in read_journal(run.journal, without=MANY) if _is_for_report(record))
     found = as_found(run, story)
     if found is not story:  # no supervisor saw its end: the time of the last record is all that is known
         story = msgspec.structs.replace(found, state_t=story.t)
@@ -123,7 +125,7 @@ def gather(
 
 
 def _is_for_report(record: Record) -> bool:
-    """All but the facts that a long run has by the thousand, which the story sums up."""
+    """All but MANY, of which a journal may have lines of another form."""
     return not isinstance(record.fact, ProgressMade | PhaseChanged | HealthChanged | CheckpointKnown | JudgeSnapshot)
 
 
