@@ -7,28 +7,16 @@ None becomes ``–``: unknown is never shown as 0. Clock times are local time.
 import math
 from datetime import datetime
 
-from ..model.text import memory_words
+from ..model.text import memory_words, size_words
 
 UNKNOWN = "–"
 memory, memory_of = memory_words.memory, memory_words.memory_of
+size, size_of, three_digits = size_words.size, size_words.size_of, size_words.three_digits
+SIZE_UNITS = size_words.SIZE_UNITS
 MINUTE_S = 60
 HOUR_S = 3600
 DAY_S = 86400
 S_PER_STEP, STEPS_PER_S = "s/step", "steps/s"
-SIZE_UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
-
-
-def three_digits(value: float) -> str:
-    """Three significant digits without an exponent: 0.0912, 2.50, 17.1, 291, 6,120."""
-    if not math.isfinite(value):
-        return UNKNOWN
-    magnitude = abs(float(f"{value:.3g}"))
-    if magnitude == 0:
-        return "0"
-    if magnitude >= 100:
-        return f"{value:,.0f}"
-    decimals = max(0, 2 - math.floor(math.log10(magnitude)))
-    return f"{value:.{min(decimals, 6)}f}"
 
 
 def number(value: float | None) -> str:
@@ -44,28 +32,6 @@ def number(value: float | None) -> str:
 def count(value: float | None) -> str:
     """A whole number with thousands separators."""
     return UNKNOWN if value is None or not math.isfinite(value) else f"{round(value):,}"
-
-
-def size(size_bytes: float | None) -> str:
-    """870 MB, 17.1 GB: the size of a file, or room on a disk."""
-    if size_bytes is None or not math.isfinite(size_bytes):
-        return UNKNOWN
-    for factor, unit in SIZE_UNITS:
-        if abs(size_bytes) >= factor * 0.9995:
-            return f"{three_digits(size_bytes / factor)} {unit}"
-    return f"{size_bytes:.0f} B"
-
-
-def size_of(used_bytes: float | None, total_bytes: float | None) -> str:
-    """12.1 of 30.0 GB, in the unit of the total."""
-    if used_bytes is None or total_bytes is None:
-        return size(used_bytes)
-    for factor, unit in SIZE_UNITS:
-        if total_bytes >= factor:
-            used = used_bytes / factor
-            shown = f"{used:.2f}" if abs(used) < 1 else three_digits(used)
-            return f"{shown} of {three_digits(total_bytes / factor)} {unit}"
-    return f"{used_bytes:.0f} of {total_bytes:.0f} B"
 
 
 def percent(value: float | None) -> str:

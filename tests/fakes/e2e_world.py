@@ -165,6 +165,8 @@ class World:
         self.env = {k: v for k, v in os.environ.items() if not k.startswith(("TMUX", "COV_", "TRAINWATCH"))}
         self.env |= {"TRAINWATCH_HOME": str(self.home), "TMUX_TMPDIR": str(self.short), "PYTHONUNBUFFERED": "1"}
         self.env |= own_runtime(self.short)
+        self.within: tuple[str, ...] = ()
+        """What every command is run by, for example ``nsenter`` and its options."""
         self._watchers: list[Watcher] = []
 
     # -- what a user does
@@ -193,7 +195,7 @@ class World:
     ) -> Done:
         """Run a verb to its end."""
         done = subprocess.run(
-            [sys.executable, "-m", "trainwatch", *words],
+            [*self.within, sys.executable, "-m", "trainwatch", *words],
             cwd=cwd or self.project, env=self.env | dict(env or {}), input=text.encode(), capture_output=True,
             timeout=patience_s, check=False,
         )  # fmt: skip
@@ -208,7 +210,7 @@ class World:
         said = self.short / f"said-{len(self._watchers)}.txt"
         with said.open("wb") as file:
             process = subprocess.Popen(
-                [sys.executable, "-m", "trainwatch", *words],
+                [*self.within, sys.executable, "-m", "trainwatch", *words],
                 cwd=cwd or self.project, env=self.env | dict(env or {}),
                 stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip

@@ -101,7 +101,7 @@ def test_a_command_above_its_memory_is_ended(tmp_path: Path) -> None:
     place = Place(tmp_path, python("x = bytearray(300_000_000); import time; time.sleep(600)"))
     ok, why, _ = place.evaluator.evaluate(place.order(memory_bytes=1e8))
     assert not ok
-    assert "more than 0.1 GB (evaluate.memory_bytes), and was ended" in why
+    assert "more than 95 MiB (evaluate.memory_bytes), and was ended" in why
 
 
 def test_an_evaluation_is_ended_for_the_training_and_leaves_no_result(tmp_path: Path) -> None:

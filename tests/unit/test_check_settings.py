@@ -270,7 +270,7 @@ def test_a_damaged_checkpoint_in_the_output_folder_warns(tmp_path: Path) -> None
     here, out = machine(tmp_path), str(tmp_path / "out")
     (tmp_path / "out").mkdir()
     made = plan(tmp_path, output_dir=out)
-    assert "a checkpoint has about 0.87 GB" in check_disk(made, here).found
+    assert "a checkpoint has about 870 MB" in check_disk(made, here).found
     assert result(check_resume_point(made, here)) == "pass"
     (tmp_path / "out" / "luca-000004.safetensors").write_bytes(b"\x10\0\0\0\0\0\0\0{")
     torn = check_resume_point(made, here)

@@ -17,7 +17,7 @@ GIB = 2.0**30
         ("gpu0.temp", 81.0, "°C", "warning", 80.0, "GPU 0 is hot: 81 °C (limit 80)"),
         ("gpu12.vram", 99.2, "%", "warning", 98.0, "GPU 12 memory nearly full: 99 % (limit 98 %)"),
         ("ram_available", 1.5 * GIB, "B", "danger", 4 * GIB, "almost no RAM available: 1.50 GiB (limit 4.00 GiB)"),
-        ("disk_free", 1.2e9, "B", "danger", 2e9, "disk nearly full: 1.2 GB (limit 2.0 GB)"),
+        ("disk_free", 1.2e9, "B", "danger", 2e9, "disk nearly full: 1.20 GB (limit 2.00 GB)"),
         ("swap_used", 0.4 * GIB, "B", "safe", None, "swap used 0.40 GiB (safe)"),
     ],
 )

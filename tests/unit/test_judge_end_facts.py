@@ -56,7 +56,7 @@ def test_disk_that_was_full_a_moment_before_the_end_counts() -> None:
     world.see(LogChunk(t=world.t, text="OSError: [Errno 28] No space left on device\n"))
     world.see(Exit(t=world.t + 1.0, code=1))
     assert crash(world).class_ == "disk_full"
-    assert "2 MB left" in crash(world).explanation
+    assert "2.00 MB left" in crash(world).explanation
     later = host(host(begun(), disk_free_bytes=2e6), 61.0, disk_free_bytes=4e10)
     assert end_facts(later.state).disk_free_bytes == 4e10
 

@@ -510,7 +510,7 @@ ANSWERS: tuple[tuple[Answer, str], ...] = (
     (GoBack(SettingsThatRan(attempt=1, profile=None)), "with the settings of before"),
     (StepDown(Rung(below="low", climbed=True)), "with the profile low"),
     (ApplyRemedy(SLOW), "with profile low"),
-    (WaitForRoom(5e9), "once 5.0 GB are free"),
+    (WaitForRoom(5e9), "once 5.00 GB are free"),
     (WaitForGpu(), "once a GPU of the run answers"),
     (RestartAfterBackOff(), ""),
 )

@@ -86,7 +86,7 @@ def test_danger_is_an_incident_until_it_is_over() -> None:
     for n in range(5, 10):
         world.see(host(5.0 * n, disk_free_bytes=50e9))
     assert not world.incidents[0].open
-    assert "disk nearly full: 1.0 GB (limit 2.0 GB)" in world.text()
+    assert "disk nearly full: 1.00 GB (limit 2.00 GB)" in world.text()
 
 
 def test_ram_needs_its_total() -> None:

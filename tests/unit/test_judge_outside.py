@@ -6,11 +6,11 @@ from tests.builders import GB, Story, World, judge
 from tests.unit.test_judge_recovery import crash, judge_of_everything, quick, running, story
 from tests.unit.test_judge_remedies import mind
 from tests.unit.test_judge_takeover import taken_over
-from trainwatch.core.judge.recovery.restart_stages import sizes_apart
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import BudgetChanged, RemedyApplied, StateChanged
 from trainwatch.core.model.observation import CheckpointEvent, GpuReading, GpuSample, HostSample, KernelLine
+from trainwatch.core.model.text.size_words import sizes_apart
 
 FULL = "\nOSError: [Errno 28] No space left on device\n"
 OFFLINE = "\nfailure in name resolution\n"
@@ -34,7 +34,7 @@ def full(mind_: Judge | None = None) -> World:
 def test_a_full_disk_holds_the_restart_until_there_is_room() -> None:
     world = full()
     assert world.word == "backing_off"
-    assert "held: the disk is full; it continues when 1.1 GB are free (0.3 GB were)" in world.text()
+    assert "held: the disk is full; it continues when 1.06 GB are free (300 MB were)" in world.text()
     assert world.of(NotifyPeople)[-1].event == "warning"
     assert len(world.of(StartAttempt)) == 1
     free(world.wait(5000.0, every_s=50.0), 1.0 * GB)
@@ -225,8 +225,8 @@ def test_with_a_second_gpu_of_the_run_a_lost_one_does_not_hold_it() -> None:
 
 
 def test_two_sizes_that_differ_are_never_told_as_the_same() -> None:
-    assert sizes_apart(1.1e9, 0.3e9) == ("1.1 GB", "0.3 GB")
+    assert sizes_apart(1.1e9, 0.3e9) == ("1.10 GB", "300 MB")
     assert sizes_apart(5.01e9, 4.99e9) == ("5.01 GB", "4.99 GB")
-    assert sizes_apart(0.1004e9, 0.1001e9) == ("0.1004 GB", "0.1001 GB")
-    assert sizes_apart(5e9, 5e9) == ("5.0000 GB", "5.0000 GB")
-    assert sizes_apart(5e9, None) == ("5.0 GB", "")
+    assert sizes_apart(0.1004e9, 0.1001e9) == ("100.4 MB", "100.1 MB")
+    assert sizes_apart(5e9, 5e9) == ("5.00 GB", "5.00 GB")
+    assert sizes_apart(5e9, None) == ("5.00 GB", "")

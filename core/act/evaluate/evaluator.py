@@ -22,6 +22,7 @@ from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.decision import EndEvaluation, EvaluateCheckpoint
 from ...model.run import RunSpec
 from ...model.text.edge import EDGE
+from ...model.text.memory_words import memory
 from ...model.text.score import read_score
 from ..processes import ATTEMPT_VARIABLE, Process, send_signal
 from .limits import MARK, behind_all, marked, memory_of, tree_of
@@ -183,8 +184,8 @@ class Evaluator:
             return f"it took more than {decision.timeout_s:g} s (evaluate.timeout_s) and was ended"
         taken = memory_of(tree_of(pid, str(folder)))
         if taken is not None and taken > decision.memory_bytes:
-            limit, got = decision.memory_bytes / 1e9, taken / 1e9
-            return f"it took {got:.1f} GB of RAM, more than {limit:.1f} GB (evaluate.memory_bytes), and was ended"
+            limit, got = memory(decision.memory_bytes), memory(taken)
+            return f"it took {got} of RAM, more than {limit} (evaluate.memory_bytes), and was ended"
         written = sum(_size(folder / name) for name in ("stdout.txt", "stderr.txt"))
         if written > MOST_OUTPUT_BYTES:
             return f"it printed more than {MOST_OUTPUT_BYTES / 1e6:.0f} MB and was ended"

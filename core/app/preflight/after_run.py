@@ -12,6 +12,7 @@ from ...model.checkpoints.checkpoint import Checkpoint, CheckpointListing
 from ...model.progress import Progress
 from ...model.run import LIVE_STATES, NOT_SAID, RunSpec
 from ...model.story import RunStory
+from ...model.text.size_words import size
 from ...model.text.suggestion import typed
 from ...store.journal import load_story
 from ...store.metrics.history import HistoryReader
@@ -20,7 +21,7 @@ from ..plan.definitions import definitions_of
 from ..plan.launch_plan import plan_launch
 from ..runs.known_runs import find_run_to_read
 from ..runs.output_folder import list_run_checkpoints
-from .check import GB, Check, failed, passed, warned
+from .check import Check, failed, passed, warned
 
 DEEP = 3
 """Number of newest checkpoints that are read completely; of older ones only the structure is read."""
@@ -240,8 +241,8 @@ def _strides(after: After, stored: int, reached: int, *, at_end: bool) -> Iterat
 
 def check_kept(after: After, complete: list[Checkpoint]) -> Check:
     """Three checkpoints are enough for most runs."""
-    size = sum(c.size_bytes for c in after.listing.checkpoints) / GB
-    found = f"{len(after.listing.checkpoints)} checkpoints, {size:.2f} GB"
+    taken = size(sum(c.size_bytes for c in after.listing.checkpoints))
+    found = f"{len(after.listing.checkpoints)} checkpoints, {taken}"
     if len(complete) <= KEEP:
         return passed("kept", found)
     command = typed("checkpoints prune", str(after.folder), "--keep", str(KEEP))

@@ -16,6 +16,7 @@ from ...config.project import load_project
 from ...model.launch.disk_need import has_inodes, need_bytes
 from ...model.preset import Preset
 from ...model.run import RunSpec
+from ...model.text.size_words import size
 from ..errors import CliError, ExitCode
 from ..plan.launch_plan import LaunchPlan, plan_launch
 from ..plan.project_plan import project_spec
@@ -309,7 +310,7 @@ def _room(plan: LaunchPlan, folder: Path) -> Readiness:
     free, total = float(space.f_bavail * space.f_frsize), float(space.f_blocks * space.f_frsize)
     need = need_bytes(own_checkpoint_bytes(plan), total)
     if free < need:
-        room = f"not enough disk space for a checkpoint: {need / 1e9:.2f} GB must be free in {folder}"
+        room = f"not enough disk space for a checkpoint: {size(need)} must be free in {folder}"
         return Readiness(need_bytes=need, room=room)
     if space.f_files and not has_inodes(float(space.f_favail)):
         return Readiness(need_bytes=need, room=f"no more files can be created in {folder}: no inodes are free")

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from ...model.checkpoints.checkpoint import Checkpoint
+from ...model.text.size_words import sizes_apart
 from ..formats.byte_range import open_bytes
 from ..formats.damage import Damage
 from ..formats.reading_pace import Pace, ProgressCallback, idle_io_priority
@@ -51,7 +52,8 @@ def backup(
     files, size = _source(path, target)
     free = shutil.disk_usage(target.parent).free
     if size + _SPARE_BYTES > free:
-        raise BackupRefusedError(f"{target.parent} has {free} bytes free, {size} are needed; free some space first")
+        needed, room = sizes_apart(size + _SPARE_BYTES, free)
+        raise BackupRefusedError(f"{target.parent} has {room} free, {needed} are needed; free some space first")
     stage = target.with_name(f".{target.name}.incomplete")
     _remove(stage)
     try:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ...model.checkpoints.copied_aside import CopiedAside
 from ...model.checkpoints.other_files import KEPT_SUFFIX
+from ...model.text.size_words import sizes_apart
 from ..formats.reading_pace import idle_io_priority
 from .backup import sync_directory
 
@@ -127,8 +128,8 @@ def _copy(source: Path, place: Path, clone: Callable[[int, int], bool], *, need:
         if not cloned:
             free = shutil.disk_usage(place.parent).free
             if free < need:
-                room, wanted = f"{free / 1e9:.2f} GB free", f"{need / 1e9:.2f} GB"
-                raise _RefusedError(f"the disk has {room}, and the copies and one more save need {wanted}")
+                wanted, room = sizes_apart(need, free)
+                raise _RefusedError(f"the disk has {room} free, and the copies and one more save need {wanted}")
             while chunk := read.read(_CHUNK_BYTES):
                 write.write(chunk)
         write.flush()

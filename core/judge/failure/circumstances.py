@@ -10,6 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from ...model.shipped.failure import Diagnosis
+from ...model.text.size_words import size
 from .catalogue import CompiledCatalogue
 from .retry import retry_reason
 
@@ -109,9 +110,9 @@ def _disk(about: Circumstances, _: Diagnosis) -> Iterator[Fact]:
     if inodes is not None and inodes < 1:
         yield Fact("The file system of the output had no free inode.", shows="disk_full", alone=0.85)
     elif free is not None and free < FULL_BYTES:
-        yield Fact(f"The disk of the output had {free / 2**20:.0f} MB left.", shows="disk_full", alone=0.85)
+        yield Fact(f"The disk of the output had {size(free)} left.", shows="disk_full", alone=0.85)
     elif free is not None and free > ROOM_BYTES:
-        words = f"The disk of the output had {free / 2**30:.0f} GB left: another disk is full, or a quota."
+        words = f"The disk of the output had {size(free)} left: another disk is full, or a quota."
         yield Fact(words, against="disk_full")
 
 

@@ -8,6 +8,8 @@ another program that writes as much; so the forecast names its numbers, and only
 
 import msgspec
 
+from ...model.text.size_words import size
+
 SAVES = 5
 """Newest checkpoints whose free space is remembered."""
 SAVES_LEARNED = 3
@@ -86,6 +88,6 @@ def describe_forecast(coming: Forecast) -> str:
     """Describe a forecast in a sentence."""
     return (
         f"the disk will be full in about {coming.full_s / 3600.0:.1f} h: each checkpoint takes "
-        f"{coming.each_bytes / 1e9:.2f} GB, one comes every {coming.every_s / 60.0:.0f} min; "
+        f"{size(coming.each_bytes)}, one comes every {coming.every_s / 60.0:.0f} min; "
         "free some space or keep fewer"
     )

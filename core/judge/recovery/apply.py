@@ -11,6 +11,7 @@ import msgspec
 from ...model.fact import BudgetChanged
 from ...model.launch import disk_need
 from ...model.launch.job import JobCause
+from ...model.text.size_words import size
 from ..attempt_progress import knows_its_step
 from ..failure.wsl_channel import channel_state
 from ..resume import checkpoint_index
@@ -151,7 +152,7 @@ def in_words(answer: Answer) -> tuple[Then, str]:
         case WaitForGpu():
             return "restart", "once a GPU of the run answers"
         case WaitForRoom(need_bytes=need_bytes):
-            return "restart", f"once {restart_stages.size_in_words(need_bytes)} are free"
+            return "restart", f"once {size(need_bytes)} are free"
         case _:
             return "restart", ""
 

@@ -7,6 +7,7 @@ returns an answer decides, and the last one always does. apply.py collects the i
 from collections.abc import Callable
 
 from ...model.launch.job import OF_THE_SITE
+from ...model.text.size_words import size
 from ...model.text.suggestion import typed
 from ..failure.wsl_channel import BREAKS
 from . import failure_history
@@ -27,7 +28,6 @@ from .answers import (
 from .budget import nth_wait_s
 from .remedies.remedies import Option
 
-GB = 1e9
 NAN = "nan_loss"
 SURE = 0.8
 """Confidence from which a class is known (failures.toml: 0.8 and more names a mechanism)."""
@@ -134,7 +134,7 @@ def disk_is_full(failure: FailureInput) -> Answer | None:
     if failure.spent:
         return None
     return RestartAfterBackOff(
-        f"{free / GB:.1f} GB are free on the disk of the checkpoints: "
+        f"{size(free)} are free on the disk of the checkpoints: "
         "the failed save freed its space, or another disk or a quota is full"
     )
 

@@ -12,6 +12,7 @@ import msgspec
 from ...model.decision import ClearGpu, EndLeftovers, EndWatch, StopAttempt
 from ...model.launch.disk_need import has_inodes
 from ...model.observation import Exit, HostSample, Outcome
+from ...model.text.size_words import sizes_apart
 from ...model.text.suggestion import typed
 from ..run_states import (
     Cleaning,
@@ -33,7 +34,6 @@ from .operator import gate
 from .resume_choice import choose
 
 replace = msgspec.structs.replace
-GB = 1e9
 STOP_S = 3.0
 """What the signals get of a short time after a checkpoint was asked for: a trainer that has saved ends at once."""
 LAST_S = 1.0
@@ -294,25 +294,6 @@ def has_room(sample: HostSample, machine: WaitingForRoom) -> bool:
     if machine.until_t is not None:
         return False
     return (sample.disk_free_bytes or 0.0) >= machine.need_bytes and has_inodes(sample.disk_free_inodes)
-
-
-def size_in_words(size_bytes: float, digits: int = 1) -> str:
-    """``2.0 GB``, ``1.3 MB``."""
-    gigabytes, megabytes = size_bytes / GB, size_bytes / 1e6
-    return f"{gigabytes:.{digits}f} GB" if size_bytes >= GB / 10 else f"{megabytes:.{digits}f} MB"
-
-
-def sizes_apart(need_bytes: float, free_bytes: float | None) -> tuple[str, str]:
-    """Both in words, with as many digits as tell them apart; the second empty if it is unknown."""
-    if free_bytes is None:
-        return size_in_words(need_bytes), ""
-    digits = 1
-    while digits < MOST_DIGITS and size_in_words(need_bytes, digits) == size_in_words(free_bytes, digits):
-        digits += 1
-    return size_in_words(need_bytes, digits), size_in_words(free_bytes, digits)
-
-
-MOST_DIGITS = 4
 
 
 def on_room(builder: StepBuilder, machine: WaitingForRoom) -> None:

@@ -2,6 +2,7 @@
 
 from ..health import Level
 from .memory_words import memory
+from .size_words import size
 
 ROWS: dict[str, tuple[str, str, str]] = {
     "temp": ("{device} is hot", "{device} too hot", "{device} temperature"),
@@ -31,7 +32,7 @@ def amount(row: str, value: float, unit: str) -> str:
     """A value with its unit: memory in GiB, room on a disk in GB."""
     if unit != "B":
         return f"{value:.0f} {unit}"
-    return f"{value / 1e9:.1f} GB" if row == "disk_free" else memory(value)
+    return size(value) if row == "disk_free" else memory(value)
 
 
 def health_clause(metric: str, value: float, unit: str, level: Level, limit: float | None) -> str:

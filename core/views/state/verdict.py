@@ -250,9 +250,14 @@ HELD = "held:"
 
 
 def _cleaning(now: Situation) -> Verdict:
+    return _held(now) or _after_trouble(now, ("cleaning up before the restart",))
+
+
+def _held(now: Situation) -> Verdict | None:
+    """What the restart waits for; None if it waits for nothing."""
     reason, host = now.story.state_reason, now.host
     if not reason.startswith(HELD):
-        return _after_trouble(now, ("cleaning up before the restart",))
+        return None
     room: tuple[str, ...] = ()
     if reason.startswith(f"{HELD} the disk") and host is not None and host.disk_free_bytes is not None:
         room = (f"now {quantity.size(host.disk_free_bytes)} are free",)
@@ -261,6 +266,8 @@ def _cleaning(now: Situation) -> Verdict:
 
 def _backing_off(now: Situation) -> Verdict:
     story = now.story
+    if (held := _held(now)) is not None:
+        return held
     if story.until_t is not None and story.until_t > now.now_t:
         when = f"restarting in {quantity.countdown(story.until_t - now.now_t)}"
     else:

@@ -9,6 +9,7 @@ from pathlib import Path
 from ....checkpoints import verify
 from ....model.checkpoints.checkpoint import CheckpointListing
 from ....model.launch.disk_need import need_bytes
+from ....model.text import size_words
 from ....model.text.suggestion import typed
 from ....sense.files.checkpoint_entries import disk_bytes
 from ....sense.host.filesystem_type import filesystem_type, is_network_filesystem
@@ -67,10 +68,10 @@ def check_disk(plan: LaunchPlan, _machine: Machine) -> Check:
     size, known = checkpoint_bytes(plan)
     kept = kept_checkpoints(plan)
     health = spec.settings.health
-    found = f"{free / GB:.1f} GB free in {folder}"
+    found = f"{size_words.size(float(free))} free in {folder}"
     if size:
         about = "a checkpoint has" if known else "a checkpoint has about"
-        found += f"; {about} {size / GB:.2f} GB, {kept} are to be kept"
+        found += f"; {about} {size_words.size(size)}, {kept} are to be kept"
     danger = min(health.disk_danger_bytes, SMALL_SHARE * usage.total)
     if free < max(danger, need_bytes(size, float(usage.total))):
         return failed("disk", found, "free some space, or save elsewhere")
@@ -164,7 +165,7 @@ def check_state_folder(machine: Machine) -> Check:
     if not os.access(folder, os.W_OK | os.X_OK):
         return failed("state folder", f"{folder} is not writable", f"check its owner and permissions, or {remedy}")
     free = shutil.disk_usage(folder).free
-    found = f"{machine.home}, {free / GB:.1f} GB free"
+    found = f"{machine.home}, {size_words.size(float(free))} free"
     if free < STATE_MIN_BYTES / 10:
         return failed("state folder", found, f"free some space, or {remedy}")
     try:

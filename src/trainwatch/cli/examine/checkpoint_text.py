@@ -4,6 +4,8 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from trainwatch.core.model.text.size_words import size
+
 from ..output import printable
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ def row(checkpoint: "Checkpoint") -> str:
     verdict = printable(f"{checkpoint.verdict}: {checkpoint.reason}" if checkpoint.reason else checkpoint.verdict)
     where = ", ".join(position) or "–"
     name = printable(checkpoint.name)
-    return f"{when}  {_size(checkpoint.size_bytes):>9}  {name:36} {where:20} {verdict}"
+    return f"{when}  {size(checkpoint.size_bytes):>9}  {name:36} {where:20} {verdict}"
 
 
 def quality_words(known: "Quality | None") -> str:
@@ -93,7 +95,7 @@ def print_overview(overview: "CheckpointOverview") -> None:
         print(f"  … and {len(overview.metadata) - SHOWN_METADATA:,} metadata values more (--json lists all)")
     for member in overview.members:
         told = "" if member.format is None else f"  {member.format}"
-        print(f"  member      {_size(member.size_bytes):>9}  {printable(member.name)}{printable(told)}")
+        print(f"  member      {size(member.size_bytes):>9}  {printable(member.name)}{printable(told)}")
         if member.sha256 is not None:
             print(f"  sha256      {member.sha256}")
     for tensor in overview.tensors[:SHOWN_TENSORS]:
@@ -135,7 +137,9 @@ def _print_files(found: "Comparison") -> None:
     same = all(each.same for each in found.files)
     print(f"{printable(found.a)} -> {printable(found.b)}: {'the same bytes' if same else 'they differ'}")
     for each in found.files:
-        sizes = " -> ".join("not there" if size is None else _size(size) for size in (each.size_a, each.size_b))
+        sizes = " -> ".join(
+            "not there" if each_bytes is None else size(each_bytes) for each_bytes in (each.size_a, each.size_b)
+        )
         print(f"  {'same' if each.same else 'differs':7}  {sizes:>22}  {printable(each.name)}")
     print(f"  unknown  {found.unknown}")
 
@@ -145,17 +149,10 @@ def print_plan(plan: "PrunePlan", outcome: "PruneOutcome | None") -> None:
     for kept in plan.keep:
         print(f"keep    {printable(kept.checkpoint.name):36} {kept.why}")
     for checkpoint in plan.delete:
-        print(f"delete  {printable(checkpoint.name):36} {_size(checkpoint.size_bytes)}")
+        print(f"delete  {printable(checkpoint.name):36} {size(checkpoint.size_bytes)}")
     if outcome is None:
-        print(f"{_size(plan.freed_bytes)} would be freed; nothing was deleted (--apply deletes)")
+        print(f"{size(plan.freed_bytes)} would be freed; nothing was deleted (--apply deletes)")
         return
     for path, why in outcome.refused:
         print(f"refused {printable(path)}: {why}")
-    print(f"{len(outcome.deleted)} deleted, {_size(outcome.freed_bytes)} freed")
-
-
-def _size(size: float) -> str:
-    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if size >= scale:
-            return f"{size / scale:.3g} {unit}"
-    return f"{size:.0f} B"
+    print(f"{len(outcome.deleted)} deleted, {size(outcome.freed_bytes)} freed")

@@ -4,6 +4,7 @@ import time
 from typing import Any
 
 from trainwatch.core.model.text.memory_words import memory, memory_of
+from trainwatch.core.model.text.size_words import size
 from trainwatch.core.model.text.suggestion import typed
 from trainwatch.core.views import quantity
 from trainwatch.core.views.act_words import ACT_WORDS
@@ -12,7 +13,6 @@ from trainwatch.core.views.state.backup_state import backup_line
 
 from ..output import printable
 
-GB = 1e9
 OWN_KINDS = frozenset(
     {"supervisor_frozen", "folder_shared", "state_disk", "journal", "output_disk", "log", "state_folder", "notices"}
 )
@@ -113,16 +113,16 @@ def machine_lines(status: dict[str, Any]) -> list[str]:
         _share(host, "ram_used", "ram_total"),
         _memory(host, "ram_available", "{} available"),
         _memory(host, "swap_used", "swap {}"),
-        _part(host, "disk_free", "disk {:.0f} GB free", GB),
+        None if host.get("disk_free") is None else f"disk {size(host['disk_free'])} free",
     ]
     if any(parts):
         lines.append(("RAM  " if any(parts[:2]) else "") + " · ".join(part for part in parts if part))
     return lines
 
 
-def _part(values: dict[str, Any], key: str, shape: str, unit: float = 1.0) -> str | None:
+def _part(values: dict[str, Any], key: str, shape: str) -> str | None:
     value = values.get(key)
-    return None if value is None else shape.format(value / unit)
+    return None if value is None else shape.format(value)
 
 
 def _memory(values: dict[str, Any], key: str, shape: str) -> str | None:
