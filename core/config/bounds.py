@@ -277,6 +277,7 @@ BOUNDS: dict[str, dict[str, Rule]] = {
     "tmux": {"socket": filled, "session": tmux_name},
     "screen": {},  # true or false: both are valid
     "metrics": {"prometheus": endpoint},
+    "state": {"keep": at_least(0)},
     "slurm": {
         "nodes": at_least(1),
         "gpus": at_least(0),

@@ -350,6 +350,14 @@ class Slurm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """How often the agent on each node of a job reads its processes and GPUs."""
 
 
+class State(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``[state]``: how much of what trainwatch itself remembers is kept. Outputs of the training are never touched."""
+
+    keep: int = 0
+    """How many ended runs of a job keep their journal, logs and charts; ``trainwatch forget --old`` removes those of
+    older ones, and asks for each. 0 = of all."""
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All sections. ``trainwatch.toml`` also has ``[run]``/``[runs.NAME]``, which become a RunSpec."""
 
@@ -372,3 +380,4 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     metrics: Metrics = Metrics()
     evaluate: Evaluate = Evaluate()
     slurm: Slurm = Slurm()
+    state: State = State()

@@ -5,14 +5,18 @@ import shutil
 from pathlib import Path
 
 from ...act.launch.attempt_records import read_start
+from ...model.run import TERMINAL_STATES
 from ...model.text.suggestion import typed
 from ...sense.process.process_identity import is_alive
 from ...store.annex import annexes
+from ...store.journal import JournalTooNew, load_outline
 from ...store.lock import is_held
 from ...store.recent_trace import recent_trace_folder
-from ...store.run_directory import RunDirectory, RunUnreadable
+from ...store.run_directory import RunDirectory, RunUnreadable, list_runs
 from ...views.quantity import size as size_text
 from ..errors import CliError, ExitCode
+from .known_runs import home
+from .unwatched import as_found
 
 
 def kept_about(run: RunDirectory) -> str:
@@ -39,6 +43,35 @@ def kept_about(run: RunDirectory) -> str:
         f"what is kept about {run.id}: journal, charts, evidence, logs of {attempts} "
         f"attempt{'' if attempts == 1 else 's'} ({count} files, {size_text(size)}, {run.path})"
     )
+
+
+def old_runs(keep: int | None) -> list[tuple[RunDirectory, str]]:
+    """Ended runs beyond the newest that are kept of their job, newest first, each with its state.
+
+    ``keep``: so many of each job; None = as ``[state] keep`` of its newest run says. A run whose state cannot be read,
+    or that has a supervisor, is none of them, and counts as kept.
+    """
+    limits: dict[tuple[str, str], int] = {}
+    ended: dict[tuple[str, str], int] = {}
+    found: list[tuple[RunDirectory, str]] = []
+    for run in list_runs(home()):
+        spec = run.load_spec()
+        job = (spec.project or spec.cwd, spec.name)
+        limit = limits.setdefault(job, spec.settings.state.keep if keep is None else keep)
+        state = _ended_state(run) if limit else None
+        ended[job] = ended.get(job, 0) + 1
+        if state is not None and ended[job] > limit:
+            found.append((run, state))
+    return found
+
+
+def _ended_state(run: RunDirectory) -> str | None:
+    """None if it goes on, may go on, or cannot be told."""
+    try:
+        story = as_found(run, load_outline(run.journal))
+    except (JournalTooNew, OSError):
+        return None
+    return story.state if story.state in TERMINAL_STATES and not is_held(run.lock) else None
 
 
 def forget(run: RunDirectory) -> None:

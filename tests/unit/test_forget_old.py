@@ -1,0 +1,88 @@
+"""``forget --old``: ended runs beyond those that are kept, each after a question, and never their outputs."""
+
+import io
+from argparse import Namespace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from trainwatch.cli.control import verb_forget
+from trainwatch.core.app.errors import CliError
+from trainwatch.core.app.runs.forgetting import old_runs
+from trainwatch.core.model.fact import AttemptStarted, RunCreated, StateChanged
+from trainwatch.core.model.run import RunSpec, RunState
+from trainwatch.core.model.settings import Settings, State
+from trainwatch.core.store.journal import JournalWriter
+from trainwatch.core.store.lock import SupervisorLock
+from trainwatch.core.store.run_directory import RunDirectory
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def made(home: Path, number: int, state: RunState, *, keep: int = 2, name: str = "luca") -> RunDirectory:
+    run_id = f"{name}-{number}"
+    output = home.parent / "out" / run_id
+    output.mkdir(parents=True)
+    (output / "model.safetensors").write_bytes(b"weights")
+    settings = msgspec.structs.replace(Settings(), state=State(keep=keep))
+    spec = RunSpec(
+        id=run_id, name=name, command=("x",), cwd=str(home.parent), output_dir=str(output), settings=settings,
+        created_wall=1000.0 + number,
+    )  # fmt: skip
+    run = RunDirectory.create(home, spec)
+    created = RunCreated(run=run_id, name=name, command=("x",), cwd="/", preset="generic")
+    with JournalWriter(run.journal) as writer:
+        started = AttemptStarted(attempt=1, pid=2**22 + 1)
+        writer.append_all(1.0, 1001.0, [created, started, StateChanged(state=state, reason="so")])
+    return run
+
+
+def args(**changed: object) -> Namespace:
+    return Namespace(**({"run": None, "old": True, "keep": None, "yes": False} | changed))
+
+
+def test_only_ended_runs_beyond_the_newest_are_old(home: Path) -> None:
+    runs = [made(home, n, "finished") for n in range(1, 6)]
+    made(home, 6, "running")  # nobody watches it: interrupted, and counted as kept
+    made(home, 7, "finished", name="other")
+    assert [run.id for run, _ in old_runs(None)] == ["luca-4", "luca-3", "luca-2", "luca-1"]
+    assert [run.id for run, _ in old_runs(5)] == ["luca-1"]
+    with SupervisorLock(runs[0].lock):
+        assert old_runs(5) == []
+
+
+def test_nothing_is_old_without_a_bound_and_of_an_interrupted_run(home: Path) -> None:
+    for number in range(1, 5):
+        made(home, number, "finished", keep=0)
+    assert old_runs(None) == []
+    for number in range(1, 5):
+        made(home, number, "running", keep=1, name="other")
+    assert old_runs(None) == []
+
+
+def test_each_is_asked_for_and_outputs_stay(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [made(home, n, "finished") for n in range(1, 5)]
+    with pytest.raises(CliError, match="add --yes"):
+        verb_forget.act(args())
+    terminal = io.StringIO("y\nn\n")
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stdin", terminal)
+    assert verb_forget.act(args()) == 0
+    assert [run.path.exists() for run in runs] == [True, False, True, True]
+    assert "removed: what is kept about luca-2" in capsys.readouterr().out
+    assert verb_forget.act(args(yes=True)) == 0
+    assert [run.path.exists() for run in runs] == [False, False, True, True]
+    assert len(list((home.parent / "out").glob("*/model.safetensors"))) == 4
+
+
+@pytest.mark.parametrize("wrong", [{"run": "luca"}, {"old": False}, {"keep": 0}, {"old": False, "run": "x", "keep": 3}])
+def test_what_is_not_clear_is_refused(home: Path, wrong: dict[str, object]) -> None:
+    with pytest.raises(CliError):
+        verb_forget.act(args(**wrong))
