@@ -5,7 +5,6 @@ import os
 import socket
 import stat
 import struct
-import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -64,6 +63,8 @@ def socket_folder(env: Mapping[str, str]) -> Path:
             make_private(folder)
             if _is_private(folder):
                 return folder
+    import tempfile  # slow to import, and rarely needed
+
     return Path(tempfile.mkdtemp(prefix=f"trainwatch-{os.geteuid()}-", dir="/tmp"))
 
 

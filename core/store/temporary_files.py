@@ -6,15 +6,16 @@ and this PID namespace. A pid says nothing about a process of another boot, mach
 
 import contextlib
 import os
-import re
 import time
 from pathlib import Path
 from zlib import crc32
 
+from ..model.text.patterns import LazyPattern
+
 STALE_S = 86_400.0
 """Age at which a file is left over whose writer cannot be looked at: a write takes seconds."""
-_OWNED = re.compile(r"\..+\.(?P<pid>\d+)-(?P<start>\d+)-(?P<place>[0-9a-f]{8})\.[0-9a-f]{8}\.tmp")
-_OLDER = re.compile(r"\..+\.(?:[0-9a-f]{8}|\d+)\.tmp")
+_OWNED = LazyPattern(r"\..+\.(?P<pid>\d+)-(?P<start>\d+)-(?P<place>[0-9a-f]{8})\.[0-9a-f]{8}\.tmp")
+_OLDER = LazyPattern(r"\..+\.(?:[0-9a-f]{8}|\d+)\.tmp")
 """Names of earlier versions, which do not tell the writer."""
 
 

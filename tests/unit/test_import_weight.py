@@ -138,3 +138,26 @@ def test_a_verb_that_only_reads_does_not_load_libtmux(verb: str, tmp_path: Path)
 def test_showing_a_run_in_tmux_loads_libtmux_only_in_a_child_process() -> None:
     modules = loaded_by("import trainwatch.core.act.view.tmux, trainwatch.core.act.view.attach")
     assert "libtmux" not in roots(modules)
+
+
+@pytest.mark.parametrize("words", ["--help", "status", "runs"])
+def test_a_verb_loads_no_module_for_what_python_or_msgspec_need_it_for(words: str, one_run: Path) -> None:
+    modules = loaded_by_call(words, home=one_run)
+    spared = {"gettext", "locale", "urllib.parse", "ipaddress", "json", "platform", "msgspec.inspect", "string"}
+    assert not modules & spared
+    assert words == "--help" or "textwrap" not in modules, "argparse wraps its help with it"
+
+
+def test_what_a_start_left_out_is_loaded_when_it_is_needed() -> None:
+    statement = (
+        "sys.argv = ['trainwatch', 'runs']\n"
+        "from trainwatch.cli.quick_start import load_msgspec_quickly, load_python_quickly\n"
+        "load_python_quickly(); load_msgspec_quickly()\n"
+        "import argparse, gettext, msgspec, msgspec.inspect, pathlib, platform, textwrap, urllib.parse\n"
+        "assert pathlib.Path('/a b').as_uri() == 'file:///a%20b'\n"
+        "assert msgspec.json.schema(int) == {'type': 'integer'}\n"
+        "assert msgspec.inspect.type_info(int).__class__.__name__ == 'IntType'\n"
+        "assert gettext.__file__ and platform.python_version() and textwrap.dedent(' a') == 'a'\n"
+        "assert urllib.parse.quote('a b') == 'a%20b'"
+    )
+    assert {"gettext", "platform", "urllib.parse"} <= loaded_by(statement)

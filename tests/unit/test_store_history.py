@@ -13,6 +13,7 @@ from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample,
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.store.metrics.history import HistoryReader, HistoryWriter, ProgressPoint
 from trainwatch.core.store.metrics.history_schema import TIERS, kept_since
+from trainwatch.core.store.metrics.latest import latest_without_metrics
 from trainwatch.core.store.metrics.tier_choice import extents_statement, tier_rows
 
 HOUR, DAY = 3600, 86_400
@@ -328,6 +329,26 @@ def test_newest_samples_are_seen_before_the_history_is_committed(tmp_path: Path)
         writer.show(50)
         assert len(reader.series("host.cpu", 0, 60, 60)) == 51, "somebody reads charts now"
     writer.close()
+
+
+def test_newest_samples_of_an_earlier_supervisor_are_in_the_file_of_the_next_one(tmp_path: Path) -> None:
+    path = tmp_path / "h"
+    with closing(HistoryWriter(path)) as first:
+        first.add(HostSample(t=1, ram_used_bytes=5.0))
+        first.add(ProgressPoint(t=2, progress=Progress(phase="train", step=7)))
+        first.show(2)
+    (tmp_path / "h.newest").unlink()
+    with closing(HistoryReader(path)) as reader:
+        assert latest_without_metrics(path) == reader.latest(), "without the file from the history"
+    with closing(HistoryWriter(path)) as second:
+        second.add(HostSample(t=9, ram_used_bytes=6.0))
+        second.show(9)
+        second.show(10)
+        path.rename(tmp_path / "elsewhere")  # the file alone answers
+        latest = latest_without_metrics(path)
+    assert latest.host == HostSample(t=9, ram_used_bytes=6.0)
+    assert latest.progress is not None
+    assert latest.progress.progress.step == 7
 
 
 def test_newest_samples_of_a_damaged_file_are_those_of_the_history(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.journal import JournalWriter
 from trainwatch.core.store.life_sign import LifeSignWriter
 from trainwatch.core.store.lock import SupervisorLock
-from trainwatch.core.store.metrics.history_schema import ProgressPoint
 from trainwatch.core.store.metrics.history_writer import HistoryWriter
+from trainwatch.core.store.metrics.latest import ProgressPoint
 from trainwatch.core.store.run_directory import RunDirectory
 
 ENDED = 2**22 + 1

@@ -6,6 +6,7 @@ from typing import TypeVar
 import msgspec
 
 from ...model.attempt import ExitRecord, LaunchOrder, StartRecord
+from ...model.text.json_line import decode_exact
 from . import spool
 
 Record = TypeVar("Record", StartRecord, ExitRecord, LaunchOrder)
@@ -27,10 +28,7 @@ def read_order(directory: Path) -> LaunchOrder | None:
 
 
 def _read(directory: Path, name: str, kind: type[Record]) -> Record | None:
-    content = spool.read(str(directory), name)
-    if content is None:
-        return None
     try:
-        return msgspec.convert(content, kind)
-    except msgspec.ValidationError:
+        return decode_exact((directory / name).read_bytes(), kind)
+    except (OSError, msgspec.DecodeError):
         return None

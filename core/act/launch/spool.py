@@ -8,7 +8,6 @@ with escaped lone surrogates, so it is read with :mod:`json` and not with a stri
 # ruff: noqa: PTH105, PTH108, PTH118, PTH123
 
 import contextlib
-import json
 import os
 from typing import Any
 
@@ -31,6 +30,8 @@ SOCKET_ELSEWHERE = "pty.path"
 
 def write(directory: str, name: str, content: dict[str, Any]) -> None:
     """Replace one file atomically and durably, mode 0600. Raises OSError."""
+    import json
+
     path = os.path.join(directory, name)
     temporary = f"{path}.{os.getpid()}.tmp"
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -53,6 +54,8 @@ def write(directory: str, name: str, content: dict[str, Any]) -> None:
 
 def read(directory: str, name: str) -> dict[str, Any] | None:
     """The content of a file; None if it does not exist or is not a JSON object."""
+    import json  # who only needs the names of the files does not load it
+
     try:
         with open(os.path.join(directory, name), encoding="utf-8", errors="surrogateescape") as file:
             content = json.load(file)

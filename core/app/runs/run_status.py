@@ -124,7 +124,7 @@ def _read(run: RunDirectory, *, ask: bool = False) -> tuple[dict[str, Any], str,
     from ...model.progress import Outlook
     from ...model.situation import Situation
     from ...store.journal import load_outline
-    from ...store.metrics.history import HistoryReader
+    from ...store.metrics.latest import latest_without_metrics
     from ...views.state.status import status_object
     from ...views.state.verdict import standstill
     from .own_troubles import place_troubles
@@ -132,8 +132,7 @@ def _read(run: RunDirectory, *, ask: bool = False) -> tuple[dict[str, Any], str,
     from .supervisor_life import supervisor_life
     from .unwatched import as_found
 
-    with HistoryReader(run.history) as history:
-        latest = history.latest()
+    latest = latest_without_metrics(run.history)
     spec, story = run.load_spec(), as_found(run, load_outline(run.journal))
     life = supervisor_life(run, ask=ask)
     wall, made = time.time(), latest.progress

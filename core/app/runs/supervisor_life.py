@@ -9,7 +9,7 @@ from ...model.supervisor_life import RESPONSIVE_S, SupervisorLife, Trouble
 from ...sense.process.proc_stat import read_stat
 from ...store.life_sign import read_life_sign
 from ...store.lock import holder_pid, is_held
-from ...store.metrics.history_schema import ProgressPoint
+from ...store.metrics.latest import ProgressPoint
 from ...store.run_directory import RunDirectory
 
 FRESH_S = 3.0

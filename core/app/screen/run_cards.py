@@ -86,10 +86,9 @@ def card_of(run: RunDirectory) -> RunCard:
         story = EDGE.value(current_story(run, load_outline(run.journal)))
     except (JournalTooNew, OSError):
         return known
-    from ...store.metrics.history_reader import HistoryReader
+    from ...store.metrics.latest import latest_without_metrics
 
-    with HistoryReader(run.history) as history:
-        latest = history.latest()
+    latest = latest_without_metrics(run.history)
     wall = time.time()
     progress = latest.progress
     now = Situation(

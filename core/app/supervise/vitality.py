@@ -16,7 +16,7 @@ from ...act.notify.outbox import Outbox
 from ...sense.process.proc_stat import read_stat
 from ...store.life_sign import BEAT_S, LifeSignWriter
 from ...store.lock import SupervisorLock
-from ...store.metrics.history_schema import ProgressPoint
+from ...store.metrics.latest import ProgressPoint
 from ...store.run_directory import RunDirectory
 from ...store.service_manager import ServiceManager
 from .observation_works import ObservationWorks

@@ -4,7 +4,6 @@ Suffixes are in ``checkpoint_suffixes``. Sources of the patterns stand beside th
 """
 
 import re
-import string
 
 import msgspec
 
@@ -86,7 +85,7 @@ _TRY = LazyPattern(r"-try\d+$")
 """What a restart appends to the name if each launch would write the same names again (act/derive_names.py)."""
 _CHECKPOINT_WORD = LazyPattern(r"^(?:checkpoint|ckpt|chkpt)", re.IGNORECASE)
 _STEP_WORD = LazyPattern(r"[a-z]", re.IGNORECASE)
-_NO_DIGITS = string.ascii_letters + "-_.="
+_NO_DIGITS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_.="
 
 
 class NameCounts(msgspec.Struct, frozen=True):

@@ -1,6 +1,5 @@
 """One value as one line of JSON. NaN and Infinity become null (msgspec's rule)."""
 
-import json
 from typing import Any, TypeVar
 
 import msgspec
@@ -26,6 +25,8 @@ def encode_exact(value: Any) -> bytes:
     try:
         return _encode(value)
     except UnicodeEncodeError:
+        import json  # loaded for what msgspec refuses
+
         return json.dumps(msgspec.to_builtins(value)).encode()
 
 
@@ -38,6 +39,8 @@ def decode_exact(data: bytes, type_: type[T]) -> T:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         if b"\\ud" not in data.lower():
             raise msgspec.DecodeError(f"not UTF-8: {error}" if isinstance(error, ValueError) else str(error)) from error
+    import json
+
     try:
         return msgspec.convert(json.loads(data), type_)
     except (ValueError, RecursionError) as error:

@@ -1,7 +1,5 @@
 """The address that a server listens on, as people write it: ``127.0.0.1:9877``, ``[::1]:9877``, ``:9877``."""
 
-import ipaddress
-
 LOOPBACK = "127.0.0.1"
 
 
@@ -10,6 +8,8 @@ def listen_address(text: str) -> tuple[str, int]:
     host, colon, port = text.strip().rpartition(":")
     if not colon or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
         raise ValueError('must be an address and a port from 1 to 65535, as in "127.0.0.1:9877"')
+    import ipaddress  # slow to import, and rarely needed
+
     bare = host.removeprefix("[").removesuffix("]")
     try:
         return (LOOPBACK if bare in {"", "localhost"} else str(ipaddress.ip_address(bare))), int(port)

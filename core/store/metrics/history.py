@@ -3,8 +3,8 @@
 Schema and tiers: history_schema.py. Writing: history_writer.py. Reading: history_reader.py.
 """
 
-from .history_reader import HistoryReader, Latest, Point
-from .history_schema import ProgressPoint
+from .history_reader import HistoryReader, Point
 from .history_writer import HistoryWriter
+from .latest import Latest, ProgressPoint
 
 __all__ = ["HistoryReader", "HistoryWriter", "Latest", "Point", "ProgressPoint"]

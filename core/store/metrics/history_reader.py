@@ -13,26 +13,13 @@ from typing import Any, Self
 
 import msgspec
 
-from ...model.observation import GpuSample, HostSample, MetricValues, ProcessSample
-from .history_schema import COLUMNS, TIERS, ProgressPoint, Tier, table
+from .history_schema import COLUMNS, TIERS, Tier, table
+from .latest import Latest, latest_from
 from .newest_samples import MARK_S, leave_mark, newest_samples
 from .tier_choice import TierRows, extents_statement, finest_statement, tier_rows
 
 PATIENCE_S = 0.5
 """Longest wait for a writer's commit on a network filesystem (rollback journal)."""
-
-
-class Latest(msgspec.Struct, frozen=True, kw_only=True):
-    """The newest sample of each kind, whole; None if there was none. Each has its own ``t``.
-
-    ``metrics``: the newest value of each name, whenever it was logged.
-    """
-
-    gpu: GpuSample | None = None
-    host: HostSample | None = None
-    process: ProcessSample | None = None
-    progress: ProgressPoint | None = None
-    metrics: MetricValues | None = None
 
 
 Point = tuple[float, float, float, float]
@@ -62,20 +49,7 @@ class HistoryReader:
 
     def latest(self) -> Latest:
         """Return the newest sample of each kind."""
-        found: dict[str, Any] = {}
-        kinds: dict[str, type] = {
-            "gpu": GpuSample,
-            "host": HostSample,
-            "process": ProcessSample,
-            "progress": ProgressPoint,
-            "metrics": MetricValues,
-        }
-        newest = newest_samples(self.path)
-        for kind, data in (*self._query("SELECT kind, json FROM latest"), *newest.items()):
-            if kind in kinds:
-                with contextlib.suppress(msgspec.MsgspecError):
-                    found[kind] = msgspec.json.decode(data, type=kinds[kind])
-        return Latest(**found)
+        return latest_from([*self._query("SELECT kind, json FROM latest"), *newest_samples(self.path).items()])
 
     def series(self, metric: str, since_t: float, until_t: float, points: int) -> list[Point]:
         """Return at most ``points`` (t, min, mean, max) of a metric between two run seconds, oldest first.
@@ -261,7 +235,7 @@ class HistoryReader:
 
     def _connect(self, options: str) -> sqlite3.Connection:
         return sqlite3.connect(
-            f"{self.path.absolute().as_uri()}?{options}",
+            f"file:{_escaped(str(self.path.absolute()))}?{options}",
             uri=True,
             timeout=PATIENCE_S,
             isolation_level=None,
@@ -326,6 +300,11 @@ def _by_table(metrics: Sequence[str]) -> dict[str, list[tuple[int, str]]]:
     for source, gpu, column in map(_metric, metrics):
         found.setdefault(source, []).append((gpu, column))
     return found
+
+
+def _escaped(path: str) -> str:
+    """A path in a URI of SQLite (sqlite.org/uri.html), without loading ``urllib.parse`` for it."""
+    return path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
 
 
 @functools.cache

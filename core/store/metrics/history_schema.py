@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from ...model.observation import GpuReading, HostSample, ProcessSample
-from ...model.progress import Outlook, Progress
+from ...model.progress import Progress
 
 SCHEMA_VERSION = 3
 """Raise it with every change of COLUMNS or TIERS, and add a file to tests/fixtures/history."""
@@ -66,20 +66,6 @@ COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
 """Source → (metric, field of the model). Of ``metric``, the column ``gpu`` is the number of a name in metric_names.
 
 Units are those of the model: per cent, bytes, °C, W, MHz, cores, seconds."""
-
-
-class ProgressPoint(msgspec.Struct, frozen=True, kw_only=True):
-    """Progress at ``t`` run seconds.
-
-    ``step_t``: when the newest step of this attempt was seen, in run seconds; None before the first one.
-    """
-
-    t: float
-    progress: Progress
-    step_t: float | None = None
-    outlook: Outlook = Outlook()
-    lines_behind: int = 0
-    """About how many lines of the log were written and not judged."""
 
 
 Reading = GpuReading | HostSample | ProcessSample | Progress

@@ -18,7 +18,6 @@ from .history_schema import (
     COARSE,
     COLUMNS,
     TIERS,
-    ProgressPoint,
     Reading,
     Row,
     bucket_of,
@@ -33,6 +32,7 @@ from .history_schema import (
     migrate,
     readings,
 )
+from .latest import ProgressPoint
 from .newest_samples import NewestSamplesWriter
 
 COMMIT_S = 300.0
@@ -227,6 +227,7 @@ class HistoryWriter:
         except sqlite3.Error:
             connection.close()
             raise
+        self._newest.complete(connection.execute("SELECT kind, json FROM latest WHERE kind != 'metrics'"))
         self._connection = connection
         self._filled.clear()
         return connection

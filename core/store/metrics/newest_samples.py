@@ -7,6 +7,7 @@ mark, and while that is young each second is committed.
 import contextlib
 import os
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from zlib import crc32
 
@@ -17,6 +18,8 @@ LOOKED_S = 10.0
 MARK_S = 3.0
 """Period of a reader's mark."""
 TORN_READS = 3
+WHOLE = "whole"
+"""In the file beside the samples: the history has no newer one, and none of another kind but the trainer's metrics."""
 
 
 class NewestSamplesWriter:
@@ -31,6 +34,12 @@ class NewestSamplesWriter:
     def put(self, kind: str, sample: bytes) -> None:
         """Keep the newest sample of a kind, as JSON."""
         self._samples[kind] = msgspec.Raw(sample)
+
+    def complete(self, known: Iterable[tuple[str, str | bytes]]) -> None:
+        """Take samples of kinds that were not put yet: those of earlier writers, which the history has."""
+        for kind, sample in known:
+            self._samples.setdefault(kind, msgspec.Raw(sample))
+        self._samples[WHOLE] = msgspec.Raw(b"true")
 
     def write(self) -> None:
         """Write all of them in one call."""

@@ -18,9 +18,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from .command_line import run_verb
 
         return run_verb(words)
-    from .quick_start import leave_collector_out, rest_collector_while_loading
+    from .quick_start import leave_collector_out, load_python_quickly, rest_collector_while_loading
 
     rest_collector_while_loading()
+    load_python_quickly()
     from .command_line import run_verb
 
     try:

@@ -1,11 +1,17 @@
-"""What makes a verb or the screen start sooner: the garbage collector, and how msgspec is loaded.
+"""What makes a verb or the screen start sooner: the garbage collector, and modules that are loaded for nothing.
 
 The collector would traverse the new modules again and again, a sixth of the time to the first frame (measured).
 Afterwards it runs as usual, and the loaded modules are frozen: they are not traversed while the process runs.
 """
 
 import gc
+import os
 import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from types import ModuleType
+from typing import Any
 
 AS_USUAL = gc.get_threshold()
 REST_S = 2.0
@@ -48,18 +54,65 @@ def leave_collector_out() -> None:
     gc.freeze()
 
 
-def load_msgspec_quickly() -> None:
-    """Load msgspec without ``typing_extensions``, which it does not need, but uses if it is there.
+def load_python_quickly() -> None:
+    """Load argparse and pathlib, which each verb uses, without what they rarely need.
 
-    That module and what it loads take as long as a third of Python's own start.
+    argparse asks ``gettext`` for a translation of each of its words: Python brings none, and ``parser.py`` reads its
+    messages in English. pathlib has a function of ``urllib.parse`` for URLs of files (until Python 3.12).
     """
-    name = "typing_extensions"
-    if name in sys.modules or "msgspec" in sys.modules:
-        return
-    sys.modules[name] = None  # type: ignore[assignment]  # the documented way to have an import fail
-    try:
+
+    def quote_from_bytes(*args: Any, **kwargs: Any) -> Any:
+        return import_module("urllib.parse").quote_from_bytes(*args, **kwargs)
+
+    with _stood_in("argparse", gettext={"gettext": str, "ngettext": lambda one, many, n: one if n == 1 else many}):
+        import argparse  # noqa: F401
+    with _stood_in("pathlib", **{"urllib.parse": {"quote_from_bytes": quote_from_bytes}}):
+        import pathlib  # noqa: F401
+
+
+def load_msgspec_quickly() -> None:
+    """Load msgspec without what it loads for others.
+
+    ``typing_extensions``, which it uses only if it is there, takes as long as a third of Python's own start;
+    ``platform`` is asked by ``uuid`` for the name of the system alone; ``msgspec.inspect`` and ``textwrap`` are for
+    JSON schemas.
+    """
+    system = {"system": lambda: os.uname().sysname}
+    with _stood_in("msgspec", typing_extensions=None, platform=system, textwrap={}, **{"msgspec.inspect": {}}):
         import msgspec  # noqa: F401
+
+
+@contextmanager
+def _stood_in(user: str, **modules: Mapping[str, Any] | None) -> Iterator[None]:
+    """While ``user`` is loaded for the first time, put objects with these names in the place of modules.
+
+    None: the import fails. A name that is not given is looked up in the module itself, which is loaded then. If the
+    user needs it while it is loaded, or fails, it is loaded again later in the usual way.
+    """
+    missing = () if user in sys.modules else tuple(name for name in modules if name not in sys.modules)
+    for name in missing:
+        names = modules[name]
+        sys.modules[name] = None if names is None else _StandIn(name, names)  # type: ignore[assignment]
+    try:
+        yield
     except ImportError:
-        pass  # a version that does need it: loaded where it is used
+        pass
     finally:
-        del sys.modules[name]
+        for name in missing:
+            if isinstance(sys.modules.get(name), _StandIn | None):
+                sys.modules.pop(name, None)
+
+
+class _StandIn(ModuleType):
+    """Stands for a module that is loaded when a name is needed that the stand-in does not have."""
+
+    def __init__(self, name: str, names: Mapping[str, Any]) -> None:
+        super().__init__(name)
+        self.__dict__.update(names)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+        return getattr(import_module(self.__name__), name)
