@@ -27,6 +27,7 @@ from .findings.loss import Loss
 from .findings.save_cost import SaveCost
 from .findings.slow import Stall
 from .hang.active_time import ActiveTime
+from .hang.launcher import Launcher
 from .hang.liveness import Liveness
 from .hang.log_activity import LogActivity
 from .hang.loop_watch import LoopWatch
@@ -101,6 +102,7 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     pause: Pause = Pause()
     peak: StepPeak = StepPeak()
     ranks: Ranks = ()
+    launcher: Launcher = Launcher()
     quiet: Quiet | None = None
     loops: LoopWatch = LoopWatch()
     gpu_fault: GpuFault | None = None

@@ -33,6 +33,7 @@ from ..model.observation import (
     Outcome,
     OutputSeen,
     ProcessSample,
+    RankEnded,
     Start,
     TerminationNotice,
     Tick,
@@ -42,7 +43,17 @@ from .backup import backing_up
 from .evaluation import evaluating
 from .failure.log_evidence import kernel_evidence
 from .failure.lost_gpu import is_of_run, names_lost_gpu
-from .handlers import deletion_plan, hang_check, learned_habits, on_checkpoints, on_job, on_log, on_output, on_samples
+from .handlers import (
+    deletion_plan,
+    hang_check,
+    learned_habits,
+    on_checkpoints,
+    on_job,
+    on_log,
+    on_output,
+    on_ranks,
+    on_samples,
+)
 from .hang import active_time, liveness, log_activity, step_clock
 from .hang.quiet import GpuFault
 from .knowledge import Knowledge
@@ -91,6 +102,7 @@ class Judge:
             GpuSample: on_samples.on_gpu,
             HostSample: on_samples.on_host,
             ProcessSample: on_samples.on_process,
+            RankEnded: on_ranks.on_rank_ended,
             LogChunk: on_log.on_log,
             CheckpointEvent: on_checkpoints.on_checkpoint,
             CheckpointValues: on_checkpoints.on_values,

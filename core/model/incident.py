@@ -14,7 +14,7 @@ ENDED_WITH_ATTEMPT = "the attempt ended"
 AVERAGE_IS_NAN = "the average loss is not a number"
 """Beginning of the reason of an incident that one skipped step may have caused."""
 Severity = Literal["info", "warning", "danger"]
-HangKind = Literal["idle", "spin", "starved", "exiting"]
+HangKind = Literal["idle", "spin", "starved", "exiting", "waiting"]
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):

@@ -103,15 +103,46 @@ class HostSample(Base, frozen=True, kw_only=True, tag="host"):
     """Which counter that is: ``machine``, or the folder of the cgroup. Two counters cannot be compared."""
 
 
-class Rank(msgspec.Struct, frozen=True, kw_only=True):
-    """The process that trains as this rank of several. ``state``: its letter in ``/proc/PID/stat``."""
+class Rank(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The process that trains as this rank of several. ``state``: its letter in ``/proc/PID/stat``.
+
+    ``node``: where it runs, "" = this machine. ``line``: the newest line of its own log file, if its launcher keeps one
+    for each rank; ``earlier``: one before it, from which its pace follows. Ages in seconds.
+    """
 
     rank: int
     pid: int
     state: str
+    node: str = ""
+    line: str = ""
+    line_age_s: float | None = None
+    earlier: str = ""
+    earlier_age_s: float | None = None
 
     def __str__(self) -> str:
-        return f"rank {self.rank} (pid {self.pid})"
+        return f"rank {self.rank} (pid {self.pid}{f' on {self.node}' if self.node else ''})"
+
+
+class Agent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A launcher of ranks that watches them (an agent of torchrun). ``workers``: of its processes that live.
+
+    ``max_restarts``: how often it starts its workers again by itself; None = not known.
+    """
+
+    pid: int
+    workers: int
+    max_restarts: int | None = None
+    node: str = ""
+
+
+class RankEnded(Base, frozen=True, kw_only=True, tag="rank_ended"):
+    """What a rank left about its end: its error file, else the last lines of its own log. ``wall``: when, epoch s."""
+
+    rank: int
+    text: str
+    pid: int | None = None
+    node: str = ""
+    wall: float | None = None
 
 
 class ProcessSample(Base, frozen=True, kw_only=True, tag="process"):
@@ -129,6 +160,8 @@ class ProcessSample(Base, frozen=True, kw_only=True, tag="process"):
     """Those of them that are stopped (state T), or wait for a parent that is."""
     ranks: tuple[Rank, ...] = ()
     """If several train."""
+    agents: tuple[Agent, ...] = ()
+    """Launchers that watch the ranks."""
     net_bytes: float | None = None
     """Bytes over the sockets of the tree, loopback left out, cumulative."""
     silent_mounts: tuple[str, ...] | None = None
@@ -327,6 +360,7 @@ Observation = (
     | GpuSample
     | HostSample
     | ProcessSample
+    | RankEnded
     | LogChunk
     | CheckpointEvent
     | CheckpointValues

@@ -8,6 +8,7 @@ TITLES: dict[str, str] = {
     "spin": "no step, spinning",
     "starved": "no step, waiting for data",
     "exiting": "done but not exiting",
+    "waiting": "no workers, waiting for other agents",
     "suspended": "stopped by a signal",
     "unschedulable": "its job cannot start",
     "asks": "waits for an answer",

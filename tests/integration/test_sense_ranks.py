@@ -48,12 +48,12 @@ def test_ranks_are_known_by_their_environment_and_workers_are_none(
 ) -> None:
     started += [_rank(name, 0), _rank(name, 1)]
     tree, ranks = _tree(started), Ranks()
-    assert ranks.look(tree) == ()
-    assert ranks.look(tree) == tuple(Rank(rank=n, pid=p.pid, state="S") for n, p in enumerate(started))
+    assert ranks.look(tree).ranks == ()
+    assert ranks.look(tree).ranks == tuple(Rank(rank=n, pid=p.pid, state="S") for n, p in enumerate(started))
 
 
 def test_a_single_rank_is_none(started: list["subprocess.Popen[str]"]) -> None:
     started.append(_rank("RANK", 0))
     tree, ranks = _tree(started), Ranks()
     ranks.look(tree)
-    assert ranks.look(tree) == ()
+    assert ranks.look(tree).ranks == ()

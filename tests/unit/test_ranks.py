@@ -138,7 +138,7 @@ def test_killed_rank_that_the_launcher_noticed_second_is_the_cause() -> None:
     log = LOST + FAILED.format(1, 0, 303) + "  rank      : 1 (local_rank: 1)\n  exitcode  : -9 (pid: 311)\n"
     found = diagnosis_of([log], CATALOGUE, exit_code=1)
     assert found.failure == "host_oom"
-    assert found.explanation.startswith("The rank with pid 311 ended first, by signal 9.")
+    assert found.explanation.startswith("Rank 1 (pid 311) ended first, by signal 9.")
 
 
 @pytest.mark.parametrize("victim", [LOST, WATCHDOG])
@@ -165,7 +165,7 @@ def test_rank_that_exited_by_itself_is_the_cause_and_not_the_ones_that_lost_it(v
 def test_rank_that_exited_and_that_the_launcher_noticed_second_is_the_cause() -> None:
     second = "  rank      : 1 (local_rank: 1)\n  exitcode  : 3 (pid: 311)\n"
     found = diagnosis_of([LOST + FAILED.format(1, 0, 303) + second], CATALOGUE, exit_code=1)
-    assert found.explanation.startswith("The rank with pid 311 ended first, with exit code 3.")
+    assert found.explanation.startswith("Rank 1 (pid 311) ended first, with exit code 3.")
 
 
 @pytest.mark.parametrize(
@@ -207,3 +207,11 @@ def test_ranks_of_a_run_are_shown_with_their_newest_lines(tmp_path: Path) -> Non
 def test_a_sample_without_ranks_leaves_ended_ones_as_they_are() -> None:
     found = seen(("S", "S"), ("-", "-"))
     assert with_processes(found, (), 9.0) == found
+
+
+def test_rank_of_another_agent_with_the_same_local_number_is_told_apart() -> None:
+    # Two agents with one worker each: both are local rank 0, and only torchrun's summary has the rank of the run
+    summary = "  rank      : 1 (local_rank: 0)\n  exitcode  : -9 (pid: 311)  (SIGKILL)\n"
+    found = diagnosis_of([LOST + FAILED.format(-9, 0, 311) + summary], CATALOGUE, exit_code=1)
+    assert found.failure == "host_oom"
+    assert found.explanation.startswith("Rank 1 (pid 311) ended first, by signal 9. The others lost contact with it.")

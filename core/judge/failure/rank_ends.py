@@ -12,22 +12,28 @@ import msgspec
 
 from ...model.text.patterns import LazyPattern
 
-GATES = ("exitcode", "closing signal")
+GATES = ("exitcode", "closing signal", "(local_rank:")
 KEPT = 64
 OTHERS = frozenset({1, 2, 6, 15})
 """Signals with which a rank is ended from outside, or by its own watchdog, because of another one."""
 _END = LazyPattern(r"exitcode\s*:\s*(?P<code>-?\d+)\)?(?: local_rank: (?P<rank>\d+))? \(pid: (?P<pid>\d+)\)")
+_NUMBER = LazyPattern(r"\brank\s*:\s*(?P<rank>\d+) \(local_rank: \d+\)")
+"""A line of torchrun's summary, just above the one with the exit code and the pid of that rank."""
 _CLOSED = LazyPattern(r"ending process (?P<pid>\d+) closing signal")
 
 
 class RankEnd(msgspec.Struct, frozen=True):
-    """How one rank ended. ``code`` negative = signal; ``rank``: its number on this machine, None = not printed."""
+    """How one rank ended. ``code`` negative = signal; ``rank``: its number, None = not printed.
+
+    ``sure``: the number is that of the whole run; else it is the one on its machine.
+    """
 
     pid: int
     code: int
     rank: int | None
     line: int
     text: str
+    sure: bool = False
 
 
 class RankEnds(msgspec.Struct, frozen=True):
@@ -35,6 +41,8 @@ class RankEnds(msgspec.Struct, frozen=True):
 
     ends: tuple[RankEnd, ...] = ()
     closed: tuple[int, ...] = ()
+    named: int | None = None
+    """The rank that the line before named."""
 
 
 NO_ENDS = RankEnds()
@@ -44,12 +52,22 @@ def with_line(found: RankEnds, number: int, line: str) -> RankEnds:
     """Take a line of the log."""
     if (closed := _CLOSED.search(line)) is not None:
         return msgspec.structs.replace(found, closed=(*found.closed, int(closed["pid"]))[:KEPT])
+    if (named := _NUMBER.search(line)) is not None:
+        return msgspec.structs.replace(found, named=int(named["rank"]))
     end = _END.search(line)
-    if end is None or any(each.pid == int(end["pid"]) for each in found.ends):
+    if end is None:
         return found
-    rank = None if end["rank"] is None else int(end["rank"])
-    mine = RankEnd(int(end["pid"]), int(end["code"]), rank, number, line.strip()[:200])
-    return msgspec.structs.replace(found, ends=(*found.ends, mine)[:KEPT])
+    pid, told = int(end["pid"]), found.named
+    local = None if end["rank"] is None else int(end["rank"])
+    known = next((each for each in found.ends if each.pid == pid), None)
+    if known is None:
+        rank = local if told is None else told
+        mine = RankEnd(pid, int(end["code"]), rank, number, line.strip()[:200], told is not None)
+        return msgspec.structs.replace(found, ends=(*found.ends, mine)[:KEPT], named=None)
+    if told is None or known.sure:
+        return found if told is None else msgspec.structs.replace(found, named=None)
+    ends = [msgspec.structs.replace(each, rank=told, sure=True) if each is known else each for each in found.ends]
+    return msgspec.structs.replace(found, ends=tuple(ends), named=None)
 
 
 def killed(found: RankEnds) -> RankEnd | None:

@@ -22,7 +22,7 @@ from ..run_machine import is_watched
 from ..run_states import Hung, Queued, Running, Stopping, Suspended
 from ..state import NOTHING, JudgeState, Result
 from ..step_builder import StepBuilder
-from . import hints, rate_advice
+from . import hints, on_ranks, rate_advice
 from .hang_check import check_hang
 
 replace = msgspec.structs.replace
@@ -151,9 +151,12 @@ def _on_beat(knowledge: Knowledge, state: JudgeState, chunk: LogChunk, after: Pr
     if measured is not None:
         number = state.attempt.number
         entries = (SaveMeasured(attempt=number, cost_s=measured.cost_s, every_s=measured.every_s),)
-    if not isinstance(state.machine, Running) or first or state.attempt.resume_verdict == "open":
+    again = state.launcher.from_step is not None
+    if not isinstance(state.machine, Running) or first or again or state.attempt.resume_verdict == "open":
         builder = StepBuilder(knowledge, state)
         _advance(builder)
+        if again:
+            on_ranks.on_first_step(builder)
         if first or state.attempt.resume_verdict == "open":
             restart_success.on_beat(builder)
             remedy_proof.on_beat(builder)

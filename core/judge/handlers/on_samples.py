@@ -11,7 +11,7 @@ from ...model.text.health_words import reading_name
 from ..failure.lost_gpu import SeenGpu
 from ..findings import disk_forecast, eta, gpu_faults, health_levels
 from ..findings.gpu_faults import Faults
-from ..hang import active_time, gpu_signs, pauses, process_signs, ranks, step_peak
+from ..hang import active_time, gpu_signs, pauses, process_signs, step_peak
 from ..knowledge import Knowledge
 from ..recovery import restart_stages, save_first, unclear_states
 from ..recovery.save_first import TERMINATION
@@ -19,7 +19,7 @@ from ..run_machine import is_live, is_watched
 from ..run_states import Hung, WaitingForGpu, WaitingForRoom
 from ..state import NOTHING, DiskLow, JudgeState, Result
 from ..step_builder import StepBuilder
-from . import foreign_pause, hang_check, hints, terminal_question
+from . import foreign_pause, hang_check, hints, on_ranks, terminal_question
 from .hang_check import check_hang
 
 replace = msgspec.structs.replace
@@ -212,22 +212,20 @@ def on_process(knowledge: Knowledge, state: JudgeState, sample: ProcessSample) -
     seen = process_signs.with_process(state.liveness, sample, now, knowledge.settings.hang, state.clock.last)
     busy = foreign_pause.others_work(seen, now, active_time.longest_gap(time.period_s))
     pause = pauses.with_process(state.pause, sample, time.t, others_work=busy)
-    found = state.ranks
-    if sample.ranks or found:
-        found = ranks.with_processes(found, sample.ranks, time.t)
-    state = replace(state, time=time, liveness=seen, pause=pause, peak=_peak(state, now), ranks=found)
+    state = replace(state, time=time, liveness=seen, pause=pause, peak=_peak(state, now))
+    state, entries = on_ranks.on_sample(knowledge, state, sample)
     if isinstance(state.machine, Hung) and state.machine.blocked:
         builder = StepBuilder(knowledge, state)
         hang_check.on_freed(builder, state.machine)
-        return builder.state, tuple(builder.entries)
+        return builder.state, (*entries, *builder.entries)
     asked = sample.asks is not None or state.asks_since is not None
     if not asked and not foreign_pause.concerns(state):
-        return check_hang(knowledge, state, NOTHING)
+        return check_hang(knowledge, state, entries)
     builder = StepBuilder(knowledge, state)
     foreign_pause.check(builder)
     if asked:
         terminal_question.check(builder, sample)
-    return check_hang(knowledge, builder.state, tuple(builder.entries))
+    return check_hang(knowledge, builder.state, (*entries, *builder.entries))
 
 
 def _peak(state: JudgeState, now: float) -> step_peak.StepPeak:

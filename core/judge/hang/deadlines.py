@@ -74,6 +74,8 @@ class HangInput(msgspec.Struct, frozen=True, kw_only=True):
     """``hang.min_s``."""
     silent_rank: str = ""
     """A sentence about the rank for which the others wait."""
+    waiting: str = ""
+    """A sentence about launchers that wait without workers."""
     stopped_s: float | None = None
     """How long some, but not all, of the computing processes have been stopped (state T); None = none is."""
     stopped_ranks: tuple[Rank, ...] = ()

@@ -1,4 +1,4 @@
-"""Whether a run that shows no step is hung, and how: idle, spin, starved or exiting.
+"""Whether a run that shows no step is hung, and how: idle, spin, starved, waiting or exiting.
 
 A verdict needs two kinds of evidence: no step past the deadline, and no sign of life for as long. The evidence sets the
 deadline (deadlines.py): no sign of life, two minutes; no sign but a log that grows, an announced phase, or a start,
@@ -103,7 +103,7 @@ def judge(run: HangInput, hang: Hang, share: float = 1.0) -> Verdict | None:
     is_late = silence_s >= late_s or (clock.beats and look.dead_s >= CONCLUSIVE * deadline_s)
     if look.dead_s >= share * _without_sign_s(hang, deadline_s) and silence_s >= share * deadline_s and is_late:
         at_once = run.stopped_s is not None and silence_s - run.stopped_s <= longest_gap(run.period_s)
-        reason = _stopped(run) if at_once else "no step and no sign of life"
+        reason = run.waiting or (_stopped(run) if at_once else "no step and no sign of life")
         return _dead(run, hang, _kind(run), reason, silent_s=look.dead_s, deadline_s=deadline_s)
     return _polling(run, hang, since, look.still_s, share)
 
@@ -342,8 +342,10 @@ def _without_readings(run: HangInput, hang: Hang, silence_s: float, share: float
 
 
 def _kind(run: HangInput) -> HangKind:
-    """Return ``starved`` if workers are dead, blocked or missing, else ``idle``."""
+    """Return ``waiting`` if a launcher has none, ``starved`` if workers are dead, blocked or missing, else ``idle``."""
     seen = run.liveness
+    if run.waiting:
+        return "waiting"
     if liveness.is_starved(seen) or run.stopped_s is not None:
         return "starved"
     # Before the first step, workers of a second attempt are not missing: they were not started yet.

@@ -10,7 +10,7 @@ NO_BYTES = "nothing read or written yet"
 def evidence_of(run: HangInput) -> list[str]:
     """Return sentences about the steps, the phase, the GPUs, the processes and the log."""
     clock, seen, log, now = run.clock, run.liveness, run.log_activity, run.now
-    lines = [run.silent_rank] if run.silent_rank else []
+    lines = [sentence for sentence in (run.silent_rank, run.waiting) if sentence]
     if clock.beats == 0:
         lines.append(f"no step yet, {duration(now - clock.start)} after the start")
     else:

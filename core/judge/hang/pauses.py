@@ -44,7 +44,8 @@ def with_process(pause: Pause, sample: ProcessSample, t: float, *, others_work: 
     harmless = count if pause.stepped and count >= pause.count else min(pause.harmless, count)
     stopped: Stopped = "none" if count <= harmless else _stopped(sample, count - harmless, others_work=others_work)
     since_t = None if stopped == "none" else t if pause.since_t is None else pause.since_t
-    ranks = () if stopped == "none" else tuple(rank for rank in sample.ranks if rank.state == "T")
+    held = () if stopped == "none" else [rank for rank in sample.ranks if rank.state == "T"]
+    ranks = tuple(Rank(rank=each.rank, pid=each.pid, state="T", node=each.node) for each in held)
     return Pause(stopped=stopped, since_t=since_t, count=count, harmless=harmless, ranks=ranks)
 
 

@@ -31,9 +31,12 @@ class SeenRank(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     state: str | None = None
     since_t: float | None = None
     gone_t: float | None = None
+    node: str = ""
     line: str | None = None
     line_t: float | None = None
     step: int | None = None
+    own: bool = False
+    """``line`` is of its own log file, which no other rank writes."""
 
 
 Ranks = tuple[SeenRank, ...]
@@ -43,8 +46,9 @@ def with_processes(ranks: Ranks, found: tuple[Rank, ...], t: float) -> Ranks:
     """Take a sample of the processes."""
     now = {each.rank: each for each in found}
     kept = []
-    for each in ranks:
-        process = now.pop(each.rank, None)
+    for before in ranks:
+        process = now.pop(before.rank, None)
+        each = _with_line(before, process, t)
         if process is None or process.state in "ZX":
             gone = each.gone_t if each.gone_t is not None or each.pid is None else t
             kept.append(each if gone == each.gone_t else msgspec.structs.replace(each, gone_t=gone))
@@ -61,8 +65,39 @@ def with_processes(ranks: Ranks, found: tuple[Rank, ...], t: float) -> Ranks:
                     gone_t=None,
                 )
             )
-    kept += [SeenRank(rank=p.rank, pid=p.pid, state=p.state, since_t=t) for p in now.values() if p.state not in "ZX"]
+    kept += [
+        _with_line(SeenRank(rank=p.rank, pid=p.pid, state=p.state, since_t=t, node=p.node), p, t)
+        for p in now.values()
+        if p.state not in "ZX"
+    ]
     return tuple(sorted(kept, key=lambda each: each.rank)[:AT_MOST])
+
+
+def _with_line(each: SeenRank, process: Rank | None, t: float) -> SeenRank:
+    """Take the newest line of its own log file."""
+    if process is None or not process.line:
+        return each
+    at = t - (process.line_age_s or 0.0)
+    if process.line == each.line and each.own:
+        return each
+    step = step_of(process.line)
+    return msgspec.structs.replace(
+        each, line=process.line, line_t=at, step=each.step if step is None else step, own=True
+    )
+
+
+def step_of(line: str) -> int | None:
+    """The step that a line of a rank shows; None = none."""
+    text = own_text(line).text
+    found = find_step(text.lower())
+    if found is not None:
+        return found.value
+    bar = _BAR.search(text)
+    return None if bar is None else int(bar["step"])
+
+
+_BAR = LazyPattern(r"\b(?P<step>\d+)/\d+ \[\d*:?\d\d:\d\d")
+"""tqdm: ``| 300/10000 [12:30<6:44:10, 2.5s/it]``."""
 
 
 def with_text(ranks: Ranks, text: str, t: float) -> Ranks:
@@ -75,6 +110,8 @@ def with_text(ranks: Ranks, text: str, t: float) -> Ranks:
         if not name.isdecimal() or not rest.strip():
             continue
         rank = int(name)
+        if rank in known and known[rank].own:
+            continue
         if rank not in known and (_NAMED.search(line) is None or len(known) >= AT_MOST):
             continue
         step = find_step(rest.lower())
@@ -93,8 +130,11 @@ _NAMED = LazyPattern(r"\[(?i:default|rank)[ :]{0,2}\d+\]|(?i:rank) ?\d+ ?[:|]")
 def silent(ranks: Ranks, now_t: float) -> str:
     """A sentence that names the rank for which the others wait; "" if it cannot be told.
 
-    A stopped one is named by its pause (pauses.py).
+    A stopped one is named by its pause (pauses.py). If the processes of all have ended, none waits.
     """
+    processes = [each for each in ranks if each.pid is not None]
+    if processes and all(each.gone_t is not None for each in processes):
+        return ""
     return _gone(ranks) or _blocked(ranks) or _behind(ranks, now_t)
 
 
@@ -124,6 +164,12 @@ def _behind(ranks: Ranks, now_t: float) -> str:
         return ""
     last = f"{now_t - max(each.line_t or 0.0 for each in found):.0f} s"
     return _all_but_some(ranks, found, f'printed nothing for {last}; its last line: "{found[0].line}"')
+
+
+def stopped(ranks: Ranks) -> str:
+    """A sentence about the ranks that were stopped when they were last seen; "" = none was."""
+    found = [each for each in ranks if each.state == "T"]
+    return _all_but_some(ranks, found, "was stopped (state T), and the others waited for it")
 
 
 def _lives(each: SeenRank) -> bool:

@@ -14,6 +14,7 @@ from ..findings.loss import Loss
 from ..findings.save_cost import SaveCost
 from ..findings.slow import Stall
 from ..hang import active_time, liveness, step_clock
+from ..hang.launcher import Launcher
 from ..hang.log_activity import LogActivity
 from ..hang.pauses import Pause
 from ..hang.step_peak import StepPeak
@@ -172,6 +173,7 @@ def started(builder: StepBuilder, start: Start) -> None:
         pause=Pause(),
         peak=StepPeak(at=now),
         ranks=(),
+        launcher=Launcher(),
         gpu_fault=None,
         loss=Loss(),
         save_cost=SaveCost(),

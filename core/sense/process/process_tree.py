@@ -62,6 +62,7 @@ class ProcessTree(Sampler):
         if target != self._followed:
             self._followed, self._looked_t, self._read = target, None, 0
             self._activity, self._computing, self._sockets = TreeActivity(), Computing(), SocketBytes()
+            self._ranks = Ranks()
         if target is None:
             return
         tree = self._tree.look(target)
@@ -73,6 +74,7 @@ class ProcessTree(Sampler):
         standing = self._computing.update(tree)
         elapsed = None if self._looked_t is None else t - self._looked_t
         self._looked_t = t
+        ranks = self._ranks.look(tree, t)
         io_known = any(m.io is not None for m in members.values()) or (not members and self._read > 0)
         self._inbox.put(
             ProcessSample(
@@ -89,9 +91,12 @@ class ProcessTree(Sampler):
                 silent_mounts=self._mounts.check(tree.values()),
                 computing=standing.computing,
                 held=standing.held,
-                ranks=self._ranks.look(tree),
+                ranks=ranks.ranks,
+                agents=ranks.agents,
                 asks=self._terminal.check(tree.values()),
             )
         )
+        for ended in ranks.ended:
+            self._inbox.put(ended)
         if self._desk.wanted():
             self._desk.put(self._rows.look(members, read_all(), t))

@@ -15,6 +15,7 @@ from ...failure import exit_status
 from ...failure.circumstances import Circumstances
 from ...failure.diagnosis import diagnose, diagnosis_as
 from ...failure.skeleton import last_line, skeleton_of
+from ...hang import ranks
 from ...progress.log_progress import progress_of
 from ...run_machine import is_live
 from ...run_states import Interrupted, RestartPlan, Starting, Stopping
@@ -241,7 +242,7 @@ def on_launch_failed(builder: StepBuilder, machine: Starting, outcome: Outcome) 
 def _diagnose(builder: StepBuilder, observation: Exit) -> Diagnosis:
     state = builder.state
     about = _circumstances(state)
-    return diagnose(
+    found = diagnose(
         state.diagnosis,
         builder.knowledge.catalogue,
         exit_code=observation.code,
@@ -251,6 +252,10 @@ def _diagnose(builder: StepBuilder, observation: Exit) -> Diagnosis:
         finished_hint=ended_well(state),
         about=about,
     )
+    who = ranks.stopped(state.ranks)
+    if not who or not builder.knowledge.catalogue.class_of(found.failure).of_other_ranks:
+        return found
+    return msgspec.structs.replace(found, explanation=f"{who[0].upper()}{who[1:]}. {found.explanation}")
 
 
 def _circumstances(state: JudgeState) -> Circumstances:

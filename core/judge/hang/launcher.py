@@ -1,0 +1,74 @@
+"""What the launcher of several ranks (torchrun) does by itself: it starts its workers again, or waits without workers.
+
+One restart authority at a time: while an agent of torchrun has restarts left, it starts its workers again inside the
+attempt, and that is no restart of ours. Ours comes when torchrun has ended, or when the run hangs. An agent whose peer
+was ended waits in its rendezvous without a worker and without a word, for its time-out of 10 to 15 minutes (seen with
+torch 2.13): nothing trains meanwhile, and the silence is a hang of its own kind.
+"""
+
+import msgspec
+
+from ...model.observation import Agent, ProcessSample, Rank
+
+
+class Launcher(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """``pids``: of each rank's process. ``begun``: ranks that were begun anew in the newest restart of the workers.
+
+    ``restarts``: those that were seen. ``told``: it was said that the launcher restarts. ``agents``: the newest ones.
+    ``from_step``: step at which the workers ended that are begun anew, until the first step after that.
+    """
+
+    pids: dict[int, int] = {}
+    begun: tuple[int, ...] = ()
+    restarts: int = 0
+    told: bool = False
+    agents: tuple[Agent, ...] = ()
+    peers: int = 0
+    """The most agents that were seen at a time."""
+    from_step: int | None = None
+
+
+NONE = Launcher()
+
+
+def with_sample(known: Launcher, sample: ProcessSample) -> tuple[Launcher, tuple[Rank, ...]]:
+    """Take a sample. Also the ranks that begin a restart of the workers with it; () = none begins."""
+    if not sample.agents and not known.agents:
+        return known, ()
+    living = [each for each in sample.ranks if each.state not in "ZX"]
+    now = {each.rank: each.pid for each in living}
+    anew = [each for each in living if known.pids.get(each.rank, each.pid) != each.pid]
+    again: tuple[Rank, ...] = ()
+    begun = known.begun
+    if anew:
+        first = known.restarts == 0 or any(each.rank in begun for each in anew)
+        again = tuple(anew) if first else ()
+        begun = tuple(sorted({*(() if first else begun), *(each.rank for each in anew)}))
+    return (
+        msgspec.structs.replace(
+            known,
+            pids={**known.pids, **now},
+            begun=begun,
+            restarts=known.restarts + bool(again),
+            agents=sample.agents,
+            peers=max(known.peers, len(sample.agents)),
+        ),
+        again,
+    )
+
+
+def most_restarts(known: Launcher) -> int:
+    """How often an agent starts its workers again by itself; 0 = never, or not known."""
+    return max((agent.max_restarts or 0 for agent in known.agents), default=0)
+
+
+def waiting(known: Launcher) -> str:
+    """A sentence about the agents that live without a worker while none has one; "" if that is not so."""
+    if not known.agents or any(agent.workers for agent in known.agents):
+        return ""
+    names = ", ".join(f"pid {agent.pid}{f' on {agent.node}' if agent.node else ''}" for agent in known.agents)
+    one = len(known.agents) == 1
+    lives = "an agent of torchrun lives" if one else f"{len(known.agents)} agents of torchrun live"
+    ended = known.peers - len(known.agents)
+    after = f"; {ended} of {known.peers} agents ended" if ended else ""
+    return f"{lives} without a worker and wait{'s' * one} for others ({names}){after}"

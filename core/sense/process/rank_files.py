@@ -1,0 +1,175 @@
+"""The files that torchrun keeps for each rank: ``LOG_DIR/RUN/attempt_K/LOCAL_RANK/{stdout.log,stderr.log,error.json}``.
+
+An agent counts its own restarts only: a healthy one uses ``attempt_0`` again after another one failed, and its log
+files begin anew. So a file that became shorter is another one, and what a rank left is read when its process is gone.
+``error.json`` is written by ``@record``; there is none after a signal. Source: torch.distributed.elastic (2.13).
+"""
+
+import os
+import time
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from ...model.observation import RankEnded
+
+LOGS = ("stdout.log", "stderr.log")
+TAIL_BYTES = 2048
+"""Of a log file, for its newest line: a line of a step is shorter."""
+LINE_KEPT = 120
+"""Characters kept of a line."""
+APART_S = 10.0
+"""Distance of the lines that are kept for the pace of a rank."""
+KEPT = 6
+"""Lines kept for it: a minute."""
+ERROR_BYTES = 1 << 20
+"""An error file that is larger is not read."""
+TEXT_CHARS = 4000
+"""Kept of what a rank left: the end of a traceback is what tells."""
+LEFT_S = 3.0
+"""After the end of a process, for its error file: it is written before the process ends, but disks of nodes lag."""
+
+
+class Told(NamedTuple):
+    """The newest line of a rank and an earlier one, each with its age in seconds; "" and None = not known."""
+
+    line: str = ""
+    line_age_s: float | None = None
+    earlier: str = ""
+    earlier_age_s: float | None = None
+
+
+class _Extra(msgspec.Struct):
+    py_callstack: str = ""
+    timestamp: str = ""
+
+
+class _Message(msgspec.Struct):
+    message: str = ""
+    extraInfo: _Extra | None = None  # noqa: N815 - the name in the file
+
+
+class _ErrorFile(msgspec.Struct):
+    message: _Message | str
+
+
+class _Files:
+    """Those of one rank of one start of the workers."""
+
+    def __init__(self, folder: str, rank: int, pid: int) -> None:
+        self.folder, self.rank, self.pid = Path(folder), rank, pid
+        self.seen_t: float | None = None
+        self.told = False
+        self.error_at = _changed(self.folder / "error.json")
+        self._sizes: dict[str, int] = {}
+        self._lines: deque[tuple[float, str]] = deque(maxlen=KEPT)
+        self._newest: tuple[float, str] | None = None
+
+    def look(self, t: float) -> Told:
+        self.seen_t = t
+        for name in LOGS:
+            path = self.folder / name
+            try:
+                stat = path.stat()
+            except OSError:
+                continue
+            if stat.st_size == self._sizes.get(name, 0):
+                continue
+            first = name not in self._sizes
+            self._sizes[name] = stat.st_size
+            line = _last_line(path)
+            if line:
+                at = t - max(0.0, time.time() - stat.st_mtime) if first else t
+                self._newest = (at, line)
+                if not self._lines or at - self._lines[-1][0] >= APART_S:
+                    self._lines.append(self._newest)
+        if self._newest is None:
+            return Told()
+        at, line = self._newest
+        before_t, before = self._lines[0]
+        if before_t == at:
+            return Told(line, max(0.0, t - at))
+        return Told(line, max(0.0, t - at), before, t - before_t)
+
+    def left(self) -> tuple[str, float | None] | None:
+        """What the rank left about its end, and when it wrote that; None = nothing, or nothing yet."""
+        path = self.folder / "error.json"
+        changed = _changed(path)
+        if changed is not None and changed != self.error_at:
+            return _error_of(path)
+        return None
+
+    def last_words(self) -> str:
+        """The end of what it wrote to its standard error."""
+        return _tail(self.folder / "stderr.log", TEXT_CHARS)
+
+
+class RankFiles:
+    """Reads the files of ranks that live, and what those left whose process is gone."""
+
+    def __init__(self) -> None:
+        self._ranks: dict[tuple[str, int], _Files] = {}
+
+    def look(self, folder: str, rank: int, pid: int, t: float) -> Told:
+        """Read the log files of a rank that lives. ``t``: run seconds."""
+        files = self._ranks.get((folder, pid))
+        if files is None:
+            files = self._ranks[folder, pid] = _Files(folder, rank, pid)
+        return files.look(t)
+
+    def ended(self, t: float, *, over: bool) -> Iterator[RankEnded]:
+        """What ranks left since the last call, the earliest first. ``over``: no process of the run lives."""
+        found = []
+        for key, files in list(self._ranks.items()):
+            left = None if files.told else files.left()
+            gone_s = t - (files.seen_t if files.seen_t is not None else t)
+            past = over or gone_s > LEFT_S
+            if left is None and past and not files.told:
+                left = (files.last_words(), None)
+            if left is not None and left[0].strip():
+                files.told = True
+                found.append(RankEnded(t=t, rank=files.rank, pid=files.pid, text=left[0], wall=left[1]))
+            if past:
+                del self._ranks[key]
+        return iter(sorted(found, key=lambda each: each.wall or t))
+
+
+def _changed(path: Path) -> int | None:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return None
+
+
+def _error_of(path: Path) -> tuple[str, float | None] | None:
+    """The text of an error file, and its time; None while it cannot be read, such as when it is being written."""
+    try:
+        if path.stat().st_size > ERROR_BYTES:
+            return None
+        told = msgspec.json.decode(path.read_bytes(), type=_ErrorFile).message
+    except (OSError, msgspec.MsgspecError):
+        return None
+    if isinstance(told, str):
+        return told[-TEXT_CHARS:], None
+    extra = told.extraInfo
+    if extra is None:
+        return told.message[-TEXT_CHARS:], None
+    wall = float(extra.timestamp) if extra.timestamp.isdigit() else None
+    return (extra.py_callstack or told.message)[-TEXT_CHARS:], wall
+
+
+def _last_line(path: Path) -> str:
+    lines = _tail(path, TAIL_BYTES).replace("\r", "\n").split("\n")
+    return next((line.strip()[:LINE_KEPT] for line in reversed(lines) if line.strip()), "")
+
+
+def _tail(path: Path, count: int) -> str:
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - count))
+            return file.read(count).decode("utf-8", "replace")
+    except OSError:
+        return ""

@@ -1,0 +1,106 @@
+"""What torchrun does by itself: restarts of its workers, and agents that wait without workers."""
+
+from tests.builders import World
+from trainwatch.core.judge.hang import launcher
+from trainwatch.core.judge.hang.ranks import step_of, stopped, with_processes
+from trainwatch.core.model.fact import Note
+from trainwatch.core.model.observation import Agent, LogChunk, ProcessSample, Rank, RankEnded
+
+
+def workers(*pids: int, state: str = "S") -> tuple[Rank, ...]:
+    return tuple(Rank(rank=n, pid=pid, state=state) for n, pid in enumerate(pids))
+
+
+def agents(*counts: int, restarts: int = 3) -> tuple[Agent, ...]:
+    return tuple(Agent(pid=50 + n, workers=count, max_restarts=restarts) for n, count in enumerate(counts))
+
+
+def sample(t: float, ranks: tuple[Rank, ...], of: tuple[Agent, ...]) -> ProcessSample:
+    return ProcessSample(t=t, cpu_cores=0.0, procs=4, states={"S": 4}, ranks=ranks, agents=of)
+
+
+def notes(world: World) -> list[str]:
+    return [entry.text for _, entry in world.entries if isinstance(entry, Note)]
+
+
+def test_workers_that_begin_one_after_the_other_are_one_restart() -> None:
+    known, again = launcher.with_sample(launcher.NONE, sample(1.0, workers(10, 11), agents(1, 1)))
+    assert again == ()
+    known, again = launcher.with_sample(known, sample(2.0, workers(20, 11), agents(1, 1)))
+    assert [each.rank for each in again] == [0]
+    known, again = launcher.with_sample(known, sample(3.0, workers(20, 21), agents(1, 1)))
+    assert (again, known.restarts) == ((), 1)
+    known, again = launcher.with_sample(known, sample(4.0, workers(30, 21), agents(1, 1)))
+    assert (len(again), known.restarts) == (1, 2)
+
+
+def test_without_an_agent_nothing_is_said_of_new_processes() -> None:
+    known, again = launcher.with_sample(launcher.NONE, sample(1.0, workers(10, 11), ()))
+    assert launcher.with_sample(known, sample(2.0, workers(20, 21), ())) == (launcher.NONE, ())
+    assert again == ()
+
+
+def test_agents_wait_only_if_none_of_them_has_a_worker() -> None:
+    known, _ = launcher.with_sample(launcher.NONE, sample(1.0, workers(10, 11), agents(1, 1)))
+    assert launcher.waiting(known) == ""
+    assert launcher.waiting(launcher.with_sample(known, sample(2.0, workers(10), agents(1, 0)))[0]) == ""
+    both, _ = launcher.with_sample(known, sample(2.0, (), agents(0, 0)))
+    assert launcher.waiting(both).startswith("2 agents of torchrun live without a worker and wait for others (pid 50, ")
+    one, _ = launcher.with_sample(known, sample(2.0, (), agents(0)))
+    assert launcher.waiting(one).endswith("lives without a worker and waits for others (pid 50); 1 of 2 agents ended")
+
+
+def test_a_restart_by_torchrun_is_told_and_steps_go_back() -> None:
+    world = World().begin()
+    for n in range(1, 30):
+        world.see(sample(world.t + 1.0, workers(10, 11), agents(1, 1)))
+        world.see(LogChunk(t=world.t, text=f"step {n}/900 loss 0.5\n"))
+    world.see(sample(world.t + 1.0, workers(20, 21), agents(1, 1)))
+    world.see(LogChunk(t=world.t + 1.0, text="step 21/900 loss 0.5\nstep 22/900 loss 0.5\n"))
+    told = notes(world)
+    assert any(note.startswith("torchrun starts its workers again by itself, up to 3 times") for note in told)
+    assert "torchrun started its workers again after step 29 (restart 1 by itself, none of trainwatch): " in " ".join(
+        told
+    )
+    assert any(note.startswith("the workers go on at step ") for note in told)
+    assert world.state.attempts == 1
+    assert world.state.attempt.step == 22
+    assert not world.incidents
+
+
+def test_an_agent_without_workers_is_a_hang_of_its_own_kind() -> None:
+    world = World().begin()
+    for n in range(1, 40):
+        world.see(sample(world.t + 1.0, workers(10, 11), agents(1, 1)))
+        world.see(LogChunk(t=world.t, text=f"step {n}/900 loss 0.5\n"))
+    for _ in range(400):
+        world.see(ProcessSample(t=world.t + 1.0, cpu_cores=0.0, procs=1, states={"S": 1}, agents=agents(0)))
+    (hang,) = [each for each in world.incidents if each.kind == "hang"]
+    assert hang.class_ == "waiting"
+    assert "lives without a worker" in hang.reason
+    assert "behind" not in hang.reason
+
+
+def test_what_a_rank_left_is_evidence_if_the_log_does_not_show_it() -> None:
+    world = World().begin()
+    world.see(LogChunk(t=1.0, text="step 1/900 loss 0.5\n"))
+    text = 'Traceback (most recent call last):\n  File "train.py", line 7, in main\nValueError: bad sample\n'
+    world.see(RankEnded(t=2.0, rank=3, pid=77, text=text))
+    assert "rank 3 (pid 77) ended: ValueError: bad sample" in notes(world)
+    assert any("bad sample" in each.text and each.source == "3" for each in world.state.diagnosis.findings)
+    before = world.state.diagnosis.findings
+    world.see(RankEnded(t=3.0, rank=3, pid=77, text=text))
+    assert world.state.diagnosis.findings == before
+
+
+def test_a_rank_that_was_stopped_is_remembered_when_all_have_ended() -> None:
+    found = with_processes((), (Rank(rank=0, pid=1, state="S"), Rank(rank=1, pid=2, state="T")), 1.0)
+    assert (
+        stopped(with_processes(found, (), 2.0)) == "rank 1 (pid 2) was stopped (state T), and the others waited for it"
+    )
+
+
+def test_the_step_of_a_line_of_a_rank() -> None:
+    assert step_of("step 7/40 loss 0.5") == 7
+    assert step_of(" 12%|##| 1230/10260 [51:15<6:16:15,  2.50s/it]") == 1230
+    assert step_of("saving") is None
