@@ -1,10 +1,10 @@
-"""What watching costs: ``python bench/footprint.py [--runs 1 16] [--seconds 30]``.
+"""What watching costs: ``python bench/footprint.py [--runs 1 4 16] [--seconds 30] [--no-view]``.
 
 Each run is a trainer that prints a line a second under a supervisor without a screen; the fake NVML library has 8 GPUs
 whose values move. Prints for the supervisor and the GPU reader of one run, or for all processes of several, runners
 included: CPU seconds a minute, memory (PSS), threads, processes, GPU readers, megabytes written a day; then what each
-kind of process takes, and what one `nvitop --once` and one `gpustat` cost in the same run, if they are found. Exit code
-1 if a bound is exceeded.
+kind of process takes, what a log view in tmux costs that no terminal shows (a bar of 200 redraws a second), and what
+one `nvitop --once` and one `gpustat` cost in the same run, if they are found. Exit code 1 if a bound is exceeded.
 
 All is compiled beforehand by a run that is not counted: a process that compiles its modules keeps the memory that it
 used for that, and an installed trainwatch never does.
@@ -20,6 +20,7 @@ import time
 from pathlib import Path
 
 import msgspec
+from footprint_view import hidden_view
 from screen import MOVING, ROOT, World
 
 BOUNDS = {1: {"cpu": 0.4, "pss": 30.0, "threads": 12, "day": 100.0}, 16: {"cpu": 4.0, "pss": 250.0, "readers": 1}}
@@ -33,6 +34,8 @@ UNITS = {
     "readers": "GPU readers",
     "day": "MB/day written",
 }
+VIEW_BOUND = 0.05
+"""CPU seconds a minute of a view that nobody sees, tmux's server included: a look at the socket each second."""
 SETTLE_S = 20.0
 TRAINER_MARK = "trainer.py"
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -172,8 +175,9 @@ def per_time(before: Costs, after: Costs, seconds: float) -> dict[str, float]:
 def main() -> int:
     """Print the table; 1 if a bound is exceeded."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, nargs="+", default=[1, 16])
+    parser.add_argument("--runs", type=int, nargs="+", default=[1, 4, 16])
     parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--no-view", action="store_true", help="leave out the view in tmux")
     args = parser.parse_args()
     fine = True
     for runs in args.runs:
@@ -193,6 +197,12 @@ def main() -> int:
                 "  ".join(f"{costs[name]:.2f} {unit}" for name, unit in UNITS.items()),
                 flush=True,
             )
+    if not args.no_view and shutil.which("tmux") is not None:
+        view = hidden_view(args.seconds)
+        verdict = "PASS" if view["nobody attached"] <= VIEW_BOUND else "FAIL"
+        fine = fine and verdict == "PASS"
+        print(f"view     {view['nobody attached']:10.3f} CPU-s/min, nobody attached (bound {VIEW_BOUND:g}) {verdict}")
+        print(f"view     {view['attached']:10.3f} CPU-s/min, attached", flush=True)
     for peer in ("nvitop", "gpustat"):
         path = shutil.which(peer)
         if path is not None:

@@ -141,7 +141,11 @@ def test_killing_the_tmux_server_does_not_affect_the_run(world: World) -> None:
         words = [*tmux, "capture-pane", "-p", "-t", "=trainwatch-job:"]
         return "avr_loss" in subprocess.run(words, env=world.env, capture_output=True, text=True, check=False).stdout
 
-    until(shown, "the log in a tmux window")
+    until(lambda: subprocess.run([*tmux, "has-session"], env=world.env, check=False).returncode == 0, "a session")
+    client = [*tmux, "-C", "attach-session", "-t", "=trainwatch-job"]
+    with subprocess.Popen(client, env=world.env, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as somebody:
+        until(shown, "the log in a tmux window")
+        somebody.communicate(timeout=10)
     server = int(subprocess.check_output([*tmux, "display-message", "-p", "#{pid}"], env=world.env))
     os.kill(server, signal.SIGKILL)
     until(lambda: not lives(server), "the tmux server is dead")

@@ -2,7 +2,8 @@
 
 Program: ``python -P -m trainwatch.core.act.view.log_follower LOG TITLE [--pane]``. The trainer does not run in this
 terminal, so no key reaches it. With ``--pane`` (inside the run's tmux window) q and Ctrl-C detach the terminal on which
-they were pressed, and the view stays for the next one.
+they were pressed, and the view stays for the next one. While no terminal is attached to tmux the log is not followed:
+the next one that comes gets it anew.
 """
 
 import contextlib
@@ -21,6 +22,7 @@ from ...bound_process import bound
 from ...model.settings import Tmux
 from ..launch.keep_alive import lock_holder
 from ..launch.spool import EXIT
+from .attached_terminals import is_terminal_attached
 from .tmux_calls import DetachClient, TmuxError, ask
 
 TAIL_BYTES = 4 << 20
@@ -29,10 +31,12 @@ KEYS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP)
 LEAVE = frozenset(b"qQ\x03")
 """q and Ctrl-C as the terminal sends them."""
 POLL_S = 1.0
-"""Period of checking whether ``tail`` still runs."""
+"""Period of checking whether ``tail`` still runs, and whether a terminal was attached or detached."""
 PANE_READS_S = 0.25
-"""The view in the run's tmux window, which is there whether somebody looks or not, reads so often. Reading at each
+"""The view in the run's tmux window, which may be on a screen that nobody looks at, reads so often. Reading at each
 write costs tail and tmux 1.6 s of CPU per minute for a bar of 200 redraws a second, this 0.1 s."""
+CLEAR = b"\x1b[H\x1b[2J\x1b[3J"
+"""Clears the screen and its history: the log is shown anew."""
 PACE = ("---disable-inotify", "-s", str(PANE_READS_S))
 OVER_S = 60.0
 """A view in the run's tmux window ends so long after the attempt, if no supervisor is there that shows the next one."""
@@ -69,7 +73,6 @@ def main(arguments: list[str]) -> int:
     if in_pane:
         for number in KEYS:
             signal.signal(number, signal.SIG_IGN)  # stays ignored through exec
-    command = tail_command(log, in_pane=in_pane)
     keys = sys.stdin.isatty()
     leave = "q or Ctrl-C: leave" if keys else "Ctrl-C: leave"
     hint = f"log of {title} (file mode): no key here reaches the trainer; {leave}"
@@ -79,25 +82,49 @@ def main(arguments: list[str]) -> int:
     sys.stderr.flush()
     try:
         if keys:
-            return follow(command, in_pane=in_pane, over=Over(log).is_over if in_pane else lambda: False)
+            return follow(
+                lambda: tail_command(log, in_pane=in_pane),
+                in_pane=in_pane,
+                over=Over(log).is_over if in_pane else lambda: False,
+                watched=(lambda: is_terminal_attached(os.environ)) if in_pane else lambda: True,
+            )
+        command = tail_command(log, in_pane=in_pane)
         os.execvp(command[0], command)
     except FileNotFoundError:
         sys.stderr.write(f"tail is not installed; the log is {log}\n")
         return 1
 
 
-def follow(command: list[str], *, in_pane: bool, over: Callable[[], bool] = lambda: False) -> int:
-    """Run ``command`` until it ends, q or Ctrl-C is pressed, or ``over``, then restore the terminal."""
+def follow(
+    command: Callable[[], list[str]],
+    *,
+    in_pane: bool,
+    over: Callable[[], bool] = lambda: False,
+    watched: Callable[[], bool] = lambda: True,
+) -> int:
+    """Run the command until it ends, q or Ctrl-C is pressed, or ``over``, then restore the terminal.
+
+    It runs only while ``watched``, and is begun anew on an empty screen when that is so again.
+    """
     before = termios.tcgetattr(0)
     quiet = [*before]
     quiet[3] &= ~(termios.ICANON | termios.ECHO | termios.ISIG)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end)
     child: subprocess.Popen[bytes] | None = None
+    shown = False
     try:
         termios.tcsetattr(0, termios.TCSANOW, quiet)
-        child = subprocess.Popen(bound(command), stdin=subprocess.DEVNULL)
-        while child.poll() is None:
+        while True:
+            if child is not None and child.poll() is not None:
+                return child.returncode
+            if child is None and watched():
+                if shown:
+                    os.write(1, CLEAR)
+                child, shown = subprocess.Popen(bound(command()), stdin=subprocess.DEVNULL), True
+            elif child is not None and not watched():
+                _end_child(child)
+                child = None
             if not select.select([0], [], [], POLL_S)[0]:
                 if over():
                     return 0
@@ -107,17 +134,20 @@ def follow(command: list[str], *, in_pane: bool, over: Callable[[], bool] = lamb
                 return 0
             if LEAVE.intersection(typed):
                 detach()
-        return child.returncode
     except OSError as error:  # the terminal was closed
         if isinstance(error, FileNotFoundError):
             raise
         return 0
     finally:
         if child is not None and child.poll() is None:
-            child.terminate()
-            child.wait()
+            _end_child(child)
         with contextlib.suppress(termios.error):
             termios.tcsetattr(0, termios.TCSANOW, before)
+
+
+def _end_child(child: subprocess.Popen[bytes]) -> None:
+    child.terminate()
+    child.wait()
 
 
 class Over:
