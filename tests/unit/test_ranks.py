@@ -204,6 +204,24 @@ def test_ranks_of_a_run_are_shown_with_their_newest_lines(tmp_path: Path) -> Non
     assert ranks_now(None, str(log)) == ranks_now(ProcessSample(t=1.0), None) == []
 
 
+def test_pace_and_age_of_a_rank_come_from_its_own_file() -> None:
+    lines = (
+        (0, "step 30/90", 2.0, "step 20/90", 12.0),
+        (1, "step 5/90", 1.0, "step 9/90", 11.0),
+        (2, "", None, "", None),
+    )
+    ranks = tuple(
+        Rank(rank=n, pid=n + 1, state="S", node="n1", line=a, line_age_s=b, earlier=c, earlier_age_s=d)
+        for n, a, b, c, d in lines
+    )
+    shown = ranks_now(ProcessSample(t=50.0, ranks=ranks), None)
+    assert [(each["step"], each["sec_per_step"], each["last_line_age_s"], each["node"]) for each in shown] == [
+        (30, 1.0, 2.0, "n1"),
+        (5, None, 1.0, "n1"),  # its workers began again between the two lines
+        (None, None, None, "n1"),
+    ]
+
+
 def test_a_sample_without_ranks_leaves_ended_ones_as_they_are() -> None:
     found = seen(("S", "S"), ("-", "-"))
     assert with_processes(found, (), 9.0) == found

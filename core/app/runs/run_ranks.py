@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from ...model.observation import ProcessSample
+from ...model.observation import ProcessSample, Rank
 
 TAIL_BYTES = 64 * 1024
 """End of the log that is read."""
@@ -16,11 +16,33 @@ def ranks_now(process: ProcessSample | None, log: str | None) -> list[dict[str, 
     from ...judge.hang.ranks import with_processes, with_text
 
     found = with_text(with_processes((), process.ranks, process.t), _tail(log), process.t)
+    told = {each.rank: each for each in process.ranks}
     return [
-        {"rank": each.rank, "pid": each.pid, "state": each.state, "step": each.step, "last_line": each.line}
+        {
+            "rank": each.rank,
+            "pid": each.pid,
+            "node": each.node or None,
+            "state": each.state,
+            "step": each.step,
+            "sec_per_step": _pace_s(told[each.rank]),
+            "last_line": each.line,
+            "last_line_age_s": told[each.rank].line_age_s,
+        }
         for each in found
         if each.pid is not None
     ]
+
+
+def _pace_s(rank: Rank) -> float | None:
+    """Seconds per step between the two lines that are known of it; None if they show no two steps."""
+    from ...judge.hang.ranks import step_of
+
+    if rank.line_age_s is None or rank.earlier_age_s is None:
+        return None
+    now, before = step_of(rank.line), step_of(rank.earlier)
+    if now is None or before is None or now <= before:
+        return None
+    return (rank.earlier_age_s - rank.line_age_s) / (now - before)
 
 
 def _tail(log: str | None) -> str:
