@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from textual.pilot import Pilot
 
-from tests.fakes.feed import FakeFeed, FakePicker, FakeStarter, given_up
+from tests.fakes.feed import FakeFeed, FakePicker, FakeStarter, given_up, hung
 from tests.fakes.screen_jobs import rich_run, tell
 from tests.tui.conftest import look, until
 from trainwatch.core.model.fact import RemedyApplied, RemedyProposed
@@ -55,11 +55,15 @@ def front(app: TrainwatchApp) -> Any:
     return app.screen_stack[-1]
 
 
-def sent(app: TrainwatchApp) -> list[Command]:
+def feed_of(app: TrainwatchApp) -> FakeFeed:
     assert app.dashboard is not None
     feed = app.dashboard.run.feed
     assert isinstance(feed, FakeFeed)
-    return feed.sent
+    return feed
+
+
+def sent(app: TrainwatchApp) -> list[Command]:
+    return feed_of(app).sent
 
 
 async def to_choice(pilot: Pilot[None], app: TrainwatchApp) -> None:
@@ -192,6 +196,28 @@ async def test_a_read_only_screen_offers_no_choice_that_changes_the_run() -> Non
         assert {choice.act for choice in front(app).choices} <= {"log", "stacks", "copy"}
         await pilot.press("r", "c", "a")
         assert isinstance(front(app), IncidentDialog)
+
+
+async def test_an_open_card_tells_what_is_known_by_now() -> None:
+    now = hung()
+    number = next(i.id for i in now.story.incidents if i.open)
+    app = app_of(now)
+    async with app.run_test(size=(80, 24)) as pilot:
+        look(app)
+        await pilot.press("e")
+        await until(pilot, lambda: isinstance(front(app), IncidentDialog))
+        card = front(app)
+        assert "w" in {choice.key for choice in card.choices}
+
+        over = tuple(
+            msgspec.structs.replace(i, open=False, ending="recovered by itself") if i.id == number else i
+            for i in now.story.incidents
+        )
+        feed_of(app).now = msgspec.structs.replace(now, story=msgspec.structs.replace(now.story, incidents=over))
+        look(app)
+        await until(pilot, lambda: "recovered by itself" in str(card.query_one("#text").render()))
+        assert "w" not in {choice.key for choice in card.choices}
+        assert "w " not in str(card.query_one("#choices").render())
 
 
 def message(app: TrainwatchApp) -> str:

@@ -84,9 +84,13 @@ class CardDialog(Dialog[C], Generic[C]):
         self.query_one("#body").styles.max_height = max(1, rows - 2) if inside else room
         self.call_after_refresh(self._tell_more)
 
-    def redraw(self) -> None:
-        """Show more that is known by now; the choices stay where they are."""
+    def redraw(self, title: str, choices: Sequence[C], *, danger: bool) -> None:
+        """Show what is known by now. The rows stay scrolled as they are."""
+        self._title, self.choices = title, tuple(choices)
         if self.is_attached:
+            box = self.query_one("#box")
+            box.border_title = Content(title)
+            self.set_class(danger, "-danger")
             self._fit()
 
     def on_key(self, event: events.Key) -> None:

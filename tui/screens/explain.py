@@ -30,7 +30,12 @@ def explain(application: Application, on: Explained, number: int) -> None:
     card = incident_card(on.now, number)
     if card is None:
         return
-    dialog = IncidentDialog(card, read_only=on.context.read_only)
+    where: tuple[str, ...] = ()
+
+    def newest() -> IncidentCard | None:
+        return incident_card(on.now, number, where)
+
+    dialog = IncidentDialog(card, newest, read_only=on.context.read_only)
 
     def chosen(choice: Choice | None) -> None:
         if choice is not None:
@@ -46,12 +51,13 @@ def explain(application: Application, on: Explained, number: int) -> None:
             files: tuple[EvidenceFile, ...] = tuple(source.files(number))
         except OSError:  # the stacks screen says why
             files = ()
-        where = innermost(files)
+        found = innermost(files)
 
         def show() -> None:
-            more = incident_card(on.now, number, where) if where else None
-            if more is not None and dialog.is_attached:
-                dialog.renew(more)
+            nonlocal where
+            where = found
+            if dialog.is_attached:
+                dialog.renew()
 
         return show
 
