@@ -18,6 +18,7 @@ from ..model.run import RunSpec
 from .config.derive import Derived, DeriveError, preview, write_config_copy
 from .config.output_names import own_name
 from .config.remaining_steps import counted, remaining
+from .elsewhere.container import marked
 from .launch import spool
 from .launch.attempt_records import read_start
 from .launch.launching import LaunchError, is_full, launch
@@ -154,7 +155,7 @@ class AttemptLauncher:
 
     def _argv(self, derived: Derived, folder: Path, attempt: int) -> tuple[str, ...]:
         if self._as_job is None:
-            return derived.argv
+            return marked(derived.argv, folder, derived.env, self._base_env)
         try:
             return self._as_job(derived.argv, folder, attempt)
         except OSError as fault:

@@ -52,6 +52,9 @@ PROOFS = {
     "a checkpoint format": f"{HERE}::test_every_tensor_format_has_a_suffix_and_a_kind",
     "a checkpoint layout": f"{HERE}::test_every_layout_has_one_row_and_a_builder",
     "a number of hang detection": "unit/test_hang_constants.py",
+    "a program that starts the trainer elsewhere (a container engine, a launcher)": (
+        "unit/test_wrappers.py::test_a_wrapper_is_read_up_to_the_command_behind_it"
+    ),
     "a stop signal": f"{HERE}::test_a_stop_step_is_made_in_one_function",
     "a state of a run, or an event": "unit/test_run_machine.py::test_the_page_of_states_is_current",
     "a notice (what `[notify]` sends)": "unit/test_docs.py::test_every_notified_event_is_documented",

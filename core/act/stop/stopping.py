@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from ...model.attempt import StopOrder
+from ...model.launch.container import CONTAINER_FILE, ContainerRecord
 from ...model.ports.supervision import AttemptTarget
 from ...model.run import ProcessIdentity
 from .. import processes
@@ -104,7 +105,10 @@ def stop_attempt(
 
 
 def members(target: AttemptTarget) -> list[processes.Process]:
-    """The live processes of an attempt without its runner. If the runner lives, its descendants are included."""
+    """The live processes of an attempt without its runner. If the runner lives, its descendants are included.
+
+    So are those of its container, as far as this machine shows them.
+    """
     spare = () if target.runner is None else (target.runner.pid,)
     found = {
         process.pid: process
@@ -116,7 +120,27 @@ def members(target: AttemptTarget) -> list[processes.Process]:
             # The stack probe is a descendant of the runner with a session of its own, and not part of the attempt.
             if process.pid not in marked and not _is_probe(process):
                 found[process.pid] = process
+    for process in _in_container(target.directory):
+        found.setdefault(process.pid, process)
     return list(found.values())
+
+
+def _in_container(directory: str) -> list[processes.Process]:
+    first = first_of_container(directory)
+    if first is None or not is_alive(first):
+        return []
+    top = processes.read_process(first.pid)
+    return [*([] if top is None else [top]), *processes.descendants(first.pid)]
+
+
+def first_of_container(directory: str) -> ProcessIdentity | None:
+    """The first process of the attempt's container, dead or alive; None if there is none, or it is not known."""
+    content = spool.read(directory, CONTAINER_FILE)
+    try:
+        found = None if content is None else msgspec.convert(content, ContainerRecord)
+    except msgspec.ValidationError:
+        return None
+    return None if found is None else found.identity
 
 
 def _is_probe(process: processes.Process) -> bool:

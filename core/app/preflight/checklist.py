@@ -56,6 +56,7 @@ from .machine.host_checks import (
     check_wsl_idle,
 )
 from .machine.memory_checks import asks_of_gpus, check_advice, check_memory, check_need
+from .place_check import check_place
 from .resumed.checkpoint_checks import check_checkpoint_named
 from .resumed.model_checks import check_data_changed, check_model, check_model_without_torch
 from .resumed.resume_way_check import check_resume
@@ -102,6 +103,7 @@ RUN_CHECKS = (
     RunCheck(check_script, quick=True, stops=ExitCode.NOT_FOUND, told=True),
     RunCheck(check_exit_status, quick=True),
     RunCheck(check_hand_over, quick=True),
+    RunCheck(check_place, quick=True, told=True),
     RunCheck(check_profile, told=True),
     RunCheck(check_ladder, told=True),
     RunCheck(check_profile_options, quick=True, stops=ExitCode.USAGE),
@@ -194,14 +196,16 @@ def config_check(spec: RunSpec | None, problem: str | None = None, preset: Prese
 def told_at_launch(plan: LaunchPlan) -> tuple[Check, ...]:
     """What ``check`` would say about this launch that its user should know now: no GPU, data or time is enough for it.
 
-    Warnings and failures; of the length of the run also the estimate. Takes as long as one question to the GPU driver,
-    and that only if a check needs it.
+    Warnings and failures; also the estimate of its length, and where it runs. Takes as long as one question to the GPU
+    driver, and that only if a check needs it.
     """
     machine = look_at_machine(gpus=asks_of_gpus(plan))
     rows = [row for row in _rows(plan) if row.told]
     found = [(row, _result(row.function, plan, machine)) for row in rows]
     return tuple(
-        check for row, check in found if check is not None and (check.result != "pass" or row.function is check_length)
+        check
+        for row, check in found
+        if check is not None and (check.result != "pass" or row.function in {check_length, check_place})
     )
 
 

@@ -5,17 +5,13 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from ...model.launch.wrappers import peel
 from ...model.run import RunSpec
 from ...source.shell_text import ShellCommand, commands_of, without_assignments
 from ..plan.launch_plan import LaunchPlan
 from .check import Check, Machine, passed, warned
 
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
-WRAPPERS = frozenset({
-    "nohup", "nice", "ionice", "env", "exec", "command", "sudo", "timeout", "stdbuf", "taskset", "numactl", "setsid",
-    "time", "unbuffer", "chrt", "systemd-inhibit", "caffeinate", "xvfb-run",
-})  # fmt: skip
-"""Programs that start another one and pass its status on."""
 TRAINERS = re.compile(
     r"(?:.*/)?(?:python[\d.]*|pypy\d*|accelerate|torchrun|deepspeed|mpi(?:run|exec)|srun|horovodrun|ray|composer|uv|poetry"
     r"|pipenv|pixi|hatch|conda|mamba|micromamba|docker|podman|singularity|apptainer|julia|Rscript|matlab|make|just"
@@ -101,13 +97,10 @@ def _shell_at(words: tuple[str, ...]) -> int | None:
 
 
 def without_wrappers(words: tuple[str, ...], keep: Collection[str] = ()) -> tuple[str, ...]:
-    """The command behind ``nohup``, ``env A=1``, ``timeout 3h`` …; ``keep``: wrappers that stay."""
+    """The command behind ``nohup``, ``env A=1``, ``timeout 3h``, ``sudo -u bob`` …; ``keep``: wrappers that stay."""
     words = without_assignments(words)
-    while words and (name := Path(words[0]).name) in WRAPPERS and name not in keep:
-        rest = words[1:]
-        while rest and (rest[0].startswith("-") or re.fullmatch(r"[\d.]+[smhd]?|[\d,-]+", rest[0])):
-            rest = rest[1:]
-        words = without_assignments(rest)
+    while (layer := peel(words)) is not None and layer.kind in {"plain", "user"} and layer.program not in keep:
+        words = without_assignments(layer.inner)
     return words
 
 

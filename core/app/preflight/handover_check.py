@@ -130,7 +130,7 @@ def hand_over(command: tuple[str, ...], cwd: Path) -> Found | None:
     What is handed on before a command that trains itself is a helper: a database in a container, a server.
     """
     found = None
-    for simple in _simple_commands(command, cwd):
+    for simple in simple_commands(command, cwd):
         words = without_wrappers(simple.words, keep=FOLLOWED)
         row = next((row for row in TABLE if _matches(row, words)), None)
         if row is not None:
@@ -172,14 +172,14 @@ def _options(words: tuple[str, ...]) -> Iterator[str]:
         yield word
 
 
-def _simple_commands(command: tuple[str, ...], cwd: Path, depth: int = 0) -> Iterator[ShellCommand]:
+def simple_commands(command: tuple[str, ...], cwd: Path, depth: int = 0) -> Iterator[ShellCommand]:
     """The command, and those of the shell scripts in it."""
     program = shell_program(without_wrappers(command), cwd)
     if program is None:
         yield ShellCommand(command, "")
     elif depth < DEEPEST:
         for simple in commands_of(program.text):
-            inner = list(_simple_commands(simple.words, cwd, depth + 1))
+            inner = list(simple_commands(simple.words, cwd, depth + 1))
             yield from inner[:-1]
             if inner:
                 yield inner[-1]._replace(after=simple.after)

@@ -125,6 +125,7 @@ def _read(run: RunDirectory, *, ask: bool = False) -> tuple[dict[str, Any], str,
     from ...model.situation import Situation
     from ...store.journal import load_outline
     from ...store.metrics.latest import latest_without_metrics
+    from ...views.place_words import place_words
     from ...views.state.status import status_object
     from ...views.state.verdict import standstill
     from .own_troubles import place_troubles
@@ -165,6 +166,7 @@ def _read(run: RunDirectory, *, ask: bool = False) -> tuple[dict[str, Any], str,
         supervisor=life,
         own=tuple(place_troubles(run, spec, story, watched=life.alive)),
     )
+    status["place"] = place_words(spec.command)
     status["ranks"] = ranks_now(latest.process if status["pid"] is not None else None, status["log"])
     status["job"], status["nodes"] = None, []
     if spec.engine == "slurm":

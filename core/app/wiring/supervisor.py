@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial, reduce
 from pathlib import Path
 
-from ...act.actor import RunActor
 from ...act.attempt_launcher import AttemptLauncher
 from ...act.backup.checkpoint_backup import CheckpointBackup
+from ...act.elsewhere.container_watch import ContainerWatch
+from ...act.elsewhere.placed_actor import PlacedActor
 from ...act.evaluate.evaluator import Evaluator
 from ...act.gpu.gpu_clearing import GpuHelp
 from ...act.slurm.attempt_job import prepare
@@ -154,7 +155,7 @@ def build_supervisor(
         locks=claim.order,
         keep_alive=keep_alive_order(run, spec),
     )
-    actor = (JobActor if spec.engine == "slurm" else RunActor)(
+    actor = (JobActor if spec.engine == "slurm" else PlacedActor)(
         spec=spec,
         launcher=launcher,
         incident_folder=run.incident,
@@ -236,6 +237,7 @@ def build_supervisor(
         [
             claim,
             *_sleep_inhibitor(spec, supervisor.note),
+            ContainerWatch(supervisor.note),
             *sensors(
                 spec,
                 (checkpoints, values, search, metrics),

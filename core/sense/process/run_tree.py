@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ...model.ports.supervision import AttemptTarget
 from ...model.run import ProcessIdentity
+from .container_root import container_root
 from .proc_stat import (
     ProcStat,
     all_pids,
@@ -26,7 +27,7 @@ STACK_PROBE = b"trainwatch.core.act.evidence.stack_probe"
 
 
 def tree_of(target: AttemptTarget, processes: Mapping[int, ProcStat]) -> dict[int, ProcStat]:
-    """The members among ``processes``: the trainer, its descendants, and all other descendants of the runner.
+    """The members among ``processes``: trainer and descendants, other descendants of the runner, the container's.
 
     Workers whose parent died are children of the runner (a subreaper). The runner itself is not a member, nor is the
     stack probe that it starts: what it reads and computes is no sign of life of the trainer.
@@ -35,7 +36,8 @@ def tree_of(target: AttemptTarget, processes: Mapping[int, ProcStat]) -> dict[in
     for stat in processes.values():
         children.setdefault(stat.parent, []).append(stat.pid)
     trainer, runner = _living(target.trainer, processes), _living(target.runner, processes)
-    waiting = deque([trainer] if trainer is not None else [])
+    inside = _living(container_root(target), processes)
+    waiting = deque(pid for pid in (trainer, inside) if pid is not None)
     if runner is not None:
         waiting.extend(pid for pid in children.get(runner, ()) if not _is_of_runner(pid, runner))
     members: dict[int, ProcStat] = {}
@@ -114,7 +116,9 @@ class RunTree:
         if not known or not has_children_lists() or sum(stat.threads for stat in known) > len(all_pids()):
             return None
         runner = None if target.runner is None else read_stat(target.runner.pid)
-        waiting = deque([*known, *((runner,) if runner is not None else ())])
+        inside = container_root(target)
+        first = None if inside is None else read_stat(inside.pid)
+        waiting = deque(each for each in (*known, runner, first) if each is not None)
         found: dict[int, ProcStat] = {}
         while waiting:
             stat = waiting.popleft()

@@ -73,7 +73,7 @@ def status_lines(status: dict[str, Any], still: str) -> list[str]:
     else:
         lines.append("  no checkpoint yet")
     lines += [
-        *(f"  {printable(line)}" for line in filter(None, [backup_line(status["backup"])])),
+        *(f"  {printable(line)}" for line in filter(None, [status.get("place"), backup_line(status["backup"])])),
         *(f"  metrics: `{files['view'] or files['folder']}`" for files in status["metric_files"]),
     ]
     for place in status["output"][-1:]:
