@@ -254,7 +254,6 @@ class TrainwatchApp(App[None]):
         )
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """The commands of the palette."""
         from .palette import commands
 
         return commands(self, screen)

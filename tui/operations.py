@@ -200,7 +200,6 @@ class Operations:
         self._ask(lambda: profile_price(self._on.now, name, at_once=at_once), order)
 
     def start_supervisor(self, then: Command | None = None) -> None:
-        """Start a detached supervisor."""
         starter, run = self._on.starter, self._on.run
         if starter is None:
             self._on.show_message(f"This screen cannot start a supervisor; use: {typed('resume', run.run_id)}")

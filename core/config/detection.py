@@ -32,7 +32,6 @@ class _Match(NamedTuple):
 def detect_preset(
     command: Sequence[str], config: Path | None, presets: Mapping[str, Preset], source: SourceFacts = NOTHING
 ) -> Preset:
-    """Return the preset of a command."""
     found = recognise(command, config, presets, source)
     return presets.get(found.preset) or Preset(name=GENERIC)
 

@@ -172,7 +172,6 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def open_incidents(self) -> tuple[Incident, ...]:
-        """The open incidents."""
         return tuple(i for i in self.incidents if i.open)
 
     @property

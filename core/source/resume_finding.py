@@ -56,7 +56,6 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_resume(project: Project, options: Sequence[Option], target: Target | None = None) -> Finding:
-    """Find the way to resume."""
     flow = ValueFlow(project, options)
     candidates = [c for number in range(len(options)) if (c := _candidate(number, flow)) is not None]
     best = max(candidates, key=lambda c: (c.points - len(c.with_flags), -candidates.index(c)), default=None)

@@ -35,7 +35,6 @@ class Column(msgspec.Struct, Generic[Row], frozen=True, kw_only=True):
     """Left out if no row has a text in it."""
 
     def style_of(self, row: Row) -> str:
-        """The style of a cell."""
         return self.style if isinstance(self.style, str) else self.style(row)
 
 

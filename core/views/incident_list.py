@@ -60,7 +60,6 @@ def folded(views: Sequence[IncidentView]) -> tuple[IncidentView, ...]:
 
 
 def incident_view(i: Incident, now: Situation) -> IncidentView:
-    """The texts of one incident."""
     known = title_of(i)
     explained = i.explanation or ""
     return IncidentView(

@@ -63,7 +63,7 @@ def age(seconds: float | None) -> str:
 
 
 def countdown(seconds: float | None) -> str:
-    """A countdown: 0:54, 12:03, 1:02:03."""
+    """``0:54``, ``12:03``, ``1:02:03``."""
     if seconds is None:
         return UNKNOWN
     whole = max(0, math.ceil(seconds))

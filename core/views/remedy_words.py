@@ -28,7 +28,6 @@ def remedy_rows(story: RunStory) -> tuple[RemedyRow, ...]:
 
 
 def of_incident(story: RunStory, incident: int) -> tuple[RemedyRow, ...]:
-    """Those of one incident."""
     applied = [_row(r, applied=True) for r in story.remedies if r.incident == incident]
     return (*applied, *(_row(p, applied=False, why=p.why) for p in story.proposals if p.incident == incident))
 

@@ -73,7 +73,6 @@ class ChartsPane(Pane):
             self.what, self.chart, self.x = what, chart, x
 
     def show(self, view: ChartsView, labels: Labels) -> None:
-        """Draw it."""
         self.view, self.labels = view, labels
         self.redraw()
 

@@ -16,7 +16,6 @@ class EdgeLabel(Pane):
     text = ""
 
     def show(self, text: str) -> None:
-        """Draw it."""
         self.text = text
         self.redraw()
 

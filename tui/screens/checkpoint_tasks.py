@@ -86,7 +86,6 @@ class CheckpointWork:
         return jobs
 
     def verify(self, row: CheckpointRow | None, *, deep: bool) -> None:
-        """Verify a checkpoint."""
         jobs = self._able(row)
         if row is None or jobs is None:
             return

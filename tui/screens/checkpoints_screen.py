@@ -211,7 +211,6 @@ class CheckpointsScreen(PlaceScreen):
         self.draw()
 
     def action_verify(self, deep: bool) -> None:
-        """Verify the chosen one."""
         self.doing.verify(self._row, deep=deep)
 
     def action_show_state(self) -> None:

@@ -169,7 +169,6 @@ class IncidentsScreen(PlaceScreen):
         self.page.scroll(rows)
 
     def action_acknowledge(self) -> None:
-        """Acknowledge the incident."""
         incident = next((i for i in self.now.story.incidents if i.id == self.chosen), None)
         if incident is None or not incident.open or incident.acknowledged:
             self.show_message("Only an open, unacknowledged incident can be acknowledged.")

@@ -82,7 +82,6 @@ class PanedScreen(Screen[None]):
         self._clearing = self.set_timer(ANSWER_S, self.clear_message)
 
     def clear_message(self) -> None:
-        """Remove the message."""
         self.key_bar.show(self.offered())
 
 

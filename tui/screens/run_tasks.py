@@ -25,8 +25,6 @@ class SearchRuns(Ask):
 
 
 class RunTasks:
-    """Of one list of runs."""
-
     def __init__(self, on: "RunsScreen") -> None:
         self._on = on
 

@@ -259,7 +259,6 @@ class RunsScreen(PlaceScreen):
             self.draw()
 
     def action_compare(self) -> None:
-        """Compare two."""
         ids = list(dict.fromkeys([*sorted(self.marked), self._under_cursor]))[:2] if len(self.marked) < 2 else []
         found = self.chosen if len(self.marked) >= 2 else tuple(c for c in self.cards or () if c.id in ids)
         if len(found) == 2:

@@ -23,7 +23,7 @@ def can_write_png() -> bool:
 
 
 def png_bytes(picture: Drawing) -> bytes:
-    """The file."""
+    """A PNG file, by its bytes."""
     from PIL import Image, ImageDraw, ImageFont
 
     image = Image.new("RGB", (picture.width * SCALE, picture.height * SCALE), "#ffffff")

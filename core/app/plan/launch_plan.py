@@ -62,7 +62,6 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def profile(self) -> Profile | None:
-        """The profile of the launch."""
         return self.profiles.get(self.spec.settings.profiles.use or "")
 
     @property

@@ -85,7 +85,6 @@ def is_enough(use: DiskUse, coming: Forecast | None, need_s: float | None) -> bo
 
 
 def describe_forecast(coming: Forecast) -> str:
-    """Describe a forecast in a sentence."""
     return (
         f"the disk will be full in about {coming.full_s / 3600.0:.1f} h: each checkpoint takes "
         f"{size(coming.each_bytes)}, one comes every {coming.every_s / 60.0:.0f} min; "

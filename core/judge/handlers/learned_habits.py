@@ -77,7 +77,6 @@ def with_habits(state: JudgeState, habits: Habits) -> JudgeState:
 
 
 def describe_habits(habits: Habits) -> str:
-    """Describe habits in a sentence."""
     known = []
     if habits.start.times:
         known.append(f"the first step comes after {habits.start.longest_s:.0f} s at most")

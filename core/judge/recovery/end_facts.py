@@ -5,7 +5,6 @@ from ..state import JudgeState
 
 
 def end_facts(state: JudgeState) -> EndFacts:
-    """The facts of this moment."""
     low = state.disk_low
     return EndFacts(
         disk_free_bytes=state.disk_free_bytes if low is None else low.free_bytes,

@@ -53,7 +53,7 @@ class DetailDesk(Protocol):
 
 
 class NoDetails:
-    """Nobody looks."""
+    """Of a machine whose details nobody looks at."""
 
     def wanted(self) -> bool:
         return False

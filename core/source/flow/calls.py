@@ -21,8 +21,6 @@ from .scopes import MOST_SAME_NAME, Scope
 
 
 class CallReader(GuardReader):
-    """Reads calls."""
-
     def _call(self, node: ast.Call, scope: Scope, guards: frozenset[Guard]) -> Labels:
         called = dotted(node.func)
         first, dot, rest = called.partition(".")

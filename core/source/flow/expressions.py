@@ -17,8 +17,6 @@ _NAME_OF_A_FILE = re.compile(r"[\w.\-~]*[./][\w.\-/~]*")
 
 
 class ExpressionReader(CallReader):
-    """Reads expressions."""
-
     def _value(self, node: ast.expr | None, scope: Scope, guards: frozenset[Guard]) -> Labels:
         match node:
             case ast.Constant(value=str() as words_) if _NAME_OF_A_FILE.fullmatch(words_):

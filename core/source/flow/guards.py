@@ -10,7 +10,7 @@ from .scopes import Scope
 
 
 class GuardReader(FlowTables):
-    """Reads tests."""
+    """Reads the tests of ``if`` and ``while``: which values they let through."""
 
     def _tests(self, test: ast.expr, scope: Scope) -> tuple[frozenset[Guard], frozenset[Guard]]:
         """The guards of the two branches of a test."""

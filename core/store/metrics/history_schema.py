@@ -78,7 +78,6 @@ def readings(source: str, value: Reading) -> tuple[float | None, ...]:
 
 
 def table(source: str, tier: Tier) -> str:
-    """Return the name of the table."""
     return f"{source}_{tier.span_s}"
 
 

@@ -45,7 +45,6 @@ class AwayCard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def away_card(said: Summary) -> AwayCard:
-    """The card of a summary."""
     return AwayCard(
         title=said.title,
         rows=said.lines,

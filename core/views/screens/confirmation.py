@@ -89,7 +89,6 @@ def resume_price(
 
 
 def _remedy_lines(now: Situation, take: Sequence[str], *, without_remedies: bool) -> list[str]:
-    """Remedies of the launch."""
     rows = remedy_rows(now.story)
     in_force = [r for r in rows if r.applied]
     lines = []

@@ -112,7 +112,6 @@ def innermost(files: Iterable[EvidenceFile]) -> tuple[str, ...]:
 
 
 def card_markdown(card: IncidentCard, run: str) -> str:
-    """The card as Markdown."""
     text = [f"### {run}: {card.title}"]
     heading: Heading | None = None
     for row in card.rows:

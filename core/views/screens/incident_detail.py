@@ -187,7 +187,6 @@ HEADINGS: dict[Part, str] = {
 
 
 def incident_markdown(detail: IncidentDetail, run: str) -> str:
-    """The incident as Markdown."""
     view = detail.view
     text = [f"### {run}: {view.kind}, {view.title} ({view.at})"]
     part: Part | None = None

@@ -65,7 +65,6 @@ def _results(a: RunCard, b: RunCard) -> Iterator[ComparedValue]:
 
 
 def comparison_markdown(found: RunComparison) -> str:
-    """The comparison as Markdown."""
     rows = [f"| | {found.first} | {found.second} |", "|---|---|---|"]
     rows += [f"| {v.name} | {v.first} | {v.second} |" for v in (*found.results, *found.settings)]
     return "\n".join((*rows, "", f"{quantity.plural(found.same, 'setting')} equal.")) + "\n"

@@ -19,7 +19,6 @@ def add_operation(parser: argparse.ArgumentParser, *, asks: bool) -> None:
 
 
 def add_force(parser: argparse.ArgumentParser) -> None:
-    """Add --force."""
     parser.add_argument("--force", action="store_true", help="although a check fails (see `trainwatch check`)")
 
 

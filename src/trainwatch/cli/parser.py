@@ -124,7 +124,6 @@ def listed_verbs() -> list[str]:
 
 
 def module_of(verb: str) -> Any:
-    """The module of a verb."""
     module: ModuleType = import_module(f".{verbs()[verb]}.{PREFIX}{verb}", __package__)
     return module
 

@@ -110,7 +110,6 @@ class Gate:
         return await handler(request)
 
     async def page(self, request: web.Request) -> web.StreamResponse:
-        """The page of the screen."""
         secure = "s" if _scheme(request) == "https" else ""
         text = page(self._serving.title, f"ws{secure}://{request.host}/ws")
         return web.Response(text=text, content_type="text/html")

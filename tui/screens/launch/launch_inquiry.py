@@ -25,9 +25,7 @@ class LaunchPlace(OpenPlace, Protocol):
     """The screen on which it is chosen what to start."""
 
     @property
-    def launcher(self) -> Launcher | None:
-        """The launch service."""
-        ...
+    def launcher(self) -> Launcher | None: ...
 
     @property
     def order(self) -> LaunchRequest: ...

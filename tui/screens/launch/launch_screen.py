@@ -71,7 +71,6 @@ class LaunchScreen(PlaceScreen):
 
     @property
     def launcher(self) -> Launcher | None:
-        """The launch service."""
         return self.application.launcher
 
     @property

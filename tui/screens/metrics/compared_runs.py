@@ -25,8 +25,6 @@ MOST = LOOKS - 1
 
 
 class ComparedRun:
-    """One of them."""
-
     def __init__(self, run: OpenRun, situation: Situation, tasks: TaskQueue, changed: Callable[[], None]) -> None:
         self.run, self.situation = run, situation
         self.data = ChartData(run.feed, tasks, changed)
@@ -89,7 +87,6 @@ class ComparedRuns:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Their ids."""
         return tuple(other.run.run_id for other in self.runs)
 
     def ask(self, app: App[Any], current: str) -> None:
