@@ -52,7 +52,7 @@ class AttemptLauncher:
     environment that the trainer inherits. ``ready``: whether the derived launch can start now. ``planned``: decision,
     attempt folder → the launch if it was derived already. ``misfit``: a sentence if the derived launch contradicts the
     checkpoint that it resumes from. ``remember``: stores the attempt's folder and derived launch for the next launch.
-    ``as_job``: derived command, attempt folder, number → the command that submits it as a job; raises OSError.
+    ``as_job``: derived launch, attempt folder, decision → the command that submits it as a job; raises OSError.
     ``locks``: the locks that the runner holds while the trainer lives. ``keep_alive``: how it replaces a supervisor.
     """
 
@@ -70,7 +70,7 @@ class AttemptLauncher:
         planned: Callable[[StartAttempt, Path], Derived | None] = lambda _decision, _folder: None,
         misfit: Callable[[Path, Derived], str | None] = lambda _resume, _derived: None,
         remember: Callable[[Path, Derived], None] = lambda _folder, _derived: None,
-        as_job: Callable[[tuple[str, ...], Path, int], tuple[str, ...]] | None = None,
+        as_job: Callable[[Derived, Path, StartAttempt], tuple[str, ...]] | None = None,
         locks: LockOrder | None = None,
         keep_alive: KeepAliveOrder | None = None,
     ) -> None:
@@ -117,7 +117,7 @@ class AttemptLauncher:
             write_config_copy(self._spec, derived)
             order = LaunchOrder(
                 attempt=decision.attempt,
-                argv=self._argv(derived, folder, decision.attempt),
+                argv=self._argv(derived, folder, decision),
                 cwd=self._spec.cwd,
                 env=derived.env,
                 log=str(folder / "train.log"),
@@ -153,11 +153,11 @@ class AttemptLauncher:
         }
         return True, "; ".join(note for note in notes if note), data
 
-    def _argv(self, derived: Derived, folder: Path, attempt: int) -> tuple[str, ...]:
+    def _argv(self, derived: Derived, folder: Path, decision: StartAttempt) -> tuple[str, ...]:
         if self._as_job is None:
             return marked(derived.argv, folder, derived.env, self._base_env)
         try:
-            return self._as_job(derived.argv, folder, attempt)
+            return self._as_job(derived, folder, decision)
         except OSError as fault:
             raise LaunchError(f"{folder}: the batch script cannot be written: {fault.strerror or fault}") from fault
 

@@ -286,7 +286,7 @@ BOUNDS: dict[str, dict[str, Rule]] = {
         "signal_s": at_least(10),
         "exclude": names,
         "options": long_options,
-        "poll_s": at_least(1),
+        "poll_s": at_least(10),
         "sample_s": at_least(1),
     },
     "evaluate": {

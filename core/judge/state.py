@@ -37,6 +37,7 @@ from .hang.quiet import GpuFault, Quiet
 from .hang.ranks import Ranks
 from .hang.step_clock import StepClock
 from .hang.step_peak import StepPeak
+from .job_facts import JobFacts
 from .progress.log_progress import START, ProgressState
 from .recovery.budget import Budget
 from .recovery.failure_history import History
@@ -101,6 +102,9 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     phase_times: PhaseTimes = PhaseTimes()
     pause: Pause = Pause()
     peak: StepPeak = StepPeak()
+    job: JobFacts = JobFacts()
+    bad_nodes: tuple[str, ...] = ()
+    """Nodes on which a GPU failed: later jobs do not use them."""
     ranks: Ranks = ()
     launcher: Launcher = Launcher()
     quiet: Quiet | None = None

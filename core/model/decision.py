@@ -124,6 +124,8 @@ class StartAttempt(DecisionBase, frozen=True, kw_only=True, tag="start_attempt")
     begun_steps: int | None = None
     """Those of them in the checkpoint that a person named for the first attempt; ``begun_epochs``: likewise."""
     begun_epochs: int | None = None
+    exclude: tuple[str, ...] = ()
+    """Nodes that its job is not to use: a GPU of theirs failed."""
 
 
 class PauseAttempt(DecisionBase, frozen=True, kw_only=True, tag="pause_attempt"):

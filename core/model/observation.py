@@ -288,6 +288,10 @@ class JobSeen(Base, frozen=True, kw_only=True, tag="job"):
     nodes: str = ""
     left_s: float | None = None
     """Seconds until its time limit."""
+    asked: bool = False
+    """The limit is near, and the training was asked for a checkpoint."""
+    failed_node: str = ""
+    """Where a task failed first, if the scheduler named one node."""
 
 
 MOST_METRICS = 64

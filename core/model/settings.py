@@ -336,16 +336,18 @@ class Slurm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     time: str = ""
     """Time limit as sbatch takes it (``"1-00:00:00"``); empty = the partition's own."""
     signal_s: float = 180.0
-    """Seconds before the time limit at which ``save_file`` under ``[run]`` is touched, to ask for a checkpoint. Slurm
-    may be up to a minute early. A ``save_signal`` is not sent to jobs: it ends each process that does not catch it."""
+    """Seconds before the time limit at which a checkpoint is asked for, by ``save_file`` or ``save_signal`` under
+    ``[run]`` or the training's heartbeat; at most a quarter of ``time``. Slurm may be up to a minute early. Only
+    processes that catch the signal get it."""
     exclude: tuple[str, ...] = ()
-    """Nodes that are not used."""
+    """Nodes that are not used. Those on which a GPU failed are left out by themselves."""
     options: tuple[str, ...] = ()
     """Further options of sbatch, each with its value: ``["--mem=64G", "--constraint=a100"]``."""
     setup: tuple[str, ...] = ()
     """Lines of the script before the command: ``["module load cuda", "source venv/bin/activate"]``."""
     poll_s: float = 10.0
-    """How often Slurm is asked for its jobs. All jobs are one question; more often loads the controller."""
+    """How often Slurm is asked for its jobs: one question for all runs of a user on this machine. More often than every
+    ten seconds loads the controller."""
     sample_s: float = 10.0
     """How often the agent on each node of a job reads its processes and GPUs."""
 

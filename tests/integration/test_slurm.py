@@ -3,18 +3,20 @@
 It needs Slurm's daemons and root, and installs nothing: ``./trainwatch.sh slurm`` installs them and runs these tests.
 """
 
+import contextlib
 import os
 import re
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.fakes.e2e_world import HASTY, World, until, world_at
+from tests.fakes.e2e_world import HASTY, TRAINER, World, until, world_at
 from tests.tiers import SECOND_TIER
 from trainwatch.core.model.decision import StartAttempt
 
@@ -31,13 +33,29 @@ PORTS = (24000, 8)
 """First port, and ports for each worker of the test run."""
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+NO_ACCOUNTS = [name for name in ("slurmdbd", "mariadbd", "mariadb-install-db") if shutil.which(name) is None]
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        "no accounting",
+        pytest.param(
+            "accounting",
+            marks=pytest.mark.skipif(
+                bool(NO_ACCOUNTS),
+                reason=f"accounting is not installed: {', '.join(NO_ACCOUNTS)} (./trainwatch.sh slurm)",
+            ),
+        ),
+    ],
+)
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     root = tmp_path_factory.mktemp("slurm")
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw") or 0)
     first = PORTS[0] + PORTS[1] * worker
     env = os.environ | {"ROOT": str(root), "CTLPORT": str(first), "BASEPORT": str(first + 1)}
-    up = subprocess.run([CLUSTER / "up.sh"], env=env, capture_output=True, text=True, check=False)
+    options = ["--accounting"] if request.param == "accounting" else []
+    up = subprocess.run([CLUSTER / "up.sh", *options], env=env, capture_output=True, text=True, check=False)
     try:
         assert up.returncode == 0, up.stdout + up.stderr
         yield {"SLURM_CONF": f"{root}/etc/slurm.conf"}
@@ -61,9 +79,15 @@ def jobs(world: World, fields: str = "%A") -> list[str]:
     return done.stdout.split()
 
 
-def write(world: World, *trainer: str, slurm: dict[str, Any] | None = None, **more: dict[str, Any]) -> None:
-    asked = {"gpus": 1, "poll_s": 1, "sample_s": 1, **(slurm or {})}
-    world.write(*trainer, more={"slurm": asked, **more}, engine="slurm")
+def write(
+    world: World,
+    *trainer: str,
+    slurm: dict[str, Any] | None = None,
+    run: dict[str, Any] | None = None,
+    **more: dict[str, Any],
+) -> None:
+    asked = {"gpus": 1, "poll_s": 10, "sample_s": 1, **(slurm or {})}
+    world.write(*trainer, more={"slurm": asked, **more}, engine="slurm", **(run or {}))
 
 
 def submitted(world: World) -> list[str]:
@@ -86,6 +110,27 @@ def test_a_crash_is_explained_and_the_next_job_resumes(world: World) -> None:
     assert story.state == "finished"
 
 
+OUT_OF_MEMORY = f"""
+if [ -z "$PYTORCH_CUDA_ALLOC_CONF" ]; then
+  {sys.executable} {TRAINER} --output-dir "$1" --steps 60 --crash-at 45 --step-time 0.05 2> /dev/null
+  echo "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has 1.00 GiB free." >&2
+  exit 1
+fi
+exec {sys.executable} {TRAINER} --output-dir "$1" --resume "$2" --steps 60 --step-time 0.05
+"""
+
+
+def test_after_a_crash_with_a_remedy_another_job_is_submitted_with_the_changed_settings(world: World) -> None:
+    write(world, run={"command": ["bash", str(world.project / "out_of_memory.sh"), "{output_dir}", "{resume}"]})
+    (world.project / "out_of_memory.sh").write_text(OUT_OF_MEMORY)
+    assert world.headless().ends() == 0
+    assert [incident.class_ for incident in world.story().incidents] == ["cuda_oom"]
+    assert len(submitted(world)) == 2
+    changed = [change.key for change in world.decisions(StartAttempt)[1].changes]
+    assert changed == ["PYTORCH_CUDA_ALLOC_CONF"]
+    assert world.story().state == "finished"
+
+
 def test_a_hang_is_seen_on_the_node_with_its_stack_and_the_next_job_resumes(world: World) -> None:
     write(world, "--steps", "60", "--hang-at", "45", "--step-time", "0.05", **HASTY)
     assert world.headless().ends() == 0
@@ -93,6 +138,9 @@ def test_a_hang_is_seen_on_the_node_with_its_stack_and_the_next_job_resumes(worl
     stacks = list(world.run.incident(hang.id).glob("n?/stacks-*.txt"))
     assert any("e2e_trainer.py" in path.read_text() for path in stacks)
     assert started_from(world) == [None, 40]
+    assert len(submitted(world)) == 1
+    assert "was put back into the queue, for attempt 0002" in world.log(2)
+    assert world.steps(2)[0] > 40
 
 
 def test_a_preempted_job_goes_on_in_another_one_that_waits_in_the_queue(world: World) -> None:
@@ -171,3 +219,78 @@ def test_a_dry_run_shows_the_script_and_submits_nothing(world: World) -> None:
     assert "#SBATCH --partition=main" in shown.out
     assert "#SBATCH --time=2:00:00" in shown.out
     assert jobs(world) == []
+
+
+def test_before_the_time_limit_it_saves_and_the_job_runs_once_more(world: World) -> None:
+    write(
+        world, "--steps", "100000", "--save-every", "100000", "--save-on", "USR1", "--step-time", "0.2",
+        slurm={"time": "2"}, run={"save_signal": "USR1"},
+    )  # fmt: skip
+    world.headless()
+    world.at_step(1)
+    until(lambda: len(world.story().attempts) > 1, "the second attempt", 200.0)
+    assert re.search(r"node n\d: SIGUSR1 was sent to \d+", world.log(1)), world.log(1)[-3000:]
+    second = world.decisions(StartAttempt)[1]
+    assert second.resume_step is not None
+    assert second.resume_step > 0
+    until(lambda: "was put back into the queue" in world.log(2), "the same job runs once more")
+    until(lambda: world.steps(2), "it makes steps")
+    assert world.steps(2)[0] > second.resume_step
+    assert world.story().budget_used == 0
+    assert world.asks("kill", "--yes").code == 0
+
+
+def test_a_time_limit_that_comes_without_a_save_is_followed_by_another_job(world: World) -> None:
+    write(world, "--steps", "100000", "--save-every", "40", "--step-time", "0.2", slurm={"time": "1"})
+    world.headless()
+    world.at_step(1)
+    until(lambda: len(submitted(world)) > 1, "the next job", 200.0)
+    assert [incident.title for incident in world.story().incidents] == ["its job reached the time limit"]
+    assert (started_from(world)[1] or 0) >= 40
+    assert world.story().budget_used == 0
+    assert world.asks("kill", "--yes").code == 0
+
+
+def test_a_node_that_dies_costs_no_restart(world: World, cluster: dict[str, str]) -> None:
+    write(world, "--steps", "100000", "--save-every", "20", "--step-time", "0.05")
+    world.headless()
+    world.at_step(45)
+    (node,) = jobs(world, "%N")
+    root = Path(cluster["SLURM_CONF"]).parents[1]
+    daemon = int((root / f"slurmd-{node}.pid").read_text())
+    of_job = set(job_processes(jobs(world)[0], cluster["SLURM_CONF"]))
+    try:
+        for pid in (daemon, *of_job):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        until(lambda: len(submitted(world)) > 1, "the next job", 240.0)
+        assert [incident.title for incident in world.story().incidents] == ["a node of its job failed"]
+        assert world.story().budget_used == 0
+        assert (started_from(world)[1] or 0) >= 40
+        until(lambda: jobs(world, "%T") == ["RUNNING"], "it runs on the other node")
+        assert jobs(world, "%N") != [node]
+        assert world.asks("kill", "--yes").code == 0
+    finally:
+        subprocess.run(["slurmd", "-N", node], env=world.env, check=True)
+        back = until(lambda: (root / f"slurmd-{node}.pid").read_text().strip(), "slurmd is back")
+        with (root / "pids").open("a") as file:
+            file.write(f"{back}\n")
+        until(lambda: "down" not in state_of(world, node), "the node is back", 60.0)
+
+
+def state_of(world: World, node: str) -> str:
+    asked = ["sinfo", "-h", "-N", "-n", node, "-o", "%t"]
+    return subprocess.run(asked, env=world.env, capture_output=True, text=True, check=True).stdout
+
+
+def job_processes(job: str, conf: str) -> Iterator[int]:
+    """What runs in a job on this machine, its step daemons included."""
+    for entry in Path("/proc").iterdir():
+        try:
+            variables = (entry / "environ").read_bytes().split(b"\0")
+            words = (entry / "cmdline").read_bytes()
+        except OSError:
+            continue
+        of_job = f"SLURM_JOB_ID={job}".encode() in variables and f"SLURM_CONF={conf}".encode() in variables
+        if entry.name.isdecimal() and (of_job or (b"slurmstepd: [" + job.encode() + b".") in words):
+            yield int(entry.name)

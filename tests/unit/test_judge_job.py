@@ -4,7 +4,7 @@ import pytest
 
 from tests.builders import World
 from tests.unit.test_judge_recovery import judge_of_everything, running, save
-from trainwatch.core.model.decision import StartAttempt
+from trainwatch.core.model.decision import StartAttempt, StopAttempt
 from trainwatch.core.model.fact import BudgetChanged
 from trainwatch.core.model.launch.job import JobCause
 from trainwatch.core.model.observation import Exit, JobSeen, LogChunk, Start
@@ -89,3 +89,66 @@ def test_a_restored_run_in_the_queue_is_watched_again() -> None:
     world = job(launched(), "queued")
     world.see(Start(t=world.t, attempt=1, pid=5001, adopted=True))
     assert world.word in {"starting", "queued"}
+
+
+@pytest.mark.parametrize(
+    "reason", ["PartitionNodeLimit", "launch_failed_requeued_held", "(BadConstraints)", "JobHeldUser"]
+)
+def test_a_reason_that_never_ends_is_told_with_what_to_change(reason: str) -> None:
+    world = job(launched(), "queued", reason, "PENDING")
+    (incident,) = world.incidents
+    assert incident.class_ == "unschedulable"
+    assert "slurm." in incident.reason or "scontrol release" in incident.reason
+
+
+@pytest.mark.parametrize("reason", ["Resources", "Priority", "AssocMaxJobsLimit", "A_Reason_Of_Later", ""])
+def test_a_reason_that_may_end_is_waited_for(reason: str) -> None:
+    assert job(launched(), "queued", reason, "PENDING").incidents == []
+
+
+def near_limit(world: World, left_s: float = 120.0) -> World:
+    return world.see(JobSeen(t=world.t, job="7", phase="running", nodes="n1", left_s=left_s, asked=True))
+
+
+def test_a_checkpoint_that_came_before_the_time_limit_ends_the_attempt_for_the_next_job() -> None:
+    world = near_limit(save(running(judge_of_everything())).wait(10.0))
+    assert world.of(StopAttempt) == []
+    save(world.wait(5.0), path="out/step-60", step=60)
+    (stop,) = world.of(StopAttempt)
+    assert "time limit" in stop.reason
+    assert [fact.used for fact in world.of(BudgetChanged) if fact.used] == []
+
+
+def test_without_a_checkpoint_the_job_runs_to_its_limit() -> None:
+    world = near_limit(save(running(judge_of_everything())).wait(10.0)).wait(100.0)
+    assert world.of(StopAttempt) == []
+
+
+def gpu_fails(world: World, **seen: str) -> World:
+    world.see(JobSeen(t=world.t, job="7", phase="running", **seen))  # type: ignore[arg-type]
+    world.see(LogChunk(t=world.t, text="\nRuntimeError: CUDA error: uncorrectable ECC error encountered\n"))
+    world.see(Exit(t=world.t + 1.0, code=1, job="error"))
+    return world.wait(700.0)
+
+
+@pytest.mark.parametrize(
+    ("seen", "excluded"),
+    [
+        ({"nodes": "n1"}, ("n1",)),
+        ({"nodes": "n[1-2]", "failed_node": "n2"}, ("n2",)),
+        ({"nodes": "n[1-2]"}, ()),
+    ],
+)
+def test_the_node_of_a_faulty_gpu_is_left_out_if_it_is_known(seen: dict[str, str], excluded: tuple[str, ...]) -> None:
+    world = gpu_fails(save(running(judge_of_everything())), **seen)
+    assert world.incidents[-1].class_ == "gpu_lost"
+    assert [start.exclude for start in world.of(StartAttempt)] == [(), excluded]
+
+
+def test_a_crash_of_the_program_leaves_no_node_out() -> None:
+    world = save(running(judge_of_everything()))
+    world.see(JobSeen(t=world.t, job="7", phase="running", nodes="n1"))
+    world.see(LogChunk(t=world.t, text="\nRuntimeError: CUDA error: unknown error\n"))
+    world.see(Exit(t=world.t + 1.0, code=1, job="error"))
+    world.wait(30.0)
+    assert world.of(StartAttempt)[-1].exclude == ()

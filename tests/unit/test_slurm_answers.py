@@ -8,11 +8,13 @@ from trainwatch.core.act.slurm.answers import (
     SEPARATOR,
     Seen,
     duration_s,
+    limit_of,
     phase_of,
     read_sacct,
     read_scontrol,
     read_squeue,
 )
+from trainwatch.core.model.launch.job import never_ends
 
 RECORDED = Path(__file__).parents[1] / "fixtures" / "slurm"
 
@@ -89,3 +91,59 @@ def test_accounting_has_the_newest_row_last() -> None:
 )
 def test_time_that_is_left(text: str, seconds: float | None) -> None:
     assert duration_s(text) == seconds
+
+
+@pytest.mark.parametrize(
+    ("version", "cause"),
+    [
+        ("22.05-completed", "ok"),
+        ("23.11-preempted", "preempted"),
+        ("24.11-node-fail", "node"),
+        ("25.05-timeout", "time_limit"),
+    ],
+)
+def test_scontrol_of_each_version(version: str, cause: str) -> None:
+    found = read_scontrol((RECORDED / f"scontrol-{version}.txt").read_text())
+    assert found is not None
+    assert (found.id, found.cause, found.nodes, found.restarts) == ("16", cause, "n1", 0)
+    assert (found.submitted, found.comment) == ("2026-11-22T23:05:28", "trainwatch:limit-092fcd41:2")
+
+
+def test_squeue_as_it_was_printed() -> None:
+    found = read_squeue((RECORDED / "squeue-22.05.txt").read_text())
+    assert {
+        seen.comment: (seen.phase, seen.reason) for seen in found.values() if seen.comment.startswith("trainwatch")
+    } == {
+        "trainwatch:r:1": ("queued", "PartitionNodeLimit"),
+        "trainwatch:r:2": ("running", ""),
+        "trainwatch:r:3": ("queued", "JobHeldUser"),
+    }
+
+
+def test_states_and_reasons_of_later_versions() -> None:
+    found = read_squeue((RECORDED / "squeue-25.05.txt").read_text())
+    assert [(seen.phase, never_ends(seen.reason) is not None) for seen in found.values()] == [
+        ("queued", True),
+        ("queued", False),
+        ("queued", True),
+        ("queued", False),
+        ("queued", False),
+        ("ended", False),
+        ("unknown", False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("90", 5400.0),
+        ("2:30", 150.0),
+        ("1:00:00", 3600.0),
+        ("2-12", 216000.0),
+        ("2-12:30", 217800.0),
+        ("", None),
+        ("UNLIMITED", None),
+    ],
+)
+def test_a_time_limit_as_sbatch_takes_it(text: str, seconds: float | None) -> None:
+    assert limit_of(text) == seconds

@@ -16,7 +16,8 @@ from trainwatch.core.act.slurm.answers import SEPARATOR
 from trainwatch.core.act.slurm.batch_script import EXIT_FILE, LOG_FILE, STARTED_FILE, batch_script, tag_of
 from trainwatch.core.act.slurm.commands import Slurm as Commands
 from trainwatch.core.act.slurm.commands import SlurmError
-from trainwatch.core.act.slurm.job_process import ORDER, RECORD
+from trainwatch.core.act.slurm.job_start import ORDER, RECORD, JobOrder, begin
+from trainwatch.core.act.slurm.shared_queue import SharedQueue, now
 from trainwatch.core.model.launch.job import JobHandle, JobRecord
 from trainwatch.core.model.settings import Slurm
 
@@ -97,17 +98,14 @@ def test_a_live_job_of_the_run_is_followed_and_no_other_submitted(cluster: Clust
     assert cluster.called("sbatch") == 0
 
 
-def test_an_earlier_job_that_is_ending_is_waited_for(cluster: Cluster) -> None:
+def test_the_next_job_starts_after_one_that_is_ending(cluster: Cluster) -> None:
     cluster.job("COMPLETING", number="76")
-    once = cluster.bin / "once"
-    (cluster.bin / "squeue").write_text(
-        f"#!/bin/sh\nif [ -e {once} ]; then exit 0; fi\ntouch {once}\ncat {cluster.bin}/squeue.txt\n"
-    )
     (cluster.directory / EXIT_FILE).write_text('{"code": 0}')
     cluster.answers("scontrol", "JobId=77 JobState=COMPLETED NodeList=n1")
     done = cluster.runs()
-    assert (done.returncode, once.exists()) == (0, True)
-    assert "job 77 submitted" in done.stdout
+    assert done.returncode == 0
+    assert "job 77 submitted, to start after job 76" in done.stdout
+    assert "--dependency=afterany:76" in cluster.calls.read_text()
 
 
 def test_without_an_answer_nothing_is_submitted(cluster: Cluster) -> None:
@@ -131,7 +129,7 @@ def test_a_job_that_slurm_forgot_goes_on_as_long_as_something_of_it_is_written(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(job_process, "LOST_S", 0.0)
-    order = job_process.JobOrder(tag=tag_of("r1"), poll_s=0.0, settle_s=0.0)
+    order = JobOrder(tag=tag_of("r1"), poll_s=0.0, settle_s=0.0)
     handle = JobHandle(cluster="c", id="77")
     followed = job_process.JobProcess(cluster.directory, order, Commands(cluster.env))
     followed.follow(JobRecord(handle=handle, phase="running", attempt_directory=str(cluster.directory)))
@@ -200,16 +198,125 @@ def test_the_script_asks_for_what_is_set_and_nothing_else() -> None:
     assert "srun --kill-on-bad-exit=1 --unbuffered python train.py --name 'a b' &" in text
 
 
-def test_a_file_is_touched_before_a_time_limit_and_no_trainer_gets_a_signal(tmp_path: Path) -> None:
+def test_before_a_time_limit_a_file_is_touched_and_only_who_catches_a_signal_gets_one(tmp_path: Path) -> None:
     file = tmp_path / "save now's"
-    assert "--signal" not in script(save_file=str(file))
-    assert "--signal" not in script(time="5")
-    text = script(save_file=str(file), time="5")
+    text = script(save_file=str(file), time="5-0")
     assert "#SBATCH --signal=B:USR2@180" in text
+    assert "#SBATCH --signal=B:USR2@30" in script(time="2")  # a short job has to train, too
     assert not re.search(r"pass USR|kill -s USR", text)
-    (trap,) = [row for row in text.splitlines() if row.endswith("USR2") and row.startswith("trap")]
-    subprocess.run(["bash", "-c", f"{trap}; kill -USR2 $$"], check=True)
+    body = re.search(r"^save\(\) \{\n.*?\n\}\n", text, re.MULTILINE | re.DOTALL)
+    assert body is not None
+    put = "put() { :; }; agent=\n"
+    subprocess.run(["bash", "-c", f"{put}{body[0]}trap save USR2; kill -USR2 $$"], check=True)
     assert file.exists()
+    assert "agent.py --save /s/0001 <" in text
+
+
+def test_a_job_that_slurm_starts_again_unasked_runs_nothing(tmp_path: Path) -> None:
+    marker = tmp_path / "ran"
+    path = tmp_path / "0001" / "job.sh"
+    path.parent.mkdir()
+    path.write_text(
+        batch_script(
+            Slurm(setup=(f"touch {marker}", "exit 0")), ["true"], cwd="/", directory=str(path.parent), name="x", tag="t",
+            save_file=None,
+        )
+    )  # fmt: skip
+    again = os.environ | {"SLURM_RESTART_COUNT": "1"}
+    done = subprocess.run(["bash", str(path)], env=again, capture_output=True, text=True, check=False)
+    assert (done.returncode, marker.exists()) == (75, False)
+    assert "no attempt asked for that" in done.stdout
+    following = tmp_path / "0002"
+    following.mkdir()
+    (following / "job.sh").write_text('echo "attempt 2, restart $TRAINWATCH_AGAIN"')
+    (path.parent / "again-1").write_text(f"{following}\n")
+    assert subprocess.run(["bash", str(path)], env=again, check=False).returncode == 0
+    assert (following / "job.log").read_text() == "attempt 2, restart 1\n"
+    assert subprocess.run(["bash", str(path)], check=False).returncode == 0
+    assert marker.exists()
+
+
+def ended_before(cluster: Cluster) -> Path:
+    """An attempt after one whose job has ended."""
+    cluster.answers("squeue", "")
+    shown = "JobId=77 JobState=CANCELLED Restarts=0 SubmitTime=2026-11-22T23:05:28 NodeList=n1"
+    cluster.answers("scontrol", shown)
+    handle = JobHandle(cluster="c", id="77", submitted="2026-11-22T23:05:28")
+    record = JobRecord(handle=handle, phase="ended", home=str(cluster.directory))
+    (cluster.directory / RECORD).write_bytes(msgspec.json.encode(record))
+    following = cluster.directory.with_name("0002")
+    following.mkdir()
+    return following
+
+
+def order_of(cluster: Cluster, **given: object) -> JobOrder:
+    return JobOrder(tag=tag_of("r1"), poll_s=0.1, before=str(cluster.directory), **given)  # type: ignore[arg-type]
+
+
+def test_an_ended_job_runs_once_more_for_the_next_attempt(cluster: Cluster) -> None:
+    following = ended_before(cluster)
+    said: list[str] = []
+    record = begin(following, order_of(cluster), Commands(cluster.env), said.append)
+    assert (record.handle.id, record.home) == ("77", str(cluster.directory))
+    assert record.attempt_directory == str(following)
+    assert (cluster.directory / "again-1").read_text().strip() == str(following)
+    assert cluster.called("sbatch") == 0
+
+
+def test_where_slurm_refuses_that_another_job_is_submitted(cluster: Cluster) -> None:
+    following = ended_before(cluster)
+    shown = (cluster.bin / "scontrol.txt").read_text().strip()
+    (cluster.bin / "scontrol").write_text(
+        f"#!/bin/sh\nif [ $1 = requeue ]; then echo Requested operation is presently disabled >&2; exit 1; fi\n"
+        f"echo '{shown}'\n"
+    )
+    said: list[str] = []
+    begin(following, order_of(cluster), Commands(cluster.env), said.append)
+    assert cluster.called("sbatch") == 1
+    assert not (cluster.directory / "again-1").exists()
+    assert "presently disabled" in said[0]
+
+
+def test_nodes_with_a_bad_gpu_are_left_out_unless_no_other_is_left(cluster: Cluster) -> None:
+    following = ended_before(cluster)
+    order = JobOrder(tag=tag_of("r1"), poll_s=0.1, exclude=("n1", "n2"))
+    begin(following, order, Commands(cluster.env), lambda _text: None)
+    assert "sbatch --parsable --exclude=n1,n2 " in cluster.calls.read_text()
+    refuses = (
+        '#!/bin/sh\ncase "$*" in *exclude*) echo Requested node configuration is not available >&2; exit 1;; esac\n'
+    )
+    (cluster.bin / "sbatch").write_text(f"{refuses}echo 78\n")
+    said: list[str] = []
+    assert begin(following, order, Commands(cluster.env), said.append).handle.id == "78"
+    assert "submitted with all nodes" in said[0]
+
+
+def test_several_runs_ask_slurm_one_question(cluster: Cluster, tmp_path: Path) -> None:
+    cluster.job("RUNNING")
+    queues = [SharedQueue(Commands(cluster.env), tmp_path / "shared") for _ in range(8)]
+    since = now()
+    for each in queues:
+        assert list(each.jobs(since)) == ["77"]
+    assert cluster.called("squeue") == 1
+    assert list(queues[0].jobs(now())) == ["77"]
+    assert cluster.called("squeue") == 2
+    cluster.refuses("squeue", "Unable to contact slurm controller")
+    since = now()
+    for each in queues:
+        with pytest.raises(SlurmError):
+            each.jobs(since)
+
+
+@pytest.mark.parametrize(
+    ("text", "node"),
+    [
+        (b"step 1\nsrun: error: n2: task 1: Exited with exit code 3\n", "n2"),
+        (b"srun: error: n[1-2]: tasks 0-1: Killed\n", ""),
+        (b"RuntimeError: x\n", ""),
+    ],
+)
+def test_the_node_on_which_a_task_failed_first(text: bytes, node: str) -> None:
+    assert job_process.node_in(text) == node
 
 
 def test_the_script_is_one_that_bash_can_read(tmp_path: Path) -> None:

@@ -11,9 +11,12 @@ SQUEUE_FIELDS = ("%A", "%T", "%r", "%N", "%V", "%L", "%k")
 SQUEUE_FORMAT = SEPARATOR.join(SQUEUE_FIELDS)
 SACCT_FIELDS = "JobIDRaw,State,Submit,NodeList"
 
-QUEUED = frozenset({"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SUSPENDED"})
+QUEUED = frozenset({
+    "PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SUSPENDED", "SPECIAL_EXIT",
+    "POWER_UP_NODE", "EXPEDITING",
+})  # fmt: skip
 RUNNING = frozenset({"RUNNING", "RESIZING", "SIGNALING"})
-ENDING = frozenset({"COMPLETING", "STAGE_OUT", "STOPPED"})
+ENDING = frozenset({"COMPLETING", "STAGE_OUT", "STOPPED", "UPDATE_DB"})
 ENDED: dict[str, JobCause] = {
     "COMPLETED": "ok",
     "FAILED": "error",
@@ -40,6 +43,7 @@ class Seen(NamedTuple):
     submitted: str = ""
     left_s: float | None = None
     comment: str = ""
+    restarts: int | None = None
 
 
 def phase_of(state: str) -> tuple[JobPhase, JobCause | None]:
@@ -81,7 +85,9 @@ def read_squeue(text: str) -> dict[str, Seen]:
 
 def read_scontrol(text: str) -> Seen | None:
     """The job of ``scontrol show job ID``; None if the text has none."""
-    fields = dict(_pairs(text.split()))
+    fields: dict[str, str] = {}
+    for key, value in _pairs(text.split()):
+        fields.setdefault(key, value)  # later versions print the command line below
     if "JobId" not in fields or "JobState" not in fields:
         return None
     phase, cause = phase_of(fields["JobState"])
@@ -96,6 +102,7 @@ def read_scontrol(text: str) -> Seen | None:
         fields.get("SubmitTime", ""),
         None,
         "" if fields.get("Comment") == "(null)" else fields.get("Comment", ""),
+        int(fields["Restarts"]) if fields.get("Restarts", "").isdecimal() else None,
     )
 
 
@@ -119,6 +126,17 @@ def duration_s(text: str) -> float | None:
     seconds = 0.0
     for part in parts:
         seconds = 60.0 * seconds + float(part)
+    return seconds + 86400.0 * float(days or 0)
+
+
+def limit_of(text: str) -> float | None:
+    """Seconds of a time limit as sbatch takes it: also ``90`` (minutes), ``2-12`` (days, hours), ``2-12:30``."""
+    days, dash, clock = text.strip().rpartition("-")
+    parts = clock.split(":")
+    if not all(part.isdecimal() for part in (*parts, days or "0")) or len(parts) > 3:
+        return None
+    units = (3600.0, 60.0, 1.0) if dash or len(parts) == 3 else (60.0, 1.0)
+    seconds = sum(float(part) * unit for part, unit in zip(parts, units, strict=False))
     return seconds + 86400.0 * float(days or 0)
 
 

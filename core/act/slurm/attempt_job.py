@@ -1,27 +1,34 @@
 """What is done with the job of an attempt: prepared before the launch, ended, asked for a checkpoint."""
 
+import contextlib
+import hashlib
 import sys
 from pathlib import Path
 
 import msgspec
 
+from .... import heartbeat
+from ...model.decision import StartAttempt
 from ...model.launch.job import JobRecord
-from ...model.preset import Preset
 from ...model.run import RunSpec
-from ...model.text.json_line import decode_exact
+from ..adopt.adoption import SESSION_BOUND
+from ..config.derive import Derived
 from ..launch import spool
+from ..processes import ATTEMPT_VARIABLE
 from . import node_agent
-from .batch_script import AGENT_FILE, SCRIPT_FILE, batch_script, tag_of
+from .batch_script import AGENT_FILE, BEAT_FILE, SCRIPT_FILE, batch_script, options, tag_of
 from .commands import Slurm, SlurmError, wait_until_gone
-from .job_process import ORDER, RECORD, JobOrder
+from .job_start import ORDER, RECORD, JobOrder, record_in
 
 END_S = 120.0
 """Longest wait for the end of a cancelled job: the site's KillWait (30 s by default) and a slow node."""
 
 
-def script_of(spec: RunSpec, preset: Preset, argv: tuple[str, ...], folder: Path, attempt: int) -> str:
-    """The batch script of an attempt."""
-    file = spec.save_file or preset.save_file
+def script_of(
+    spec: RunSpec, save: tuple[str | None, str | None], argv: tuple[str, ...], folder: Path, attempt: int
+) -> str:
+    """The batch script of an attempt. ``save``: the signal and the file by which a checkpoint is asked for."""
+    name, file = save
     return batch_script(
         spec.settings.slurm,
         argv,
@@ -30,28 +37,79 @@ def script_of(spec: RunSpec, preset: Preset, argv: tuple[str, ...], folder: Path
         name=spec.name,
         tag=tag_of(spec.id, attempt),
         save_file=None if file is None else str(Path(spec.cwd, file)),
+        save_signal=name,
     )
 
 
-def prepare(spec: RunSpec, preset: Preset, argv: tuple[str, ...], folder: Path, attempt: int) -> tuple[str, ...]:
+def prepare(
+    spec: RunSpec,
+    derived: Derived,
+    folder: Path,
+    decision: StartAttempt,
+    *,
+    save: tuple[str | None, str | None],
+    shared: Path | None,
+) -> tuple[str, ...]:
     """Write the batch script into the attempt's folder. Returns the command that submits and follows it.
 
+    ``save``: as for ``script_of``. ``shared``: where the runs of this machine keep what they ask Slurm together.
     Raises OSError.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    (folder / SCRIPT_FILE).write_text(script_of(spec, preset, argv, folder, attempt), encoding="utf-8")
+    (folder / SCRIPT_FILE).write_text(script_of(spec, save, derived.argv, folder, decision.attempt), encoding="utf-8")
     (folder / AGENT_FILE).write_bytes(Path(node_agent.__file__).read_bytes())
-    order = JobOrder(tag=tag_of(spec.id), poll_s=spec.settings.slurm.poll_s)
+    (folder / BEAT_FILE).write_bytes(Path(heartbeat.__file__).read_bytes())
+    settings = _settings(spec, derived, decision, folder)
+    before = _attempt_before(folder)
+    order = JobOrder(
+        tag=tag_of(spec.id),
+        poll_s=spec.settings.slurm.poll_s,
+        settings=settings,
+        before=before if before and _settings_of(before) == settings else "",
+        exclude=(*spec.settings.slurm.exclude, *decision.exclude) if decision.exclude else (),
+        shared="" if shared is None else str(shared),
+    )
     spool.write(str(folder), ORDER, msgspec.to_builtins(order))
     return (sys.executable, "-P", "-m", "trainwatch.core.act.slurm.job_process", str(folder))
 
 
+def _settings(spec: RunSpec, derived: Derived, decision: StartAttempt, folder: Path) -> str:
+    """A text that is the same for two attempts that differ in their resume point only: Slurm keeps the rest.
+
+    A job that runs once more has the options and the environment of its first submission.
+    """
+    own = sorted((key, value) for key, value in derived.env.items() if key not in IGNORED)
+    asked = options(spec.settings.slurm, spec.cwd, spec.name)
+    text = repr((decision.profile, decision.changes, decision.exclude, asked, own)).replace(str(folder), "")
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+
+
+IGNORED = frozenset({ATTEMPT_VARIABLE, *SESSION_BOUND})
+"""Variables that differ between two starts of a supervisor and mean nothing to a training."""
+
+
+def _attempt_before(folder: Path) -> str:
+    """The newest other attempt that ran as a job; "" if there is none."""
+    found = [path.parent for path in folder.parent.glob(f"*/{RECORD}") if path.parent != folder]
+    return str(max(found, key=lambda each: each.name)) if found else ""
+
+
+def _settings_of(folder: str) -> str:
+    found = spool.read(folder, ORDER)
+    return "" if found is None else str(found.get("settings", ""))
+
+
 def record_of(folder: str) -> JobRecord | None:
     """What is known of the job of an attempt; None if it was never submitted."""
-    try:
-        return decode_exact(Path(folder, RECORD).read_bytes(), JobRecord)
-    except (OSError, msgspec.MsgspecError):
-        return None
+    return record_in(Path(folder))
+
+
+def let_run_again(folder: str, slurm: Slurm | None = None) -> None:
+    """Before the job of an attempt is ended for a restart: it may run once more. If not, another one is submitted."""
+    record = record_of(folder)
+    if record is not None and record.phase != "ended":
+        with contextlib.suppress(SlurmError):
+            (slurm or Slurm()).allow_requeue(record.handle)
 
 
 def end_job(folder: str, slurm: Slurm | None = None) -> str:

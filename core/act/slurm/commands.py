@@ -1,5 +1,6 @@
 """Slurm's commands. Each call has a time limit: an answer that does not come says nothing about a job."""
 
+import contextlib
 import os
 import subprocess
 import time
@@ -41,9 +42,14 @@ class Slurm:
             del self._env[variable]  # they change formats and options
         self._timeout_s = timeout_s
 
-    def submit(self, script: str) -> JobHandle:
-        """Submit the script file. An answer that did not come may hide a job: look for its comment before again."""
-        printed = self._call(("sbatch", "--parsable", script), refusal=True)
+    def submit(self, script: str, *, after: Sequence[str] = (), exclude: Sequence[str] = ()) -> JobHandle:
+        """Submit the script file. An answer that did not come may hide a job: look for its comment before again.
+
+        ``after``: jobs that have to be over first. ``exclude``: nodes, in place of those that the script names.
+        """
+        options = [f"--dependency=afterany:{':'.join(after)}"] if after else []
+        options += [f"--exclude={','.join(exclude)}"] if exclude else []
+        printed = self._call(("sbatch", "--parsable", *options, script), refusal=True)
         number, _, cluster = printed.strip().splitlines()[-1].partition(";")
         if not number.isdecimal():
             raise SlurmError(f"sbatch printed no job number: {printed.strip()[:200]}")
@@ -60,7 +66,11 @@ class Slurm:
 
     def jobs(self) -> dict[str, Seen]:
         """All jobs of this user that Slurm still shows, by number: one question for all runs."""
-        return read_squeue(self._call(("squeue", "-h", "-t", "all", "--me", "-o", SQUEUE_FORMAT)))
+        return read_squeue(self.queue())
+
+    def queue(self) -> str:
+        """What squeue prints for ``jobs``."""
+        return self._call(("squeue", "-h", "-t", "all", "--me", "-o", SQUEUE_FORMAT))
 
     def job(self, handle: JobHandle) -> Seen | None:
         """One job, from whatever still knows it; None if all answered and none does."""
@@ -69,6 +79,21 @@ class Slurm:
             if found is not None and handle.submitted in {"", found.submitted}:
                 return found
         return None
+
+    def shown(self, handle: JobHandle) -> Seen | None:
+        """As ``job``, from the controller alone, which also tells how often it was started again."""
+        found = self._shown(handle.id)
+        return found if found is not None and handle.submitted in {"", found.submitted} else None
+
+    def allow_requeue(self, handle: JobHandle) -> None:
+        """Let a job that has not ended be put back into the queue later."""
+        self._call(("scontrol", "update", f"JobId={handle.id}", "Requeue=1"))
+
+    def requeue(self, handle: JobHandle) -> None:
+        """Put a job that has ended back into the queue, to start as soon as it can."""
+        self._call(("scontrol", "requeue", handle.id), refusal=True)
+        with contextlib.suppress(SlurmError):  # then it starts two minutes later
+            self._call(("scontrol", "update", f"JobId={handle.id}", "StartTime=now"))
 
     def signal(self, handle: JobHandle, name: str) -> None:
         """Send a signal to the steps of the job, not to its batch script."""

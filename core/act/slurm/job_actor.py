@@ -5,7 +5,7 @@ import msgspec
 from ...model.decision import CaptureStacks, EndLeftovers, LookForLoop, PauseAttempt, StopAttempt
 from ..actor import RunActor
 from ..attempt_launcher import Performed
-from .attempt_job import end_job
+from .attempt_job import end_job, let_run_again
 from .job_evidence import examine_job
 
 NO_PAUSE = "a job of Slurm is not paused: only an operator of the cluster can do that"
@@ -33,6 +33,7 @@ class JobActor(RunActor):
         target = self._target
         if target is None or isinstance(decision, EndLeftovers):
             return super()._stop(decision)
+        let_run_again(target.directory)
         if decision.mode == "kill":
             end_job(target.directory)
         ended, detail, data = super()._stop(decision)

@@ -10,6 +10,7 @@ SIGTERM cancels it. If this process dies, the job goes on, and the next attempt 
 import contextlib
 import json
 import os
+import re
 import signal
 import sys
 import time
@@ -17,15 +18,14 @@ from pathlib import Path
 
 import msgspec
 
-from ...model.launch.job import JobHandle, JobPhase, JobRecord
-from ...model.text.json_line import decode_exact
+from ...model.launch.job import JobPhase, JobRecord
 from ..launch import spool
 from .answers import Seen
-from .batch_script import EXIT_FILE, LOG_FILE, SCRIPT_FILE, STARTED_FILE
+from .batch_script import ASKED_FILE, EXIT_FILE, LOG_FILE, STARTED_FILE
 from .commands import Slurm, SlurmError
+from .job_start import ORDER, RECORD, JobOrder, begin
+from .shared_queue import SharedQueue, now
 
-RECORD = "job.json"
-ORDER = "job_order.json"
 TURN_S = 0.5
 """Period of reading the job's log and its files, which cost Slurm nothing."""
 LOST_AFTER = 6
@@ -33,24 +33,11 @@ LOST_AFTER = 6
 controller that lost its state shows no job, too."""
 LOST_S = 90.0
 """Shortest time for that: an agent writes every ten seconds, and a network disk shows it up to a minute late."""
-ENDING_S = 300.0
-"""Longest wait for an earlier job of the run that is ending: its processes may still write."""
 FINAL_S = 60.0
 """Longest wait for Slurm's word about a job whose script has ended."""
 CHUNK = 1 << 20
 NO_STATUS = 255
 """Exit status of this process if that of the job is not known."""
-
-
-class JobOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """``job_order.json``: ``tag`` begins the comment of all jobs of the run; ``poll_s``: as in the settings.
-
-    ``settle_s``: after the end of a job its log may still grow for so long: network disks show it late.
-    """
-
-    tag: str
-    poll_s: float
-    settle_s: float = 2.0
 
 
 class JobProcess:
@@ -60,8 +47,9 @@ class JobProcess:
         self._directory = directory
         self._order = order
         self._slurm = slurm
+        self._queue = SharedQueue(slurm, Path(order.shared) if order.shared else None)
         self._record: JobRecord | None = None
-        self._asked = 0.0
+        self._due_s = self._begun_s = now()
         self._unknown = 0
         self._lost_since = 0.0
         self._written: tuple[tuple[str, int], ...] = ()
@@ -73,7 +61,8 @@ class JobProcess:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda which, _frame: self._signals.append(which))
         try:
-            self._begin()
+            self.follow(begin(self._directory, self._order, self._slurm, _say))
+            self._due_s = self._begun_s = now()
         except SlurmError as error:
             _say(f"no job: {error}")
             return NO_STATUS
@@ -82,42 +71,6 @@ class JobProcess:
             if ended is not None:
                 return ended
             time.sleep(TURN_S)
-
-    def _begin(self) -> None:
-        alive = self._alive()
-        end = time.monotonic() + ENDING_S
-        while alive and all(seen.phase == "ending" for seen in alive):
-            if time.monotonic() >= end:
-                raise SlurmError(
-                    f"job {alive[0].id} of this run has been ending for {ENDING_S:.0f} s; none is submitted"
-                )
-            time.sleep(self._order.poll_s)
-            alive = self._alive()
-        if alive:
-            seen = max(alive, key=lambda each: int(each.id))
-            before = self._record_of(seen)
-            self.follow(before)
-            _say(f"job {seen.id} of this run is alive ({seen.state}): it is followed, and no other is submitted")
-            return
-        handle = self._slurm.submit(str(self._directory / SCRIPT_FILE))
-        self.follow(JobRecord(handle=handle, phase="queued", attempt_directory=str(self._directory), wall=time.time()))
-        _say(f"job {handle.id} submitted")
-
-    def _alive(self) -> list[Seen]:
-        """The jobs of the run that have not ended. Raises SlurmError: without an answer nothing is submitted."""
-        found = [seen for seen in self._slurm.jobs().values() if seen.comment.startswith(self._order.tag)]
-        return [seen for seen in found if seen.phase != "ended"]
-
-    def _record_of(self, seen: Seen) -> JobRecord:
-        """The record of the attempt that submitted this job, or a new one that begins at the end of its log."""
-        attempts = sorted(self._directory.parent.glob(f"*/{RECORD}"))
-        for path in attempts:
-            with contextlib.suppress(OSError, msgspec.MsgspecError):
-                record = decode_exact(path.read_bytes(), JobRecord)
-                if record.handle.id == seen.id and record.handle.submitted in {"", seen.submitted}:
-                    return record
-        handle = JobHandle(cluster=self._slurm.cluster(), id=seen.id, submitted=seen.submitted)
-        return JobRecord(handle=handle, phase=seen.phase, attempt_directory=str(self._directory))
 
     @property
     def _job(self) -> JobRecord:
@@ -137,23 +90,26 @@ class JobProcess:
             self._pass_signal(self._signals.pop(0))
         if self._job.phase == "queued" and self._has_started():
             self._know("running", None)
+        if not self._job.asked and Path(self._job.attempt_directory, ASKED_FILE).exists():
+            _say(f"job {self._job.handle.id} is near its time limit: its training was asked for a checkpoint")
+            self.follow(msgspec.structs.replace(self._job, asked=True))
         over = self._exit_code()
         if over is not None:
             self._wait_for_end()
             self._finish_log()
             return self._status(over)
-        if time.monotonic() - self._asked >= self._order.poll_s:
-            self.ask()
+        if now() >= self._due_s:
+            self.ask(now() - self._order.poll_s)
         if self._job.phase == "ended":
             self._finish_log()
             return self._status(self._exit_code())
         return None
 
-    def ask(self) -> None:
-        """Ask Slurm for the job, and keep what it says."""
-        self._asked = time.monotonic()
+    def ask(self, since_s: float | None = None) -> None:
+        """Keep what Slurm says of the job. ``since_s``: an answer from then on is new enough, seconds since boot."""
+        self._due_s = now() + self._order.poll_s
         try:
-            seen = self._slurm.jobs().get(self._job.handle.id)
+            seen = self._queue.jobs(max(self._begun_s, now() if since_s is None else since_s)).get(self._job.handle.id)
             if seen is None or self._job.handle.submitted not in {"", seen.submitted}:
                 seen = self._slurm.job(self._job.handle)
         except SlurmError as error:
@@ -210,13 +166,16 @@ class JobProcess:
 
     def _wait_for_end(self) -> None:
         """The script has ended: wait for Slurm's word, which tells a time limit from an exit."""
-        end = time.monotonic() + FINAL_S
-        while time.monotonic() < end:
+        end, pause_s = now() + FINAL_S, TURN_S
+        while now() < end:
             self.ask()
             if self._job.phase == "ended":
                 return
-            self._pass_log()
-            time.sleep(TURN_S)
+            again_s = now() + pause_s
+            pause_s = min(2.0 * pause_s, self._order.poll_s)
+            while now() < again_s:
+                self._pass_log()
+                time.sleep(TURN_S)
 
     def _exit_code(self) -> int | None:
         found = spool.read(self._job.attempt_directory, EXIT_FILE)
@@ -242,24 +201,26 @@ class JobProcess:
                 _say(f"job {handle.id} is cancelled")
         except SlurmError as error:
             _say(f"job {handle.id} could not be told: {error}")
-        self._asked = 0.0
+        self._due_s = now()
 
     # --- the log ---
 
     def _pass_log(self) -> int:
         """Copy what the job has printed since. Returns the number of bytes."""
         path = Path(self._job.attempt_directory, LOG_FILE)
-        copied = 0
+        copied, failed = 0, self._job.failed_node
         try:
             with path.open("rb") as file:
                 file.seek(self._job.log_read)
                 while data := file.read(CHUNK):
                     _write_all(data)
                     copied += len(data)
+                    failed = failed or node_in(data)
         except OSError:
-            return copied
+            pass
         if copied:
-            self.follow(msgspec.structs.replace(self._job, log_read=self._job.log_read + copied))
+            read = self._job.log_read + copied
+            self.follow(msgspec.structs.replace(self._job, log_read=read, failed_node=failed))
         return copied
 
     def _finish_log(self) -> None:
@@ -268,6 +229,15 @@ class JobProcess:
             if self._pass_log():
                 quiet = time.monotonic()
             time.sleep(min(TURN_S / 5, self._order.settle_s))
+
+
+def node_in(text: bytes) -> str:
+    """The node that srun says a task failed on first; "" if it names none, or several at once."""
+    found = _FAILED.search(text)
+    return "" if found is None else found[1].decode("ascii", "replace")
+
+
+_FAILED = re.compile(rb"^srun: error: ([\w.-]+): tasks? [\d,-]+: ", re.MULTILINE)
 
 
 def _in_words(job: JobRecord) -> str:

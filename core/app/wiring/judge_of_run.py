@@ -19,13 +19,13 @@ from ...replay import Replay
 from ...store.learned.unknown_ends import UnknownEnds
 from ..plan.declared_options import declared_options
 from ..plan.definitions import Definitions
+from ..plan.save_request import save_request
 from ..plan.told_length import told_lengths
 from ..plan.trainer_values import trainer_values, traits
 from ..preflight.exit_status_check import what_hides_status
 from ..preflight.handover_check import handed_over
 from ..runs.ended_attempt import project_of
 from ..runs.known_runs import home
-from ..supervise.save_request import save_request
 
 
 def compiled_catalogue(spec: RunSpec) -> CompiledCatalogue:

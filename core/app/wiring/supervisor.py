@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ...act.attempt_launcher import AttemptLauncher
 from ...act.backup.checkpoint_backup import CheckpointBackup
+from ...act.config.derive import Derived
 from ...act.elsewhere.container_watch import ContainerWatch
 from ...act.elsewhere.placed_actor import PlacedActor
 from ...act.evaluate.evaluator import Evaluator
@@ -21,6 +22,7 @@ from ...judge.outlook import shown_progress
 from ...judge.state import SNAPSHOT_VERSION, to_snapshot
 from ...judge.step import Judge
 from ...model.checkpoints.copied_aside import CopiedAside
+from ...model.decision import StartAttempt
 from ...model.fact import ActChanged, BudgetChanged, Fact, OutputKnown
 from ...model.observation import Learned
 from ...model.ports.supervision import Sensor
@@ -38,6 +40,7 @@ from ...sense.process.run_tree import RunTree
 from ...store.atomic import write_atomically
 from ...store.clock import RunClock
 from ...store.detail_files import DetailFiles
+from ...store.home import runtime_folder
 from ...store.journal import latest_snapshot
 from ...store.learned.habits_file import HabitsFile
 from ...store.metrics.history import HistoryWriter
@@ -51,6 +54,7 @@ from ..gpu_survey import named_users
 from ..plan.declared_options import as_declared
 from ..plan.definitions import definitions_of
 from ..plan.launch_plan import LaunchPlan, plan_launch
+from ..plan.save_request import save_request
 from ..preflight.checklist import ReadinessCheck
 from ..preflight.machine.gpu_checks import interpreter
 from ..runs.launched_attempts import live_attempt, newest_attempt, unwritten_order
@@ -65,7 +69,6 @@ from ..supervise.launch_memory import misfit_of, remember_launch
 from ..supervise.recorder import RunRecorder
 from ..supervise.run_output import RunOutput
 from ..supervise.run_retention import RunRetention
-from ..supervise.save_request import save_request
 from ..supervise.sleep_inhibitor import SleepInhibitor
 from ..supervise.vitality import Vitality
 from .judge_of_run import knowledge
@@ -151,7 +154,7 @@ def build_supervisor(
         planned=plan.derived_for,
         misfit=lambda resume, derived: misfit_of(spec, resume, derived),
         remember=lambda folder, derived: remember_launch(spec, folder, derived),
-        as_job=partial(prepare, spec, preset) if spec.engine == "slurm" else None,
+        as_job=_as_job(spec, preset),
         locks=claim.order,
         keep_alive=keep_alive_order(run, spec),
     )
@@ -330,6 +333,14 @@ def _evaluator(run: RunDirectory, spec: RunSpec, preset: Preset) -> Evaluator | 
         base_env=os.environ,
         write=write_atomically,
     )
+
+
+def _as_job(spec: RunSpec, preset: Preset) -> Callable[[Derived, Path, StartAttempt], tuple[str, ...]] | None:
+    """What makes a launch the submission of a job; None if attempts are started on this machine."""
+    if spec.engine != "slurm":
+        return None
+    place = runtime_folder(os.environ)
+    return partial(prepare, spec, save=save_request(spec, preset), shared=None if place is None else place / "slurm")
 
 
 def _recent_trace(run: RunDirectory) -> RecentTrace | None:

@@ -9,6 +9,7 @@ from ..findings import save_cost
 from ..hang import active_time, liveness
 from ..knowledge import Knowledge
 from ..recovery import nan_rollback, restart_stages, restart_success, resume_choice, unclear_states
+from ..recovery.ending import time_limit
 from ..recovery.operator import commands
 from ..recovery.remedies import ramp, remedy_step_back
 from ..resume import checkpoint_index, save_overdue
@@ -125,6 +126,7 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
                 commands.switch_at_checkpoint(builder)
     if news:
         _while_saving(builder)
+        time_limit.check(builder)
     return check_hang(knowledge, builder.state, tuple(builder.entries))
 
 

@@ -5,11 +5,12 @@ An answer that does not come is no end and no hang. A job that waits for a reaso
 
 import msgspec
 
-from ...model.launch.job import NEVER_ENDS
+from ...model.launch.job import never_ends
 from ...model.observation import JobSeen
 from ...model.text.suggestion import typed
 from ..hang import active_time, liveness, step_clock
 from ..knowledge import Knowledge
+from ..recovery.ending import time_limit
 from ..recovery.operator.commands import follow_trainer
 from ..recovery.quiet_incident import close_quiet
 from ..run_states import Queued, Running, Starting
@@ -23,6 +24,7 @@ UNSCHEDULABLE = "unschedulable"
 def on_job(knowledge: Knowledge, state: JudgeState, seen: JobSeen) -> Result:
     """Take what is known of the job."""
     builder = StepBuilder(knowledge, state)
+    time_limit.note_job(builder, seen)
     machine = state.machine
     waits = isinstance(machine, Queued)
     if seen.phase == "queued" and (
@@ -44,21 +46,22 @@ def on_job(knowledge: Knowledge, state: JudgeState, seen: JobSeen) -> Result:
         )
         follow_trainer(builder, f"job {seen.job} runs{f' on {seen.nodes}' if seen.nodes else ''}")
     _tell_unschedulable(builder, seen)
+    time_limit.check(builder)
     return builder.state, tuple(builder.entries)
 
 
 def _tell_unschedulable(builder: StepBuilder, seen: JobSeen) -> None:
     known = next((each for each in builder.state.incidents if each.class_ == UNSCHEDULABLE), None)
-    never = seen.phase == "queued" and seen.reason in NEVER_ENDS
-    if never and known is None:
+    change = never_ends(seen.reason) if seen.phase == "queued" else None
+    if change is not None and known is None:
         builder.warn(
             "stall",
             UNSCHEDULABLE,
-            f"job {seen.job} waits for {seen.reason}, which does not end by itself: correct [slurm] and "
-            f"`{typed('restart', builder.knowledge.run)}`, or release the job",
+            f"job {seen.job} waits for {seen.reason}, which does not end by itself: {change}; with changed settings "
+            f"`{typed('restart', builder.knowledge.run)}` submits it anew",
             title="its job cannot start",
         )
-    elif known is not None and seen.phase != "unknown" and not never:
+    elif known is not None and seen.phase != "unknown" and change is None:
         builder.close_incident(known.id, "it does not wait for that any more")
 
 

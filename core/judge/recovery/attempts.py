@@ -63,6 +63,7 @@ def launch(builder: StepBuilder, plan: RestartPlan) -> None:
         epochs_done=known.epochs_done if known is not None else None,
         begun_steps=begun.position if begun is not None else None,
         begun_epochs=begun.epochs_done if begun is not None else None,
+        exclude=state.bad_nodes,
     )
     builder.move("launch", Starting(order=order, plan=plan), f"attempt {number} starts {where}")
 

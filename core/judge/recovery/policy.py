@@ -149,6 +149,8 @@ def budget_is_spent(failure: FailureInput) -> Answer | None:
 
 def gpu_is_lost(failure: FailureInput) -> Answer | None:
     """No GPU of the run answers: a restart would run into that again. What cannot be told is restarted."""
+    if failure.job is not None:
+        return None  # the next job is given other GPUs, and not that node
     return WaitForGpu() if failure.waits_for == "gpu" and failure.gpus_usable is False else None
 
 

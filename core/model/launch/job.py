@@ -16,12 +16,41 @@ JobCause = Literal["ok", "error", "time_limit", "preempted", "node", "memory", "
 OF_THE_SITE: frozenset[JobCause] = frozenset({"time_limit", "preempted", "node"})
 """Ends that neither the training nor a person caused: the next attempt costs no restart."""
 
-NEVER_ENDS = frozenset({
-    "PartitionNodeLimit", "PartitionTimeLimit", "PartitionConfig", "BadConstraints", "DependencyNeverSatisfied",
-    "InvalidAccount", "InvalidQOS", "AssocMaxJobsLimit", "QOSMaxWallDurationPerJobLimit",
-    "AssocMaxWallDurationPerJobLimit", "JobHeldUser", "JobHeldAdmin",
-})  # fmt: skip
-"""Reasons of a pending job that do not end by themselves. Source: the table of reasons in squeue(1)."""
+NEVER_ENDS: dict[str, str] = {
+    "PartitionNodeLimit": "ask for fewer nodes (slurm.nodes), or for another partition",
+    "PartitionTimeLimit": "ask for less time (slurm.time), or for another partition",
+    "PartitionConfig": "ask for another partition (slurm.partition)",
+    "BadConstraints": "no node has what is asked for: correct slurm.gpus, slurm.cpus or slurm.options",
+    "DependencyNeverSatisfied": "the job that it waits for did not end as it should: submit it anew",
+    "AccountNotAllowed": "name an account that may use the partition (slurm.account)",
+    "InvalidAccount": "name an account of yours (slurm.account)",
+    "InvalidQOS": "name a QOS of yours (slurm.qos)",
+    "QOSNotAllowed": "name a QOS that the partition takes (slurm.qos)",
+    "QOSMaxWallDurationPerJobLimit": "ask for less time (slurm.time)",
+    "QOSMaxNodePerJobLimit": "ask for fewer nodes (slurm.nodes)",
+    "QOSMaxCpuPerJobLimit": "ask for fewer cores (slurm.cpus)",
+    "QOSMaxGRESPerJob": "ask for fewer GPUs (slurm.gpus)",
+    "QOSMaxMemoryPerJob": "ask for less memory (slurm.options)",
+    "AssocMaxWallDurationPerJobLimit": "ask for less time (slurm.time)",
+    "AssocMaxNodePerJobLimit": "ask for fewer nodes (slurm.nodes)",
+    "AssocMaxCpuPerJobLimit": "ask for fewer cores (slurm.cpus)",
+    "AssocMaxGRESPerJob": "ask for fewer GPUs (slurm.gpus)",
+    "AssocMaxMemPerJob": "ask for less memory (slurm.options)",
+    "JobHeldUser": "`scontrol release` lets it start",
+    "JobHeldAdmin": "an operator of the cluster holds it",
+    "launch failed requeued held": "its start failed on the node; `scontrol release` lets it start again",
+    "job requeued in held state": "`scontrol release` lets it start",
+}
+"""Reasons of a pending job that do not end by themselves, and what to change. Source: squeue(1), "Job Reason Codes"."""
+
+
+def never_ends(reason: str) -> str | None:
+    """What to change if a pending job waits for this; None if it may end by itself, or is not known.
+
+    Slurm prints blanks or underscores, and may add words: ``launch_failed_requeued_held``.
+    """
+    plain = reason.strip().strip("()").replace("_", " ")
+    return NEVER_ENDS.get(plain) or NEVER_ENDS.get(plain.partition(",")[0].partition(" ")[0])
 
 
 class JobHandle(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,8 +65,10 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """``job.json`` in the attempt's directory: the newest answer about its job.
 
     ``state``, ``reason``: Slurm's words. ``left_s``: seconds until the time limit. ``wall``: when it was asked, seconds
-    since the epoch. ``attempt_directory``: that of the attempt which submitted it. ``log_read``: bytes of its log that
-    were passed on.
+    since the epoch. ``attempt_directory``: that of the attempt which started it. ``log_read``: bytes of its log that
+    were passed on. ``home``: the folder of the script that Slurm has: a job that runs once more does so from there.
+    ``asked``: the time limit is near, and its training was asked for a checkpoint. ``failed_node``: where a task failed
+    first, if Slurm named one node.
     """
 
     version: int = 1
@@ -51,3 +82,6 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     wall: float = 0.0
     attempt_directory: str = ""
     log_read: int = 0
+    home: str = ""
+    asked: bool = False
+    failed_node: str = ""

@@ -12,6 +12,8 @@ from ..sampler import Sampler
 from ..sensor_problem import OnProblem, ignore_problem
 
 FILE = "job.json"
+MOVED_S = 60.0
+"""A time limit that moves by more was changed by somebody: Slurm tells it in whole seconds, and late."""
 
 
 def read_job(target: AttemptTarget) -> JobRecord | None:
@@ -23,7 +25,7 @@ def read_job(target: AttemptTarget) -> JobRecord | None:
 
 
 class JobRecords(Sampler):
-    """Puts a ``JobSeen`` whenever something of the job has changed, the seconds that are left excepted."""
+    """Puts a ``JobSeen`` whenever something of the job has changed, or when its time limit has."""
 
     name = "job"
 
@@ -34,6 +36,7 @@ class JobRecords(Sampler):
         self._inbox = inbox
         self._clock = clock
         self._told: JobSeen | None = None
+        self._limit: float | None = None
 
     def sample(self) -> None:
         """Put what has changed."""
@@ -47,7 +50,12 @@ class JobRecords(Sampler):
             state=record.state,
             reason=record.reason,
             nodes=record.nodes,
+            asked=record.asked,
+            failed_node=record.failed_node,
         )
-        if seen != self._told:
-            self._told = seen
-            self._inbox.put(msgspec.structs.replace(seen, t=self._clock.now(), left_s=record.left_s))
+        limit = None if record.left_s is None else record.wall + record.left_s
+        moved = (limit is None) != (self._limit is None) or abs((limit or 0.0) - (self._limit or 0.0)) > MOVED_S
+        if seen != self._told or moved:
+            self._told, self._limit = seen, limit
+            left_s = None if limit is None else max(0.0, limit - self._clock.wall())
+            self._inbox.put(msgspec.structs.replace(seen, t=self._clock.now(), left_s=left_s))

@@ -162,6 +162,7 @@ def _crashed(
     )
     what = f": {title}" if title else f" after crash ({class_})"
     doubted = False
+    _leave_node_out(builder, class_, observation)
     if class_ == "checkpoint_corrupt" and attempt.beat_t is None and attempt.resume_from is not None:
         doubted = resume_choice.doubt(builder, attempt.resume_from, reason)
     before_t = attempt.nan_t if class_ == "nan_loss" else None
@@ -180,6 +181,22 @@ def _crashed(
         confidence=diagnosis.confidence,
         job=observation.job,
     )
+
+
+BAD_NODES_KEPT = 8
+"""Nodes that are left out at the most: a small partition has to be usable. The oldest is used again."""
+
+
+def _leave_node_out(builder: StepBuilder, class_: str, observation: Exit) -> None:
+    """A GPU of a job failed: later jobs do not use its node, if it can be told which one that was."""
+    if observation.job is None or builder.knowledge.catalogue.class_of(class_).waits_for != "gpu":
+        return
+    node, known = builder.state.job.culprit, builder.state.bad_nodes
+    if not node:
+        builder.note(f"a GPU of the job failed ({class_}), and it cannot be told on which of {builder.state.job.nodes}")
+    elif node not in known:
+        builder.set(bad_nodes=(*known, node)[-BAD_NODES_KEPT:])
+        builder.note(f"node {node} is left out of the next jobs: a GPU failed there ({class_})")
 
 
 ENDS_KEPT = 12
