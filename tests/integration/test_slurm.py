@@ -241,9 +241,11 @@ def test_before_the_time_limit_it_saves_and_the_job_runs_once_more(world: World)
 
 
 def test_a_time_limit_that_comes_without_a_save_is_followed_by_another_job(world: World) -> None:
-    write(world, "--steps", "100000", "--save-every", "40", "--step-time", "0.2", slurm={"time": "1"})
+    write(
+        world, "--steps", "100000", "--save-every", "40", "--hold-at", "45", "--step-time", "0.05", slurm={"time": "1"}
+    )
     world.headless()
-    world.at_step(1)
+    world.at_step(45)
     until(lambda: len(submitted(world)) > 1, "the next job", 200.0)
     assert [incident.title for incident in world.story().incidents] == ["its job reached the time limit"]
     assert (started_from(world)[1] or 0) >= 40

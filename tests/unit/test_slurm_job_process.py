@@ -323,3 +323,12 @@ def test_the_script_is_one_that_bash_can_read(tmp_path: Path) -> None:
     path = tmp_path / "job.sh"
     path.write_text(script(time="5", setup=("module() { :; }", "module load cuda")))
     assert subprocess.run(["bash", "-n", str(path)], check=False).returncode == 0
+
+
+def test_a_command_to_slurm_is_not_ended_by_the_stop_that_it_tells_of(cluster: Cluster) -> None:
+    told = cluster.bin / "told"
+    (cluster.bin / "scancel").write_text(
+        f"#!{sys.executable}\nimport os\nfor number in (2, 15): os.kill(os.getpid(), number)\nopen({str(told)!r}, 'w')\n"
+    )
+    Commands(cluster.env).signal(JobHandle(cluster="c", id="77"), "INT")
+    assert told.exists()

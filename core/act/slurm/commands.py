@@ -2,9 +2,10 @@
 
 import contextlib
 import os
+import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ...bound_process import bound
 from ...model.launch.job import JobHandle
@@ -122,16 +123,17 @@ class Slurm:
 
     def _call(self, argv: Sequence[str], *, refusal: bool = False) -> str:
         try:
-            done = subprocess.run(
-                bound(argv, path=self._env.get("PATH")),
-                env=self._env,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=self._timeout_s,
-                check=False,
-            )
+            with _kept_from_stops():
+                done = subprocess.run(
+                    bound(argv, path=self._env.get("PATH")),
+                    env=self._env,
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    text=True,
+                    errors="replace",
+                    timeout=self._timeout_s,
+                    check=False,
+                )
         except FileNotFoundError as fault:
             raise SlurmError(
                 f"{argv[0]} is not found: is Slurm installed here, or does a module have to be loaded first?",
@@ -145,6 +147,19 @@ class Slurm:
             said = " ".join(done.stderr.split())[:400] or f"exit code {done.returncode}"
             raise SlurmError(f"{argv[0]}: {said}", refused=refusal and _is_refusal(said))
         return done.stdout
+
+
+@contextlib.contextmanager
+def _kept_from_stops() -> Iterator[None]:
+    """Commands that begin here do not get SIGINT and SIGTERM: a stop goes to all processes of an attempt.
+
+    One that tells Slurm of the stop would be ended by it. A blocked signal comes to this process afterwards.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _is_refusal(said: str) -> bool:
