@@ -120,8 +120,8 @@ def test_a_pause_stops_what_runs_in_the_container(world: World, engine: Path) ->
     inside = first_process(world, 1)
     assert world.do("pause").code == 0
     world.in_state("paused")
-    state = Path(f"/proc/{inside}/stat").read_text().rpartition(")")[2].split()[0]
-    assert state == "T"
+    stat = Path(f"/proc/{inside}/stat")
+    until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", "its first process is stopped")
     assert world.do("unpause").code == 0
     world.in_state("running")
     at = world.steps(1)[-1]
