@@ -1,5 +1,6 @@
 """The error of a use case: an exit code and one sentence with the problem, its place, and what to do next."""
 
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from enum import IntEnum
@@ -50,3 +51,13 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     from ..config.problem import did_you_mean as nearest_word
 
     return nearest_word(word, known)
+
+
+def says_what_cannot_be_read(error: Exception) -> bool:
+    """Whether its message is a sentence about state that is damaged, or of a newer trainwatch."""
+    if "trainwatch.core.store.run_directory" not in sys.modules:  # then nothing was read
+        return False
+    from ..store.journal import JournalTooNew
+    from ..store.run_directory import RunUnreadable
+
+    return isinstance(error, JournalTooNew | RunUnreadable)

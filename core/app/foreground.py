@@ -33,11 +33,13 @@ from .supervise.channels import Channels
 from .supervise.keep_alive_order import REPLACES
 from .supervise.machine_end import ends_with_us, grace_s, passed_on
 from .supervise.metrics_endpoint import MetricsEndpoint
+from .supervise.replaced_files import OwnFiles
 from .supervise.vitality import Vitality
 from .wiring.supervisor import build_supervisor
 from .wiring.terminal_view import close_view
 
 Listener = Callable[[Sequence[Record]], None]
+log = logging.getLogger(__name__)
 ANSWER_S = 4.0
 """Longest time that an operator's command waits for the loop, which may be writing to a slow disk. Clients wait 5 s."""
 
@@ -55,13 +57,14 @@ def supervise(
     first: Command | None = None,
     stop_trainer: bool = False,
     claim: OutputClaim | None = None,
+    own_files: OwnFiles | None = None,
 ) -> int:
     """Take the run's lock and supervise it to its end: 0 (finished, or left running on request) or 1 (any other end).
 
     ``plan``: of the first launch, if it was computed already. ``first``: an operator command to begin with (``resume``
     of a run that was stopped). ``listener`` is called once with the story so far and returns the function that gets
     every record as it is written. ``turning``: called at each turn of the loop. ``claim``: the locks of its output
-    folder, if they were taken already.
+    folder, if they were taken already. ``own_files``: if they are replaced, this process goes on as the new version.
     Raises CliError with exit code 4 if another supervisor owns the run or another run has the folder,
     NothingToSuperviseError if the run has ended.
     """
@@ -78,30 +81,52 @@ def supervise(
     except JournalTooNew as error:
         raise CliError(ExitCode.FAILED, str(error)) from None
     queued = LABEL in run.load_spec().labels
+    code, renewed = int(ExitCode.FAILED), False
     try:
         with lock:
             if first is None:
                 _require_unsettled(run, story)
             claim = claim if claim is not None else OutputClaim(run.load_spec(), run.path.parents[1])
             unlocked = _take(run, claim)
+            gives_way: Callable[[], bool] | None = None
             try:
                 with Vitality(run, lock, turning=turning) as vitality:
                     told = listener(story)
-                    supervisor = build_supervisor(run, story, plan, claim, on_records=told, vitality=vitality)
+                    gives_way = None if own_files is None or stop_trainer or ends_with_us() else own_files.give_way
+                    supervisor = build_supervisor(
+                        run, story, plan, claim, on_records=told, vitality=vitality, gives_way=gives_way or _stays
+                    )
                     if unlocked is not None:
                         supervisor.note(unlocked)
                     _tell_of_predecessor(lock, supervisor, vitality)
-                    return _watch(run, supervisor, vitality, first, stop_trainer)
+                    code = _watch(run, supervisor, vitality, first, stop_trainer)
+                    renewed = supervisor.gave_way
             except CliError:
                 raise
             except Exception:
-                lock.crashed = True  # a bug: whoever watches this supervisor may start another
-                raise
+                if gives_way is None or not gives_way():
+                    lock.crashed = True  # a bug: whoever watches this supervisor may start another
+                    raise
+                log.exception("a bug, or a file of another version: the new version goes on")
+                renewed = True
             finally:
                 claim.release()
     finally:
-        if queued:
+        if queued and not renewed:
             revive_worker(run.path.parents[1])
+    if own_files is not None and renewed:
+        own_files.execute()
+    return code
+
+
+def can_supervise(run: RunDirectory) -> None:
+    """Read what a supervisor of this run reads first. Raises what stops it: JournalTooNew, RunUnreadable, OSError."""
+    run.load_spec()
+    load_story(run.journal)
+
+
+def _stays() -> bool:
+    return False
 
 
 def _tell_of_predecessor(lock: SupervisorLock, supervisor: Supervisor, vitality: Vitality) -> None:

@@ -2,7 +2,7 @@
 
 import contextlib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -18,6 +18,8 @@ from .lock import is_held
 
 SPEC_VERSION = 1
 PLACES_SHOWN = 6
+UNKNOWN_FIELD = "contains unknown field"
+"""What msgspec says of a setting that this version does not have. No disk makes one out of another."""
 _SLUG_LENGTH = 40
 
 
@@ -217,6 +219,14 @@ class _Version(msgspec.Struct):
     version: int = 1
 
 
+class _Where(msgspec.Struct):
+    """What can be told of a run whose other fields are not understood."""
+
+    name: str = ""
+    cwd: str = ""
+    project: str | None = None
+
+
 def _read_spec(path: Path) -> RunSpec:
     """Raises RunUnreadable."""
     try:
@@ -231,6 +241,11 @@ def _read_spec(path: Path) -> RunSpec:
     except OSError as error:
         raise RunUnreadable(f"{path}: {error.strerror or error}; the run cannot be opened") from error
     except msgspec.MsgspecError as error:
+        if UNKNOWN_FIELD in str(error):
+            raise _TooNew(
+                f"{path}: written by another version of trainwatch, probably a newer one ({error}); "
+                "update trainwatch to open this run"
+            ) from error
         raise RunUnreadable(f"{path}: damaged ({error}); the journal beside it is still readable") from error
 
 
@@ -268,15 +283,21 @@ def list_runs(home: Path) -> list[RunDirectory]:
 
 def unreadable_runs(home: Path) -> list[str]:
     """Why the others cannot be opened, a sentence each."""
-    found: list[str] = []
+    return [str(error) for error, _ in _unreadable(home)]
+
+
+def _unreadable(home: Path) -> Iterator[tuple[RunUnreadable, "_Where"]]:
     with contextlib.suppress(OSError):
         for path in sorted(runs_folder(home).iterdir()):
             if path.is_dir() and not path.name.startswith("."):
+                run = RunDirectory(path)
                 try:
-                    RunDirectory(path).load_spec()
+                    run.load_spec()
                 except RunUnreadable as error:
-                    found.append(str(error))
-    return found
+                    where = _Where()
+                    with contextlib.suppress(OSError, msgspec.MsgspecError):
+                        where = decode_exact(run.spec.read_bytes(), _Where)
+                    yield error, where
 
 
 def find_run(
@@ -320,6 +341,9 @@ def find_run(
             raise AmbiguousRun(
                 f"{missing}; which one is meant? {_enumerate(d.id for d, _ in group)} (`{named}` shows where they are)"
             )
+    for error, where in _unreadable(home):
+        if where.name == name_or_id if name_or_id else _belongs(where, project, cwd):
+            raise error
     if project is not None and not name_or_id:
         raise RunNotFound(f"{missing} yet; start it with `trainwatch` (the screen) or `trainwatch --headless`")
     hint = "`trainwatch runs` lists those that exist" if known else "start one with `trainwatch run -- COMMAND`"
@@ -354,7 +378,7 @@ def _job(spec: RunSpec) -> tuple[str, str]:
     return (spec.project or spec.cwd, spec.name)
 
 
-def _belongs(spec: RunSpec, project: Path | None, cwd: Path | None) -> bool:
+def _belongs(spec: "RunSpec | _Where", project: Path | None, cwd: Path | None) -> bool:
     if project is not None and spec.project is not None and Path(spec.project) == project:
         return True
     return cwd is not None and spec.project is None and Path(spec.cwd) == cwd

@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 
 import msgspec
@@ -40,10 +40,14 @@ class ActionThreads:
     - retention runs beside everything, one at a time, and may be cut off at the end;
     - an evaluation of a checkpoint runs beside everything;
     - a list of the output folder may wait for a disk that does not answer: beside everything, too.
+
+    ``gives_way``: whether this supervisor is to be replaced by one of another version. Asked before a launch and after
+    a bug; the decision then has no outcome, and the next supervisor does it.
     """
 
-    def __init__(self, actor: Actor, inbox: Inbox, clock: Clock) -> None:
+    def __init__(self, actor: Actor, inbox: Inbox, clock: Clock, gives_way: Callable[[], bool] = lambda: False) -> None:
         self._actor = actor
+        self._gives_way = gives_way
         self._inbox = inbox
         self._clock = clock
         self._in_order = PassingThreads(1, "act")
@@ -121,9 +125,13 @@ class ActionThreads:
             self._perform(decision)
 
     def _perform(self, decision: Decision) -> None:
+        if isinstance(decision, StartAttempt) and self._gives_way():
+            return
         try:
             outcome = self._actor.perform(decision)
         except Exception as error:  # a bug of an action must not end the supervisor
+            if self._gives_way():
+                return
             log.exception("performing %s failed", type(decision).__name__)
             outcome = Outcome(
                 t=0.0,

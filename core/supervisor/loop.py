@@ -69,6 +69,7 @@ class Supervisor:
     that were written. ``answer``: the reply to an operator command in a state of the judge.
     ``turning``: called at each turn, to show that the loop goes on. ``resting``: called when the run is over while the
     supervisor stays: its locks may go to another run. ``starts_again``: what starts it then, for a person.
+    ``gives_way``: whether another version is to go on, because the files of this one were replaced.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class Supervisor:
         turning: Callable[[], None] = lambda: None,
         starts_again: str = "`trainwatch resume` starts it again",
         resting: Callable[[], None] = lambda: None,
+        gives_way: Callable[[], bool] = lambda: False,
         answer: Callable[[JudgeState, Command], Reply] = lambda _state, command: Reply(
             ok=True, message=f"{command.verb}: accepted"
         ),
@@ -103,7 +105,8 @@ class Supervisor:
         self._inbox = inbox
         self._clock = clock
         self._actor = actor
-        self._actions = ActionThreads(actor, inbox, clock)
+        self._gives_way = gives_way
+        self._actions = ActionThreads(actor, inbox, clock, self._give_way)
         self._journal = WriteAhead(journal, clock, self._perform, on_records)
         self._sensors: Sequence[Sensor] = ()
         self._notes: deque[str] = deque()
@@ -123,6 +126,8 @@ class Supervisor:
         self._next_commit_t = 0.0
         self._word: RunState = WORDS[name_of(state.machine)]
         self._rests_since: float | None = None
+        self.gave_way = False
+        """Whether the loop ended because another version goes on."""
 
     def ask(self, command: Command) -> Future[Reply]:
         """Add an operator command to the inbox. The reply is set once the command is in the journal."""
@@ -154,6 +159,15 @@ class Supervisor:
         """End the loop within TICK_S; the trainer goes on. May be called in a signal handler."""
         self._end_reason = why
         self._exit_code = exit_code
+
+    def _give_way(self) -> bool:
+        """Called in the threads of actions. Ends the loop if another version is to go on."""
+        if not self._gives_way():
+            return False
+        if self._exit_code is None:
+            self.end(0, "trainwatch's files were replaced: the new version goes on")
+            self.gave_way = True
+        return True
 
     def run(self) -> int:
         """Supervise until the run is over or ``end`` was called. Returns the exit code of ``--headless``."""

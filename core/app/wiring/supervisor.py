@@ -91,10 +91,12 @@ def build_supervisor(
     *,
     on_records: Callable[[Sequence[Record]], None],
     vitality: Vitality,
+    gives_way: Callable[[], bool] = lambda: False,
 ) -> Supervisor:
     """The supervisor of one run, ready to ``run()``. The caller holds the run's lock and ``claim``.
 
     ``plan``: of the first launch, if it was computed already. ``vitality``: shows that it lives and keeps its files.
+    ``gives_way``: whether another version of trainwatch is to go on.
     """
     plan = plan if plan is not None else _plan(run, story)
     spec, preset, profiles = plan.spec, plan.preset, plan.profiles
@@ -220,6 +222,7 @@ def build_supervisor(
         on_records=_both(_both(output.on_records, recorder.on_records), on_records),
         turning=vitality.turn,
         resting=claim.give_away,
+        gives_way=gives_way,
         starts_again=f"`{typed('resume', run.id)}` starts it again",
         answer=judge.answer,
     )

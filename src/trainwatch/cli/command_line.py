@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from trainwatch.core.app.errors import CliError, ExitCode
+from trainwatch.core.app.errors import CliError, ExitCode, says_what_cannot_be_read
 
 from .parser import build_parser, refuse_unknown, spelled_out
 from .quick_start import load_msgspec_quickly
@@ -54,3 +54,10 @@ def _run(words: list[str]) -> int:
         print(f"trainwatch: {where}: {error.strerror}", file=sys.stderr)
         missing = isinstance(error, FileNotFoundError | NotADirectoryError)
         return int(ExitCode.NOT_FOUND if missing else ExitCode.FAILED)
+    except Exception as error:
+        if not says_what_cannot_be_read(error):
+            raise
+        from trainwatch.core.model.text.printable import printable_lines
+
+        print(f"trainwatch: {printable_lines(str(error))}", file=sys.stderr)
+        return int(ExitCode.FAILED)

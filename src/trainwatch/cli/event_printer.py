@@ -32,6 +32,7 @@ def supervise_and_print(
 ) -> int:
     """``supervise`` with every record printed as it is written. For a run that has ended it prints one line."""
     from trainwatch.core.app.foreground import NothingToSuperviseError, supervise
+    from trainwatch.core.app.supervise.replaced_files import OwnFiles
 
     collector_as_usual()
     printer = EventPrinter(run, as_json=as_json)
@@ -44,6 +45,7 @@ def supervise_and_print(
             first=first,
             stop_trainer=stop_trainer,
             claim=claim,
+            own_files=OwnFiles(run, as_json=as_json),
         )
     except NothingToSuperviseError as ended:
         print(ended, file=sys.stdout if ended.code == ExitCode.DONE else sys.stderr)

@@ -15,6 +15,8 @@ EXAMPLE = "luca-1a2b3c4d --detach"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", help="name or id of the run")
     parser.add_argument("--detach", action="store_true", help="continue in the background; prints the pid")
+    parser.add_argument("--json", action="store_true", help="JSON lines instead of text")
+    parser.add_argument("--try", dest="only_try", action="store_true", help="load what it needs, and end")
     parser.add_argument("--then", metavar="JSON", help="an operator command to begin with")
 
 
@@ -24,6 +26,11 @@ def act(args: argparse.Namespace) -> int:
     from trainwatch.core.model.text.json_line import decode_exact
 
     run = run_of(args)
+    if args.only_try:
+        from trainwatch.core.app.foreground import can_supervise
+
+        can_supervise(run)
+        return ExitCode.DONE
     first = decode_exact(args.then.encode(), Command) if args.then else None
     if args.detach:
         from trainwatch.core.app.start.detached import become_detached
@@ -34,6 +41,6 @@ def act(args: argparse.Namespace) -> int:
             return ExitCode.DONE if pid > 0 else ExitCode.FAILED
     from ..event_printer import supervise_and_print
 
-    code = supervise_and_print(run, first=first)
+    code = supervise_and_print(run, first=first, as_json=args.json)
     sys.stdout.flush()
     return code
