@@ -11,6 +11,7 @@ from tests.unit.test_report_texts import report
 from tests.unit.test_views_header import NAN, stepped, with_incidents
 from trainwatch.core.model.incident import ENDED_WITH_ATTEMPT
 from trainwatch.core.views.panes.timeline import timeline_view
+from trainwatch.core.views.report.open_decisions import needs
 from trainwatch.core.views.report.short_report import MOST_INCIDENTS, short_report
 
 
@@ -75,3 +76,19 @@ def test_the_timeline_promises_nothing_while_no_step_comes() -> None:
     assert late.expected == ()
     assert late.done_t is None
     assert late.steps_until_t == pytest.approx(late.now_t - 400.0)
+
+
+def test_a_run_that_is_held_for_an_incident_tells_its_reason_once() -> None:
+    why = "held: weights.npz in /out may be of this run; a start may write over it"
+    now = given_up()
+    held = tuple(
+        msgspec.structs.replace(i, kind="checkpoint", class_="not_understood", reason=why, open=True)
+        for i in now.story.incidents[-1:]
+    )
+    story = msgspec.structs.replace(now.story, state="stopped", state_reason=why, incidents=held)
+    told = [need.text for need in needs(msgspec.structs.replace(now, story=story))]
+    assert sum("weights.npz" in text for text in told) == 1
+    other = tuple(msgspec.structs.replace(i, reason="another thing is wrong") for i in held)
+    story = msgspec.structs.replace(story, incidents=other)
+    told = [need.text for need in needs(msgspec.structs.replace(now, story=story))]
+    assert any("another thing is wrong" in text for text in told)

@@ -16,15 +16,22 @@ MARK_BAD = frozenset({"torn", "corrupt", "nonfinite"})
 
 def needs(now: Situation) -> Iterator[Need]:
     """The most urgent first."""
-    yield from _of_the_end(now)
+    of_the_end = tuple(_of_the_end(now))
+    yield from of_the_end
     if unwatched(now):
         text = f"No supervisor is watching. Start one with `{_typed(now, 'resume')}`."
         yield Need(kind="unwatched", text=text, subject=_attempt(now))
-    yield from _of_incidents(now)
+    yield from (need for need in _of_incidents(now) if not _is_told(now, need, of_the_end))
     yield from _of_checkpoints(now)
     for reading in now.story.health.values():
         if reading.level == "danger" and reading.metric.endswith("disk_free"):
             yield Need(kind="disk", text=f"The disk is nearly full: {quantity.size(reading.value)} free.")
+
+
+def _is_told(now: Situation, need: Need, before: tuple[Need, ...]) -> bool:
+    """Whether the reason of its incident stands in a need before: the run is held for that incident."""
+    reason = next((i.reason.removeprefix("held: ") for i in now.story.incidents if i.id == need.incident), "")
+    return bool(reason) and any(reason in each.text for each in before)
 
 
 def urgent_keys(now: Situation) -> tuple[str, ...]:
