@@ -1,5 +1,7 @@
 """Options that remedies may change: those that the script declares, and that its command can be given."""
 
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +92,12 @@ def test_profiles_of_sizes_are_offered_where_the_script_declares_them(tmp_path: 
     assert {"safe-default", "safe-medium", "safe_mode", "normal"} <= offered
     offered = {profile.name for profile in fitting_profiles(spec_of(tmp_path, "print(1)\n"), load_profiles())}
     assert not any(name.startswith("safe") for name in offered)
+
+
+@pytest.fixture(autouse=True)
+def _has_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bare Debian has a `python3` alone, and a start without the command `python` is refused before all else."""
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
 
 
 @pytest.mark.parametrize("name", ["safe-quick", "safe-medium", "safe-large", "safe-conservative", "safe-default"])
