@@ -31,6 +31,8 @@ class SeenRank(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     state: str | None = None
     since_t: float | None = None
     gone_t: float | None = None
+    stopped_t: float | None = None
+    """When it was last seen stopped (state T): while it is killed it has other states for a moment."""
     node: str = ""
     line: str | None = None
     line_t: float | None = None
@@ -49,6 +51,8 @@ def with_processes(ranks: Ranks, found: tuple[Rank, ...], t: float) -> Ranks:
     for before in ranks:
         process = now.pop(before.rank, None)
         each = _with_line(before, process, t)
+        if process is not None and process.state == "T":
+            each = msgspec.structs.replace(each, stopped_t=t)
         if process is None or process.state in "ZX":
             gone = each.gone_t if each.gone_t is not None or each.pid is None else t
             kept.append(each if gone == each.gone_t else msgspec.structs.replace(each, gone_t=gone))
@@ -167,8 +171,13 @@ def _behind(ranks: Ranks, now_t: float) -> str:
 
 
 def stopped(ranks: Ranks) -> str:
-    """A sentence about the ranks that were stopped when they were last seen; "" = none was."""
-    found = [each for each in ranks if each.state == "T"]
+    """A sentence about the ranks that were stopped until they ended; "" = none was."""
+    found = [
+        each
+        for each in ranks
+        if each.state == "T"
+        or (each.stopped_t is not None and each.gone_t is not None and each.gone_t - each.stopped_t <= BEHIND_S)
+    ]
     return _all_but_some(ranks, found, "was stopped (state T), and the others waited for it")
 
 

@@ -100,6 +100,15 @@ def test_a_rank_that_was_stopped_is_remembered_when_all_have_ended() -> None:
     )
 
 
+def test_a_stopped_rank_that_is_killed_shows_another_state_for_a_moment() -> None:
+    found = with_processes((), (Rank(rank=0, pid=1, state="S"), Rank(rank=1, pid=2, state="S")), 1.0)
+    for t, state in ((2.0, "T"), (3.0, "R")):
+        found = with_processes(found, (Rank(rank=0, pid=1, state="S"), Rank(rank=1, pid=2, state=state)), t)
+    assert stopped(found) == ""
+    assert stopped(with_processes(found, (), 4.0)).startswith("rank 1 (pid 2) was stopped (state T)")
+    assert stopped(with_processes(found, (), 40.0)) == ""
+
+
 def test_the_step_of_a_line_of_a_rank() -> None:
     assert step_of("step 7/40 loss 0.5") == 7
     assert step_of(" 12%|##| 1230/10260 [51:15<6:16:15,  2.50s/it]") == 1230
