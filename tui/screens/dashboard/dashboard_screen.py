@@ -1,11 +1,13 @@
 """The dashboard: everything about one run on one screen."""
 
+import time
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
+from textual.screen import ModalScreen
 
 from ....core.model.ports.screen import Attacher, OpenRun, SupervisorStarter
 from ....core.model.situation import Situation
@@ -27,6 +29,9 @@ from ..away_watch import AwayWatch
 from ..place_screen import PlaceScreen
 from .dashboard_panes import FocusedPanes
 from .pane_focus import PaneFocus
+
+BELOW_DIALOG_S = 5.0
+"""How often the screen below a dialog is drawn: for each change there Textual paints the whole terminal."""
 
 
 class Dashboard(FocusedPanes):
@@ -64,6 +69,7 @@ class Dashboard(FocusedPanes):
         self.screen_states: dict[str, object] = {}
         """By numbered screen: what it restores when it is opened again."""
         self._interval_s = interval_s
+        self._drawn_at = 0.0
         self.poller = Poller(run.feed, self.tasks, self.take)
         self.away: AwayWatch | None = None
 
@@ -117,11 +123,19 @@ class Dashboard(FocusedPanes):
         if snapshot.situation.story.seq or snapshot.trouble is None:
             self.now = snapshot.situation
         self.view = dashboard_view(self.now, self.run.name)
-        (self.in_front or self).draw()
+        if not self._waits_below_dialog():
+            (self.in_front or self).draw()
         self.operations.renew()
         self.terminal_title.update(self.now, self.view.header)
         if self.away is not None:
             self.away.see(self.now)
+
+    def _waits_below_dialog(self) -> bool:
+        now = time.monotonic()
+        if self._interval_s > 0 and isinstance(self.app.screen, ModalScreen) and now < self._drawn_at + BELOW_DIALOG_S:
+            return True
+        self._drawn_at = now
+        return False
 
     @property
     def context(self) -> KeyContext:
