@@ -71,6 +71,23 @@ _PER_SECOND = LazyPattern(
 )
 
 
+_OF_TRAINING = r"(?:(?:train|training|tr)[_/. ])?"
+SAME = {
+    series: LazyPattern(_OF_TRAINING + names, re.IGNORECASE)
+    for series, names in {
+        "progress.loss": r"(?:(?:avr|avg|average|mean|running|total|cur|current|step)[_ ]?)?loss",
+        "progress.lr": r"(?:lr|learning[_ -]?rate)",
+        "progress.sec_per_step": r"(?:(?:it|iter|iteration|step)s?(?:/|_per_)(?:s|sec|second)"
+        r"|(?:s|sec|seconds)(?:/|_per_)(?:it|iter|iteration|step))",
+        "progress.step": r"(?:global[_ ]?)?(?:step|iter|iteration)",
+        "progress.epoch": r"epoch",
+    }.items()
+}
+"""Names by which trainers print what a series of the progress shows."""
+ALWAYS_SAME = frozenset({"progress.sec_per_step", "progress.step", "progress.epoch"})
+"""Series of which all these names are the same quantity, however many a log has."""
+
+
 def words_of(metric: str) -> SeriesWords:
     """The title and unit of a series. One that is not known keeps its name."""
     source, _, column = metric.partition(".")
@@ -93,8 +110,15 @@ def in_order(metrics: Sequence[str]) -> tuple[str, ...]:
 
 
 def without_doubles(metrics: Sequence[str]) -> tuple[str, ...]:
-    """Without names of the trainer that another series shows already: loss, lr, step, epoch."""
+    """Without names of the trainer that another series shows already: loss, avr_loss, lr, it/s, step, epoch.
+
+    Several names of one kind, such as a loss and its average, are different values: only the plain one is left out.
+    """
     doubles = {f"metric.{m.partition('.')[2]}" for m in metrics if m.startswith("progress.")}
+    for series, same in SAME.items():
+        if series in metrics:
+            named = [m for m in metrics if m.startswith("metric.") and same.fullmatch(m.partition(".")[2])]
+            doubles |= set(named) if len(named) == 1 or series in ALWAYS_SAME else set()
     return tuple(m for m in metrics if m not in doubles)
 
 

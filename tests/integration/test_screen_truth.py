@@ -82,6 +82,8 @@ def test_nan_is_danger_through_acknowledgement_and_the_end(world: World) -> None
     with terminal((100, 30), world.project, world.env) as person:
         person.trainwatch("--run", "nan")
         person.until(lambda text: "✖ Loss is NaN since step 4" in head(text), "the NaN")
+        first = world.do("status", "nan").out.splitlines()[0]
+        assert re.fullmatch(r"nan: running \(Loss is NaN since step 4\d\)", first), first
         person.press("c")
         person.until(
             lambda text: "✖ Loss is NaN since step 4" in head(text) and ", acknowledged" in head(text),
@@ -91,6 +93,7 @@ def test_nan_is_danger_through_acknowledgement_and_the_end(world: World) -> None
         said = head(person.until(lambda text: "Finished" in head(text) or "Crashed" in head(text), "the end"))
         assert "✖" in said
         assert "Loss is NaN since step 4" in said or "loss is NaN" in said
+        assert "Loss is NaN since step 4" in world.do("status", "nan").out.splitlines()[0]
 
 
 def test_a_wait_is_shown_with_its_end(world: World) -> None:
@@ -258,3 +261,46 @@ def test_the_log_opens_on_a_terminal_of_five_rows(world: World) -> None:
         person.see("Training")
         person.press("2")
         person.see("2 log", "avr_loss", "space")
+
+
+def test_a_run_that_a_person_killed_is_not_said_to_have_got_stuck(world: World) -> None:
+    world.write(
+        "--steps", "4000", "--step-time", "0.05", "--hang-at", "60", "--deaf",
+        more={"hang": HASTY["hang"] | {"min_s": 6}, "restart": HASTY["restart"] | {"act": "notify"}},
+    )  # fmt: skip
+    assert world.do("run", "--detach").code == 0
+    with terminal((100, 30), world.project, world.env) as person:
+        open_screen(person)
+        person.until(lambda text: "Seems to hang" in head(text), "the hang")
+        assert world.do("kill", "--yes").code == 0
+        text = person.until(lambda text: "You killed it at" in head(text), "who ended it")
+        assert not re.search(r"[Gg]ot stuck|Hung|Crashed", head(text)), head(text)
+
+
+def test_a_recovered_run_has_one_number_of_restarts(world: World) -> None:
+    """Before: 1 restart beside 0 of 3 used."""
+    world.write("--steps", "40000", "--step-time", "0.05", "--crash-at", "60")
+    assert world.do("run", "--detach").code == 0
+    with terminal((140, 30), world.project, world.env) as person:
+        open_screen(person)
+        person.until(lambda text: "attempt 2" in head(text), "the next attempt")
+        said = head(person.until(lambda text: "1 restart" in head(text) and "recovered" in head(text), "the restart"))
+        assert re.search(r"attempt 2 · [23] restarts left", said)
+        assert " used" not in said
+
+
+def test_the_age_of_the_last_step_is_told_before_it_is_late(world: World) -> None:
+    """From three times the usual distance on, and a warning from ten times on."""
+    world.write("--steps", "400", "--step-time", "1", "--hold-at", "12", more={"hang": {"min_s": 600, "max_s": 900}})
+    assert world.do("run", "--detach").code == 0
+    with terminal((100, 30), world.project, world.env) as person:
+        open_screen(person)
+        seen: list[str] = []
+
+        def late(text: str) -> bool:
+            seen.append(head(text))
+            return "▲ Last step" in seen[-1]
+
+        person.until(late, "the warning")
+        told = [said for said in seen if re.search(r"●.* last step \d+ s ago", said)]
+        assert told, seen[-1]

@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fakes.feed import StoryTeller, created, started, training
+from tests.shipped import SHAPES
+from trainwatch.core.judge.progress.metric_reader import MetricReader
 from trainwatch.core.model.observation import GpuReading, GpuSample, MetricValues
 from trainwatch.core.model.ports.screen import Point
 from trainwatch.core.model.progress import Progress
@@ -36,6 +38,7 @@ from trainwatch.core.views.metric_words import (
     tick_text,
     unit_of,
     value_text,
+    without_doubles,
     words_of,
 )
 from trainwatch.core.views.panes.timeline import Mark
@@ -320,3 +323,31 @@ def test_charts_that_are_read_together_equal_those_that_are_read_one_by_one(tmp_
         assert set(metrics) - {"metric.never"} <= set(reader.series_names())
         with pytest.raises(ValueError, match="no metric"):
             reader.charts(["nonsense"], 0, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("log", "left"),
+    [
+        ("accelerate", set()),
+        ("ultralytics", set()),
+        ("hf", {"grad_norm", "eval_loss", "eval_runtime", "eval_samples_per_second", "eval_steps_per_second"}),
+        ("diffusers-lora", set()),
+        ("nanogpt", {"val loss", "time", "mfu"}),
+        ("keras", {"accuracy"}),
+        ("trl", {"grad_norm", "entropy", "mean_token_accuracy", "num_tokens", "train_runtime"}),
+    ],
+)
+def test_what_the_progress_shows_is_not_listed_again_under_the_name_of_the_log(log: str, left: set[str]) -> None:
+    """Before: avr_loss stood beside the loss, it/s beside the speed."""
+    reader = MetricReader(SHAPES)
+    reader.read((Path(__file__).parent.parent / "fixtures" / "frameworks" / f"{log}.log").read_text())
+    series = ("progress.loss", "progress.lr", "progress.sec_per_step", "progress.step", "progress.epoch")
+    found = without_doubles((*series, *(f"metric.{name}" for name in reader.values)))
+    names = {metric.removeprefix("metric.") for metric in found if metric.startswith("metric.")}
+    assert left <= names
+    assert not names & {"loss", "avr_loss", "Loss", "step_loss", "it/s", "lr", "learning_rate", "step", "iter", "Epoch"}
+
+
+def test_a_loss_and_its_average_are_two_charts() -> None:
+    metrics = ("progress.loss", "metric.loss", "metric.avg_loss", "metric.total_loss")
+    assert without_doubles(metrics) == ("progress.loss", "metric.avg_loss", "metric.total_loss")

@@ -75,6 +75,25 @@ def test_a_row_of_a_table_holds_one_name_and_one_value(line: str, row: tuple[str
     assert row_of(line) == row
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "CUDA_LAUNCH_BLOCKING=1",
+        "export OMP_NUM_THREADS=8",
+        "For debugging consider passing CUDA_LAUNCH_BLOCKING=1",
+        "NCCL_P2P_DISABLE=1 NCCL_IB_DISABLE=1 python train.py",
+    ],
+)
+def test_a_variable_of_the_environment_is_no_metric(line: str) -> None:
+    """Before: the words of PyTorch's CUDA errors were a chart."""
+    assert metrics_of(line) == {}
+    assert row_of(line) is None
+
+
+def test_a_metric_in_capitals_is_one() -> None:
+    assert metrics_of("VAL_LOSS=0.5 BLEU_4: 31") == {"VAL_LOSS": 0.5, "BLEU_4": 31.0}
+
+
 def read(text: str) -> MetricReader:
     reader = MetricReader(SHAPES)
     reader.read(text)

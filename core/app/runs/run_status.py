@@ -126,6 +126,7 @@ def _read(run: RunDirectory, *, ask: bool = False) -> tuple[dict[str, Any], str,
     from ...store.journal import load_outline
     from ...store.metrics.latest import latest_without_metrics
     from ...views.place_words import place_words
+    from ...views.state.concerns import concerns
     from ...views.state.status import status_object
     from ...views.state.verdict import standstill
     from .own_troubles import place_troubles
@@ -150,6 +151,9 @@ def _read(run: RunDirectory, *, ask: bool = False) -> tuple[dict[str, Any], str,
         now_wall=wall,
         supervisor_alive=life.alive,
         frozen="frozen" if life.frozen else "",
+        gpu=latest.gpu,
+        host=latest.host,
+        health=spec.settings.health,
     )
     status = status_object(
         story,
@@ -167,6 +171,7 @@ def _read(run: RunDirectory, *, ask: bool = False) -> tuple[dict[str, Any], str,
         own=tuple(place_troubles(run, spec, story, watched=life.alive)),
     )
     status["place"] = place_words(spec.command)
+    status["concerns"] = [{"level": each.level, "text": each.text} for each in concerns(now)]
     status["ranks"] = ranks_now(latest.process if status["pid"] is not None else None, status["log"])
     status["job"], status["nodes"] = None, []
     if spec.engine == "slurm":

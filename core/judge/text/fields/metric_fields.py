@@ -53,6 +53,9 @@ _ROW = LazyPattern(
     rf"{_VALUE}\s?(?:[mu]?s|sec|%|[kMGT]?i?B|[A-Za-z]+/s)?\s*(?:\([^()]*\))?[\s|│┃,;.]*$"
 )
 
+_ASSIGNMENT = LazyPattern(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
+"""The name of a variable of the environment, which is set to a whole number: CUDA_LAUNCH_BLOCKING=1."""
+
 Metrics = dict[str, float | None]
 """Name as printed → value, None = NaN or infinite."""
 
@@ -68,7 +71,7 @@ def metrics_of(line: str) -> Metrics:
             continue
         ends.append((match.start(), end))
         name = _name(text, match)
-        if name:
+        if name and not (match["sep"] == "=" and _is_assigned(match["name"], match["value"])):
             _add(found, name, match["value"], match["si"])
     behind = list(_BEHIND.finditer(text))
     if len(behind) >= LEAST_BEHIND:
@@ -85,11 +88,16 @@ def metrics_of(line: str) -> Metrics:
 def row_of(line: str) -> tuple[str, float | None] | None:
     """Name and value of a line that holds nothing else ("| loss | 0.5 |", "grad_norm=0.3"), None if it is another."""
     match = _ROW.match(line)
-    if match is None:
+    if match is None or (f"{match['name']}=" in line and _is_assigned(match["name"], match["value"])):
         return None
     found: Metrics = {}
     _add(found, match["name"].rstrip(" ("), match["value"], match["si"])
     return next(iter(found.items()), None)
+
+
+def _is_assigned(name: str, value: str) -> bool:
+    """Whether ``NAME=value`` sets a variable of the environment."""
+    return value.isdecimal() and _ASSIGNMENT.fullmatch(name.rsplit(maxsplit=1)[-1]) is not None
 
 
 def _blank(match: re.Match[str]) -> str:

@@ -17,6 +17,8 @@ OWN_KINDS = frozenset(
     {"supervisor_frozen", "folder_shared", "state_disk", "journal", "output_disk", "log", "state_folder", "notices"}
 )
 """Troubles that no incident line shows."""
+ABOUT_THEIR_TROUBLE = frozenset({"hung", "starting", "stopping", "cleaning", "backing_off", "given_up"})
+"""States whose reason is what is wrong."""
 
 
 def status_lines(status: dict[str, Any], still: str) -> list[str]:
@@ -26,9 +28,8 @@ def status_lines(status: dict[str, Any], still: str) -> list[str]:
     """
     progress = status["progress"]
     alive = status["supervisor"]["alive"]
-    lines = [
-        f"{status['run']}: {status['state']}" + (f" ({still or status['reason']})" if still or status["reason"] else "")
-    ]
+    said = _reasons(status, still)
+    lines = [f"{status['run']}: {status['state']}" + (f" ({said})" if said else "")]
     position = []
     overall = status["overall"]
     if overall["step"] is not None:
@@ -44,8 +45,7 @@ def status_lines(status: dict[str, Any], still: str) -> list[str]:
     if progress["eta_s"] is not None and status["state"] == "running" and not still:
         at = time.strftime("%a %H:%M", time.localtime(time.time() + progress["eta_s"]))
         position.append(f"done about {at}{by_words(progress['total_by'])}")
-    if position:
-        lines.append("  " + " · ".join(position))
+    lines += ["  " + " · ".join(position)] if position else []
     lines.append(
         f"  attempt {status['attempt']} · pid {status['pid'] or '–'} · "
         f"restarts {status['budget']['used']} of {status['budget']['max']} · profile {status['profile'] or '–'}"
@@ -93,6 +93,16 @@ def status_lines(status: dict[str, Any], still: str) -> list[str]:
     elif not alive and status["state"] not in {"finished", "ended_early", "given_up", "stopped"}:
         lines.append(f"  no supervisor is watching: `{typed('resume', status['id'])}` starts one (or S on the screen)")
     return [printable(line) for line in lines]
+
+
+def _reasons(status: dict[str, Any], still: str) -> str:
+    """Why it is in its state, with the worst that is wrong; of a run that trains that alone."""
+    wrong = [each["text"] for each in status.get("concerns", ()) if each["level"] == "danger"]
+    if status["state"] in ABOUT_THEIR_TROUBLE or not wrong:
+        return still or status["reason"] or ""
+    more = f" (+{len(wrong) - 1})" if len(wrong) > 1 else ""
+    reason = "" if status["state"] == "running" else status["reason"]
+    return " · ".join(filter(None, [still or reason, wrong[0] + more]))
 
 
 def machine_lines(status: dict[str, Any]) -> list[str]:
