@@ -110,10 +110,11 @@ def until(look: Callable[[], T | None], what: str, patience_s: float = PATIENCE_
 
 
 def own_runtime(folder: Path) -> dict[str, str]:
-    """The variable that keeps control sockets and shared GPU readings in ``folder``, apart from all other tests."""
-    place = folder / "run"
+    """Variables that keep sockets, shared GPU readings and what no full disk takes in ``folder``, apart from others."""
+    place, cache = folder / "run", folder / "cache"
     place.mkdir(mode=0o700)
-    return {"XDG_RUNTIME_DIR": str(place)}
+    cache.mkdir(mode=0o700)
+    return {"XDG_RUNTIME_DIR": str(place), "XDG_CACHE_HOME": str(cache)}
 
 
 def lives(pid: int) -> bool:
