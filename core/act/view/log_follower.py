@@ -132,7 +132,7 @@ def follow(
             typed = os.read(0, 1024)
             if not typed or (LEAVE.intersection(typed) and not in_pane):
                 return 0
-            if LEAVE.intersection(typed):
+            if LEAVE.intersection(typed) and watched():  # else it would detach whoever comes next
                 detach()
     except OSError as error:  # the terminal was closed
         if isinstance(error, FileNotFoundError):
