@@ -18,7 +18,8 @@ from zlib import crc32
 from ...bound_process import bound
 from ...store.run_directory import RunDirectory
 
-PACKAGE = Path(__file__).resolve().parents[3]
+PACKAGE = Path(__file__).absolute().parents[3]
+"""In a checkout core/ is a link from here: resolved, it would lead to the tests and the environment, too."""
 NAME = "trainwatch"
 TRY = "--try"
 """Option of `supervise`: load what a supervisor of the run needs, and end."""
