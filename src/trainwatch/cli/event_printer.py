@@ -83,7 +83,10 @@ class EventPrinter:
         from .watch.status_text import machine_lines, status_lines
 
         with self._lock:
-            status, still = read_run(self._run)
+            try:
+                status, still = read_run(self._run)
+            except Exception:  # the run's folder may just be removed or made again: the next line is due soon
+                return
             said = [*status_lines(status, still)[:4], *machine_lines(status)]
             said += [f"ALERT {i['kind']} since {_clock(i['t'], status)}: {i['reason']}" for i in _alerts(status)]
             now = time.strftime("%Y-%m-%d %H:%M:%S")
