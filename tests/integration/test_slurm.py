@@ -259,7 +259,8 @@ def test_a_node_that_dies_costs_no_restart(world: World, cluster: dict[str, str]
     world.at_step(45)
     (node,) = jobs(world, "%N")
     root = Path(cluster["SLURM_CONF"]).parents[1]
-    daemon = int((root / f"slurmd-{node}.pid").read_text())
+    pid_file = root / f"slurmd-{node}.pid"
+    daemon = int(pid_file.read_text())
     of_job = set(job_processes(jobs(world)[0], cluster["SLURM_CONF"]))
     try:
         for pid in (daemon, *of_job):
@@ -274,7 +275,10 @@ def test_a_node_that_dies_costs_no_restart(world: World, cluster: dict[str, str]
         assert world.asks("kill", "--yes").code == 0
     finally:
         subprocess.run(["slurmd", "-N", node], env=world.env, check=True)
-        back = until(lambda: (root / f"slurmd-{node}.pid").read_text().strip(), "slurmd is back")
+        back = until(
+            lambda: pid_file.exists() and (read := pid_file.read_text().strip()) not in {"", str(daemon)} and read,
+            "slurmd is back",  # the killed one has left its file
+        )
         with (root / "pids").open("a") as file:
             file.write(f"{back}\n")
         until(lambda: "down" not in state_of(world, node), "the node is back", 60.0)
