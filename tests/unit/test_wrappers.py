@@ -61,6 +61,13 @@ def test_what_works_there_and_what_not_is_told(text: str) -> None:
     assert TOLD[text] in "; ".join((told.works, *(f"{problem}; {remedy}" for problem, remedy in told.problems)))
 
 
+@pytest.mark.parametrize("option", ["--gpus device=2", "--gpus '\"device=2,3\"'", "--device nvidia.com/gpu=2"])
+def test_gpus_that_the_command_gives_a_container_are_not_chosen_again_by_their_number_outside(option: str) -> None:
+    argv = tuple(shlex.split(f"docker run {option} img python t.py"))
+    made = marked(argv, Path("/a"), {"CUDA_VISIBLE_DEVICES": "2"}, {"CUDA_VISIBLE_DEVICES": "2"})
+    assert "CUDA_VISIBLE_DEVICES" not in made
+
+
 @pytest.mark.parametrize(
     "text", ["python t.py", "nice -n 5 python t.py", "docker run -d img", "tmux new -d python t.py"]
 )

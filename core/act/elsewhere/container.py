@@ -20,8 +20,10 @@ from .called import called
 from .place import PlaceError
 
 LABEL = "trainwatch.attempt"
-PASSED_ON = ("PYTHONUNBUFFERED", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
-"""Variables of the client that the trainer inside needs: its output at once, and the GPUs of the run."""
+UNBUFFERED = "PYTHONUNBUFFERED"
+"""The output of the trainer inside comes at once."""
+GPUS = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
+"""The GPUs of the run; not passed on if the container is given single ones, which are numbered from 0 inside."""
 CONTAINERS = frozenset({"container", "service"})
 
 
@@ -52,12 +54,17 @@ def marked(
     if found is None:
         return argv
     layer, tool = found
-    own = sorted(name for name, value in env.items() if base_env.get(name) != value and name not in PASSED_ON)
-    values = {ATTEMPT_VARIABLE: str(directory), "PYTHONUNBUFFERED": "1", **env}
-    names = [ATTEMPT_VARIABLE, *(name for name in PASSED_ON if name in values), *own]
+    gpus = () if _has_single_gpus(layer) else tuple(name for name in GPUS if name in env)
+    own = sorted(n for n, value in env.items() if base_env.get(n) != value and n not in {UNBUFFERED, *GPUS})
+    values = {ATTEMPT_VARIABLE: str(directory), UNBUFFERED: "1", **env}
+    names = [ATTEMPT_VARIABLE, UNBUFFERED, *gpus, *own]
     hidden = Path(tool[0]).name in {"sudo", "doas"}  # it gives the client another environment
     words = [word for name in names for word in ("-e", f"{name}={values[name]}" if hidden else name)]
     return (*argv[: layer.at], "--label", f"{LABEL}={directory}", *words, *argv[layer.at :])
+
+
+def _has_single_gpus(layer: Layer) -> bool:
+    return layer.has("--device") or any("device=" in value for value in layer.values("--gpus"))
 
 
 class Container:
