@@ -12,7 +12,7 @@ from ..model.text.suggestion import typed
 from .failure.catalogue import CompiledCatalogue
 from .findings import health_levels
 from .recovery.remedies.remedies import Values
-from .resume import checkpoint_index
+from .resume import resume_point
 from .text.shapes.shape_table import ShapeTable
 
 
@@ -44,7 +44,7 @@ class Knowledge:
     usual_ladders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     traits: frozenset[str] = frozenset()
     options: frozenset[str] = frozenset()
-    resume_support: ResumeSupport = checkpoint_index.ANYTHING
+    resume_support: ResumeSupport = resume_point.ANYTHING
     begin_from: str | None = None
     handed_over: str = ""
     """Why the exit of the command is not the end of the training, as a clause; "" if it may be."""

@@ -7,7 +7,9 @@ from tests.builders import World, judge
 from tests.unit.test_judge_recovery import crash, running
 from tests.unit.test_judge_resume_listing import resumed
 from trainwatch.core.judge.recovery.restored_state import from_story
-from trainwatch.core.judge.resume.checkpoint_index import CheckpointIndex, left_behind, newest_verified, with_event
+from trainwatch.core.judge.resume.checkpoint_events import with_event
+from trainwatch.core.judge.resume.checkpoint_index import CheckpointIndex
+from trainwatch.core.judge.resume.resume_point import left_behind, newest_verified
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.checkpoints.origin import EntryState, FolderList, Made, origin_of
 from trainwatch.core.model.decision import CopyAside, GiveUp, NotifyPeople, StartAttempt

@@ -26,7 +26,7 @@ from safetensors.numpy import save_file
 from trainwatch.core.act.stop import save_in_progress
 from trainwatch.core.app.preflight import launch_checks
 from trainwatch.core.checkpoints import list_checkpoints, verify
-from trainwatch.core.judge.resume import checkpoint_index
+from trainwatch.core.judge.resume import known_checkpoint
 from trainwatch.core.sense.files import checkpoint_entries
 
 root = Path(sys.argv[2])
@@ -39,8 +39,8 @@ weight_map = {f"w{number}": f"model-0000{number}-of-00002.new" for number in (1,
 (shards / "model.new.index.json").write_text(json.dumps({"weight_map": weight_map}))
 
 assert checkpoint_entries.is_candidate("luca.new", is_directory=False)
-assert checkpoint_index.KnownCheckpoint(path="/out/luca.new", t=0.0).shape == "file"
-assert checkpoint_index.as_checkpoint(checkpoint_index.KnownCheckpoint(path="/o/l.new", t=0.0), 0.0, "complete").kind == "safetensors"
+assert known_checkpoint.KnownCheckpoint(path="/out/luca.new", t=0.0).shape == "file"
+assert known_checkpoint.as_checkpoint(known_checkpoint.KnownCheckpoint(path="/o/l.new", t=0.0), 0.0, "complete").kind == "safetensors"
 assert ".new" in launch_checks.FILE_SUFFIXES
 assert ".new" in save_in_progress.WEIGHT_SUFFIXES
 assert {c.name for c in list_checkpoints(root).checkpoints} == {"luca-000004.new", "checkpoint-7"}

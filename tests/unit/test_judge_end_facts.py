@@ -12,7 +12,7 @@ from tests.shipped import CATALOGUE, SHAPES
 from trainwatch.cli import main
 from trainwatch.core.judge.knowledge import Knowledge
 from trainwatch.core.judge.recovery.end_facts import end_facts
-from trainwatch.core.judge.resume.checkpoint_index import KnownCheckpoint
+from trainwatch.core.judge.resume.known_checkpoint import KnownCheckpoint
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.attempt import EndFacts
 from trainwatch.core.model.fact import AttemptEnded, AttemptStarted

@@ -8,7 +8,7 @@ import msgspec
 
 from ...model.decision import BackUpCheckpoint
 from ...model.observation import Outcome
-from ..resume.checkpoint_index import KnownCheckpoint, base_name
+from ..resume.known_checkpoint import KnownCheckpoint, base_name
 from ..state import JudgeState
 from ..step_builder import StepBuilder
 from .backups import AGAIN_S, KEPT, MOST, Backups

@@ -15,7 +15,7 @@ from ...model.fact import CheckpointEvaluated
 from ...model.observation import GpuSample, HostSample, Observation, Outcome, Start
 from ..hang import active_time
 from ..recovery.ending import at_end
-from ..resume.checkpoint_index import KnownCheckpoint, base_name
+from ..resume.known_checkpoint import KnownCheckpoint, base_name
 from ..run_states import Finished, Running
 from ..state import JudgeState
 from ..step_builder import StepBuilder

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import msgspec
 
 from ...model.checkpoints.evaluation import Evaluation, best_of
-from ..resume.checkpoint_index import KnownCheckpoint
+from ..resume.known_checkpoint import KnownCheckpoint
 from .room import Room, Spot
 
 MOST_BEGINNINGS = 3

@@ -16,7 +16,7 @@ from ...model.fact import ActionWithheld
 from ...model.observation import Outcome
 from ..evaluation import evaluations
 from ..recovery.operator import gate
-from ..resume import checkpoint_index
+from ..resume import checkpoint_index, known_checkpoint, resume_point
 from ..run_machine import is_watched
 from ..step_builder import StepBuilder
 
@@ -94,7 +94,7 @@ def _proposed(data: dict[str, Any]) -> tuple[Checkpoint, ...]:
         return ()
 
 
-def _is_deletable(known: checkpoint_index.KnownCheckpoint) -> bool:
+def _is_deletable(known: known_checkpoint.KnownCheckpoint) -> bool:
     return known.own and known.unclear is None and known.changed is None and known.written is None
 
 
@@ -107,7 +107,7 @@ def _objection(builder: StepBuilder, found: Checkpoint) -> str | None:
         return "it is not verified"
     if found.path == state.attempt.resume_from:
         return "this attempt resumed from it"
-    newest = checkpoint_index.newest_verified(state.checkpoints, builder.knowledge.resume_support)
+    newest = resume_point.newest_verified(state.checkpoints, builder.knowledge.resume_support)
     if newest is not None and newest.path == found.path:
         return "it is the resume point"
     running = state.evaluations.running

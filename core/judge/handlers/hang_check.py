@@ -27,7 +27,7 @@ from ..recovery.ending.ending_evidence import ended_well
 from ..recovery.failure_history import Cause
 from ..recovery.operator.commands import follow_trainer
 from ..recovery.quiet_incident import close_quiet
-from ..resume import checkpoint_index
+from ..resume import resume_point
 from ..run_machine import is_watched
 from ..run_states import Hung, Queued, RestartPlan, Suspended
 from ..state import JudgeState, Result
@@ -107,13 +107,13 @@ def _stopped_s(state: JudgeState) -> float | None:
 
 
 def _checkpoint_age_s(state: JudgeState) -> float:
-    newest = checkpoint_index.newest_verified(state.checkpoints)
+    newest = resume_point.newest_verified(state.checkpoints)
     return state.time.t - (state.attempt.start_t if newest is None else newest.t)
 
 
 def loss_s(state: JudgeState) -> float:
     """Return what ending the attempt costs, in seconds: the training since its newest checkpoint, and a start."""
-    attempt, newest = state.attempt, checkpoint_index.newest_verified(state.checkpoints)
+    attempt, newest = state.attempt, resume_point.newest_verified(state.checkpoints)
     reload_s = state.phase_times.start.longest_s
     if attempt.beat_t is None:
         return reload_s

@@ -12,7 +12,7 @@ from ..recovery import nan_rollback, restart_stages, restart_success, resume_cho
 from ..recovery.ending import time_limit
 from ..recovery.operator import commands
 from ..recovery.remedies import ramp, remedy_step_back
-from ..resume import checkpoint_index, save_overdue
+from ..resume import checkpoint_events, checkpoint_index, known_checkpoint, save_overdue
 from ..resume.doubt import DOUBTED
 from ..resume.step_agreement import disagreement
 from ..run_machine import is_live, is_watched
@@ -42,16 +42,16 @@ def saved_position(attempt: AttemptProgress, saved_step: int | None) -> int | No
     return stored if attempt.adopted or stored <= shown else attempt.position
 
 
-def _is_news(knowledge: Knowledge, before: checkpoint_index.KnownCheckpoint | None, event: CheckpointEvent) -> bool:
+def _is_news(knowledge: Knowledge, before: known_checkpoint.KnownCheckpoint | None, event: CheckpointEvent) -> bool:
     """Return whether it is new or changed; a rescan reports unchanged ones again."""
     if before is None or not before.complete:
         return True
-    return not checkpoint_index.is_same_save(before, event, knowledge.created_wall)
+    return not checkpoint_events.is_same_save(before, event, knowledge.created_wall)
 
 
-def _is_new_save(knowledge: Knowledge, before: checkpoint_index.KnownCheckpoint | None, event: CheckpointEvent) -> bool:
+def _is_new_save(knowledge: Knowledge, before: known_checkpoint.KnownCheckpoint | None, event: CheckpointEvent) -> bool:
     """Return whether this run completed it, and it is not only reported again."""
-    own = checkpoint_index.origin_of_event(event, knowledge.created_wall) == "run"
+    own = checkpoint_events.origin_of_event(event, knowledge.created_wall) == "run"
     return event.event == "complete" and own and _is_news(knowledge, before, event)
 
 
@@ -76,7 +76,7 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
         printed_s, typical_s = state.progress.sec_per_step, state.clock.typical_s
         odd = disagreement(attempt, event.step, printed_s if typical_s is None else typical_s)
         attempt = with_saved(attempt, event.step)
-    index = checkpoint_index.with_event(
+    index = checkpoint_events.with_event(
         state.checkpoints,
         event,
         position=saved_position(attempt, event.step),
@@ -94,7 +94,7 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
     if event.event == "removed":
         if before is None:
             return state, NOTHING
-        return state, (checkpoint_index.as_fact(before, knowledge.created_wall, "complete", removed=True),)
+        return state, (known_checkpoint.as_fact(before, knowledge.created_wall, "complete", removed=True),)
     builder = StepBuilder(knowledge, state)
     if known is not None and known.unclear is not None:
         unclear_states.recognise(builder)
@@ -105,13 +105,13 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
     news = _is_news(knowledge, before, event) or (before is not None and (before.t, before.bad) != (known.t, known.bad))
     if news:
         verdict = resume_choice.verdict_of(event.verdict)
-        builder.fact(checkpoint_index.as_fact(known, knowledge.created_wall, verdict))
+        builder.fact(known_checkpoint.as_fact(known, knowledge.created_wall, verdict))
     aside = _set_aside(builder, known)
     if news:
         if known.complete and known.own and known.bad is None:
             _came(builder, now, known)
         if odd is not None and known.own:
-            what = f"{checkpoint_index.base_name(event.path)} and the log disagree: {odd}"
+            what = f"{known_checkpoint.base_name(event.path)} and the log disagree: {odd}"
             builder.open_incident("checkpoint", "step_mismatch", what, severity="info", ending="noted")
         if attempt.resume_verdict == "ignored" and known.own and _is_ending(state):
             # The last save of an attempt that had started over is not the newest state of the run.
@@ -149,7 +149,7 @@ def on_values(knowledge: Knowledge, state: JudgeState, read: CheckpointValues) -
     return builder.state, tuple(builder.entries)
 
 
-def _saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> None:
+def _saved(builder: StepBuilder, known: known_checkpoint.KnownCheckpoint) -> None:
     """A complete checkpoint of this run's branch: progress, and a moment at which a restart loses little."""
     restart_success.saved(builder, known)
     if known.unclear is None:
@@ -163,7 +163,7 @@ def _while_saving(builder: StepBuilder) -> None:
         restart_stages.on_checkpoint_while_saving(builder, machine, machine.saving)
 
 
-def _came(builder: StepBuilder, now: float, known: checkpoint_index.KnownCheckpoint) -> None:
+def _came(builder: StepBuilder, now: float, known: known_checkpoint.KnownCheckpoint) -> None:
     """Close a warning of an overdue checkpoint, and of one that is not understood."""
     if known.unclear is None:
         unclear_states.close(builder)
@@ -174,7 +174,7 @@ def _came(builder: StepBuilder, now: float, known: checkpoint_index.KnownCheckpo
             builder.close_incident(incident.id, "a checkpoint came")
 
 
-def _set_aside(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> bool:
+def _set_aside(builder: StepBuilder, known: known_checkpoint.KnownCheckpoint) -> bool:
     """Return whether a verified checkpoint cannot be a resume point; the reason is reported once."""
     if not known.complete or known.bad is not None or not known.own:
         return False

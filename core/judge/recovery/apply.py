@@ -14,7 +14,7 @@ from ...model.launch.job import JobCause
 from ...model.text.size_words import size
 from ..attempt_progress import knows_its_step
 from ..failure.wsl_channel import channel_state
-from ..resume import checkpoint_index
+from ..resume import resume_point
 from ..resume.found_resume import FAILED_STARTS
 from ..run_states import RestartPlan, Stopped, Then
 from ..state import JudgeState
@@ -182,7 +182,7 @@ def needs_reset(state: JudgeState) -> bool:
 
 def _has_older(builder: StepBuilder, plan: RestartPlan) -> bool:
     """Whether there is a checkpoint from before the failure."""
-    older = checkpoint_index.newest_verified(
+    older = resume_point.newest_verified(
         builder.state.checkpoints, builder.knowledge.resume_support, before_t=plan.before_t
     )
     return older is not None
@@ -190,7 +190,7 @@ def _has_older(builder: StepBuilder, plan: RestartPlan) -> bool:
 
 def _saved_before(state: JudgeState, before_t: float) -> bool:
     """Whether the attempt wrote a usable checkpoint before this run time."""
-    newest = checkpoint_index.newest_verified(state.checkpoints, before_t=before_t)
+    newest = resume_point.newest_verified(state.checkpoints, before_t=before_t)
     return newest is not None and newest.own and newest.t >= state.attempt.start_t
 
 

@@ -9,8 +9,8 @@ from ...model.observation import Exit, Outcome
 from ...model.profile import NO_PROFILE
 from ..evaluation import evaluating
 from ..outlook import shown_progress
-from ..resume import checkpoint_index, doubt, unclear_state
-from ..resume.checkpoint_index import base_name
+from ..resume import checkpoint_index, doubt, known_checkpoint, resume_point, unclear_state
+from ..resume.known_checkpoint import base_name
 from ..resume.save_overdue import MISSING
 from ..run_states import BackingOff, EndedEarly, Finished, GivenUp, RestartPlan, Starting
 from ..state import JudgeState
@@ -89,7 +89,7 @@ def _leave_branch(builder: StepBuilder, plan: RestartPlan, number: int) -> None:
     if known is not None and known.left is not None:
         index = checkpoint_index.changed(index, (known.path,), left=None, aside=None)
         builder.fact(CheckpointsSetAside(paths=(known.path,), why=""))
-    left = checkpoint_index.left_behind(index, plan.path, builder.knowledge.resume_support)
+    left = resume_point.left_behind(index, plan.path, builder.knowledge.resume_support)
     if plan.path is None:
         left = tuple(dict.fromkeys((*left, *(k.path for k in unclear_state.states(index)))))
     to = "the beginning" if plan.path is None else base_name(plan.path)
@@ -98,7 +98,7 @@ def _leave_branch(builder: StepBuilder, plan: RestartPlan, number: int) -> None:
         index = checkpoint_index.changed(index, left, left=why, aside=why)
         builder.fact(CheckpointsSetAside(paths=left, why=why, left=True))
     if left or plan.wanted is not None or plan.fresh:
-        since = 0.0 if known is None or known.mtime is None else checkpoint_index.time_of(known)
+        since = 0.0 if known is None or known.mtime is None else known_checkpoint.time_of(known)
         index = msgspec.structs.replace(index, went_back=(since, builder.t, why))
     builder.set(checkpoints=index)
     if plan.before_t is not None or (left and (plan.wanted is not None or plan.fresh)):

@@ -4,8 +4,8 @@ import msgspec
 
 from ...model.decision import CopyAside
 from ...model.observation import Outcome
-from ..resume.checkpoint_index import base_name
 from ..resume.found_resume import with_failed_start
+from ..resume.known_checkpoint import base_name
 from ..run_states import Copying, RestartPlan, Stopped
 from ..step_builder import StepBuilder
 from .attempts import launch_after_delay

@@ -9,9 +9,9 @@ from ...model.checkpoints.checkpoint import Verdict
 from ...model.decision import CaptureStacks
 from ...model.incident import Evidence
 from ...model.observation import CheckpointValues
-from ..resume import checkpoint_index
-from ..resume.checkpoint_index import KnownCheckpoint
+from ..resume import checkpoint_index, known_checkpoint
 from ..resume.finite_values import values_of, with_values
+from ..resume.known_checkpoint import KnownCheckpoint
 from ..run_machine import is_watched
 from ..run_states import RestartPlan
 from ..state import JudgeState
@@ -75,13 +75,13 @@ def on_values(builder: StepBuilder, read: CheckpointValues) -> None:
         was = checkpoint_index.find(before, known.path)
         if was is not None and was.bad != known.bad:
             verdict: Verdict = "complete" if known.bad is None else "nonfinite"
-            builder.fact(checkpoint_index.as_fact(known, builder.knowledge.created_wall, verdict))
+            builder.fact(known_checkpoint.as_fact(known, builder.knowledge.created_wall, verdict))
     lost = _first_lost(builder.state)
     if lost is None or not is_watched(builder.state.machine):
         return
     found = values_of(index, lost)
     more = "" if len(found.new) == 1 else f" and {len(found.new) - 1} other tensors"
-    name = checkpoint_index.base_name(lost.path)
+    name = known_checkpoint.base_name(lost.path)
     finite = ", finite in an earlier checkpoint" if found.compared else ""
     act(builder, f"{name} holds NaN or Inf in {found.new[0]}{more}{finite}", lost.position, lost.t)
 
@@ -89,7 +89,7 @@ def on_values(builder: StepBuilder, read: CheckpointValues) -> None:
 def _first_lost(state: JudgeState) -> KnownCheckpoint | None:
     """The first checkpoint of this attempt that is not finite and was, or is while the loss is NaN."""
     index, attempt = state.checkpoints, state.attempt
-    for known in sorted(index.known, key=checkpoint_index.age_of):
+    for known in sorted(index.known, key=known_checkpoint.age_of):
         ours = known.own and known.complete and known.left is None and known.t >= attempt.start_t
         if not ours or not known.nonfinite:
             continue

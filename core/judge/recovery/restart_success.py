@@ -8,8 +8,8 @@ import msgspec
 
 from ...model.fact import BudgetChanged
 from ..attempt_progress import AttemptProgress, lost_steps
-from ..resume import checkpoint_index, resume_check
-from ..resume.checkpoint_index import base_name
+from ..resume import known_checkpoint, resume_check
+from ..resume.known_checkpoint import base_name
 from ..resume.proof_words import name_of, resume_in_words, why_ignored
 from ..run_states import RestartPlan
 from ..state import JudgeState
@@ -132,7 +132,7 @@ def _resumed_at(state: JudgeState) -> int | None:
     return attempt.resumed_at if attempt.resume_verdict == "taken" or attempt.weights_only else None
 
 
-def saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> None:
+def saved(builder: StepBuilder, known: known_checkpoint.KnownCheckpoint) -> None:
     """A complete checkpoint of this run came: if it is progress, the restart budget is restored."""
     before = builder.state.budget
     position = known.position if known.position is not None else known.step

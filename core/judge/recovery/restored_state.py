@@ -16,7 +16,8 @@ from ..attempt_progress import AttemptProgress
 from ..evaluation.evaluations import Evaluations
 from ..hang.active_time import ActiveTime
 from ..hang.step_clock import begin_attempt
-from ..resume.checkpoint_index import GOOD, CheckpointIndex, KnownCheckpoint
+from ..resume.checkpoint_index import CheckpointIndex
+from ..resume.known_checkpoint import GOOD, KnownCheckpoint
 from ..run_states import (
     EndedEarly,
     Finished,

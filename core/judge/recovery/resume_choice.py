@@ -16,10 +16,10 @@ from ...model.decision import ListCheckpoints, VerifyCheckpoint
 from ...model.fact import CheckpointsSetAside, StateChanged
 from ...model.observation import Outcome
 from ..knowledge import Knowledge
-from ..resume import checkpoint_index, unclear_state
-from ..resume.checkpoint_index import KnownCheckpoint, base_name
+from ..resume import checkpoint_index, known_checkpoint, resume_point, unclear_state
 from ..resume.doubt import DOUBTED, cannot_be_read
 from ..resume.finite_values import is_meant, values_of, with_values
+from ..resume.known_checkpoint import KnownCheckpoint, base_name
 from ..run_states import WORDS, Listing, RestartPlan, Stopped, Verifying
 from ..state import JudgeState
 from ..step_builder import StepBuilder
@@ -116,7 +116,7 @@ def _choose_from_list(builder: StepBuilder, plan: RestartPlan) -> None:
     first = state.attempt.resume_from
     path, known = plan.wanted, checkpoint_index.find(state.checkpoints, plan.wanted)
     if path is None:
-        known = checkpoint_index.newest_verified(
+        known = resume_point.newest_verified(
             state.checkpoints, knowledge.resume_support, before_t=plan.before_t, keep=first
         )
         path = known.path if known is not None else None
@@ -136,7 +136,7 @@ def _choose_from_list(builder: StepBuilder, plan: RestartPlan) -> None:
         return
     if plan.verified is not None:
         if (
-            plan.verified == (path, None if known is None else checkpoint_index.time_of(known))
+            plan.verified == (path, None if known is None else known_checkpoint.time_of(known))
             or plan.newer >= NEWER_AT_MOST
         ):
             found_way.keep_then_launch(builder, plan)
@@ -157,7 +157,7 @@ def _choose_from_list(builder: StepBuilder, plan: RestartPlan) -> None:
         path=path,
         deep=knowledge.settings.checkpoints.verify == "deep",
     )
-    step, time = (known.step, checkpoint_index.time_of(known)) if known is not None else (None, None)
+    step, time = (known.step, known_checkpoint.time_of(known)) if known is not None else (None, None)
     verifying = Verifying(order=order, plan=replace(plan, path=path, step=step, verified=(path, time)))
     builder.move("verify", verifying, f"verifying the resume point {base_name(path)}")
 
@@ -279,7 +279,7 @@ def _report_damaged(builder: StepBuilder, chosen: KnownCheckpoint | None) -> Non
     """Report damaged checkpoints that are newer than the chosen one: their writer is gone and cannot finish them."""
     damaged = [
         (k.path, *k.damage)
-        for k in checkpoint_index.damaged_after(builder.state.checkpoints, chosen)
+        for k in resume_point.damaged_after(builder.state.checkpoints, chosen)
         if k.damage is not None
     ]
     if not damaged:
@@ -324,7 +324,7 @@ def distrust(builder: StepBuilder, path: str, why: str, verdict: str = "corrupt"
     builder.set(checkpoints=checkpoint_index.mark_bad(index, path, why))
     known = checkpoint_index.find(builder.state.checkpoints, path)
     if known is not None and verdict in _VERDICTS:
-        builder.fact(checkpoint_index.as_fact(known, builder.knowledge.created_wall, _VERDICTS[verdict]))
+        builder.fact(known_checkpoint.as_fact(known, builder.knowledge.created_wall, _VERDICTS[verdict]))
 
 
 def verdict_of(quick: str | None) -> Verdict:
@@ -344,7 +344,7 @@ def why_not_resumable(state: JudgeState, knowledge: Knowledge, wanted: str | Non
         if preset.resume == "none":
             why = f'the preset {preset.name} never resumes (resume = "none")'
         return None if why is None else f"{base_name(wanted)}: {why}"
-    newest = checkpoint_index.newest_verified(state.checkpoints) if cannot_be_told(knowledge) else None
+    newest = resume_point.newest_verified(state.checkpoints) if cannot_be_told(knowledge) else None
     if newest is None:
         return None
     why = resume_support.objection(newest.shape, newest.holds)

@@ -10,7 +10,7 @@ import msgspec
 from ...model.decision import RequestSave
 from ...model.fact import ActionWithheld
 from ..knowledge import Knowledge
-from ..resume import checkpoint_index
+from ..resume import resume_point
 from ..run_states import Running, Saving
 from ..state import JudgeState
 from ..step_builder import StepBuilder
@@ -78,5 +78,5 @@ def came(state: JudgeState, saving: Saving) -> bool:
 
 
 def _saved_position(state: JudgeState) -> int | None:
-    newest = checkpoint_index.newest_verified(state.checkpoints)
+    newest = resume_point.newest_verified(state.checkpoints)
     return None if newest is None else newest.position

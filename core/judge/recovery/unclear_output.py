@@ -6,8 +6,8 @@ copied in with the modification time of its original.
 """
 
 from ...model.decision import CopyAside
-from ..resume import checkpoint_index, output_folders
-from ..resume.checkpoint_index import KnownCheckpoint, base_name
+from ..resume import output_folders, resume_point
+from ..resume.known_checkpoint import KnownCheckpoint, base_name
 from ..resume.output_folders import Sighting
 from ..run_states import Copying, RestartPlan, Stopped
 from ..step_builder import StepBuilder
@@ -24,7 +24,7 @@ def found(builder: StepBuilder) -> tuple[Sighting, ...]:
     knowledge = builder.knowledge
     if not knowledge.resume_support.forms and knowledge.settings.restart.if_not_told == "go_on":
         return seen
-    return (*seen, *map(_sighting, checkpoint_index.of_unknown_origin(builder.state.checkpoints)))
+    return (*seen, *map(_sighting, resume_point.of_unknown_origin(builder.state.checkpoints)))
 
 
 def _sighting(known: KnownCheckpoint) -> Sighting:

@@ -10,8 +10,8 @@ from ...model.checkpoints.checkpoint import Verdict
 from ...model.decision import CopyAside
 from ...model.observation import Outcome
 from ..knowledge import Knowledge
-from ..resume import checkpoint_index, unclear_state
-from ..resume.checkpoint_index import KnownCheckpoint, base_name
+from ..resume import checkpoint_index, known_checkpoint, resume_point, unclear_state
+from ..resume.known_checkpoint import KnownCheckpoint, base_name
 from ..run_states import Copying, RestartPlan, Stopped
 from ..state import JudgeState
 from ..step_builder import StepBuilder
@@ -42,7 +42,7 @@ def recognise(builder: StepBuilder) -> None:
         assert known.unclear is not None
         verdict = _VERDICTS.get(known.unclear[0], "opaque")
         if not known.complete:  # else it is in the journal already
-            builder.fact(checkpoint_index.as_fact(known, builder.knowledge.created_wall, verdict))
+            builder.fact(known_checkpoint.as_fact(known, builder.knowledge.created_wall, verdict))
 
 
 def note_failed_start(builder: StepBuilder) -> None:
@@ -118,7 +118,7 @@ def in_the_way(state: JudgeState, knowledge: Knowledge) -> tuple[KnownCheckpoint
 
 def _can_be_tried(state: JudgeState, knowledge: Knowledge, *, settled: bool = True) -> bool:
     support = knowledge.resume_support
-    if checkpoint_index.newest_verified(state.checkpoints, support) is not None:
+    if resume_point.newest_verified(state.checkpoints, support) is not None:
         return True
     return unclear_state.to_resume_from(state.checkpoints, support, settled=settled) is not None
 

@@ -13,7 +13,8 @@ from typing import Literal
 import msgspec
 
 from ...model.text.patterns import LazyPattern
-from .checkpoint_index import CheckpointIndex, Doubt, base_name
+from .checkpoint_index import CheckpointIndex, Doubt
+from .known_checkpoint import base_name
 
 DOUBTED = "the trainer could not read it; it is complete and is kept"
 """Why it is passed over, for people."""

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from .checkpoint_index import CheckpointIndex, KnownCheckpoint, age_of, changed, find
+from .checkpoint_index import CheckpointIndex, changed, find
+from .known_checkpoint import KnownCheckpoint, age_of
 
 
 class Values(msgspec.Struct, frozen=True):

@@ -1,7 +1,7 @@
 """What was seen of a resume, in a sentence: which checkpoint, and the first step after it as far as it is known."""
 
 from ..attempt_progress import AttemptProgress
-from .checkpoint_index import base_name
+from .known_checkpoint import base_name
 
 VERIFIED = "resume verified: "
 """Begins the sentence that says that a resume took effect."""

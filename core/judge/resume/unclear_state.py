@@ -13,7 +13,8 @@ import msgspec
 
 from ...model.checkpoints.other_files import kind_of_name, says_state
 from ...model.launch.resume_support import ResumeSupport
-from .checkpoint_index import CheckpointIndex, KnownCheckpoint, age_of, base_name, is_verified
+from .checkpoint_index import CheckpointIndex
+from .known_checkpoint import KnownCheckpoint, age_of, base_name, is_verified
 
 WENT_ON_S = 3.0
 """A step this long after a folder was written shows that its trainer took it for finished."""

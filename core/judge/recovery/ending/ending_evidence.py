@@ -7,7 +7,8 @@ from ....model.text.patterns import LazyPattern
 from ...failure.diagnosis import hidden_failure, line_of
 from ...knowledge import Knowledge
 from ...progress.log_progress import ProgressState
-from ...resume.checkpoint_index import KnownCheckpoint, base_name, newest_own
+from ...resume.known_checkpoint import KnownCheckpoint, base_name
+from ...resume.resume_point import newest_own
 from ...state import JudgeState
 from ..end_facts import new_oom_kills
 from .ending import Counters, EndingInput, Place, place_of

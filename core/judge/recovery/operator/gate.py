@@ -17,8 +17,8 @@ from ....model.settings import Act
 from ... import run_states
 from ...attempt_progress import lost_steps
 from ...knowledge import Knowledge
-from ...resume import checkpoint_index
-from ...resume.checkpoint_index import base_name
+from ...resume import checkpoint_index, resume_point
+from ...resume.known_checkpoint import base_name
 from ...run_states import Hung, RestartPlan, Stopped, Then
 from ...state import JudgeState
 from ...step_builder import StepBuilder
@@ -240,7 +240,7 @@ def _resume_point(builder: StepBuilder, plan: RestartPlan) -> tuple[str | None, 
     first = state.attempt.resume_from
     known = checkpoint_index.find(state.checkpoints, plan.wanted or plan.path)
     if known is None:
-        known = checkpoint_index.newest_verified(state.checkpoints, support, before_t=plan.before_t, keep=first)
+        known = resume_point.newest_verified(state.checkpoints, support, before_t=plan.before_t, keep=first)
     if known is not None:
         return known.path, known.step, known.position if known.position is not None else known.step
     if first is not None and support.forms and not checkpoint_index.find(state.checkpoints, first):

@@ -10,7 +10,7 @@ import msgspec
 from ....model.fact import ActionWithheld, ProfileChanged, RampMoved
 from ....model.launch.ramp_rule import ALLOWED_AGAIN, FailedRung, RampGoal, goal_of_rung, hours
 from ...hang import active_time
-from ...resume import checkpoint_index
+from ...resume import known_checkpoint
 from ...step_builder import StepBuilder
 from ..operator import gate
 from .ramp_state import Ramp, Rung
@@ -33,7 +33,7 @@ def begin_attempt(builder: StepBuilder, resumed_epochs: int | None) -> None:
     builder.set(ramp=Ramp(rung=profile, climbed=came, mark=now, epochs_from=resumed_epochs or 0, failed=ramp.failed))
 
 
-def on_saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> None:
+def on_saved(builder: StepBuilder, known: known_checkpoint.KnownCheckpoint) -> None:
     """A complete checkpoint of this run came: climb, step back, or stay."""
     place = _place(builder)
     if place is None:
@@ -72,7 +72,7 @@ def on_saved(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> N
     builder.fact(ProfileChanged(profile=above, pending=True, why=f"the ramp climbs: {why}"))
 
 
-def _price(builder: StepBuilder, known: checkpoint_index.KnownCheckpoint) -> str:
+def _price(builder: StepBuilder, known: known_checkpoint.KnownCheckpoint) -> str:
     """What the restart loses beside time, as a clause; "" if nothing."""
     by_preset = builder.knowledge.preset.resume == "weights" and known.shape == "file"
     if known.holds != "weights" and not by_preset:

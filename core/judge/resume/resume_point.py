@@ -1,0 +1,104 @@
+"""The resume point among the known checkpoints: the newest verified one from before the failure.
+
+Files from before this run are never resumed from automatically: an old directory is not this training. Neither are
+those that the run left behind when it went back to an older one, nor those that cannot be passed to a launch.
+"""
+
+from ...model.checkpoints.other_files import says_state
+from ...model.launch.resume_support import ResumeSupport
+from .checkpoint_index import CheckpointIndex, find
+from .known_checkpoint import KnownCheckpoint, age_of, base_name, is_verified
+
+ANYTHING = ResumeSupport()
+
+
+def newest_verified(
+    index: CheckpointIndex,
+    support: ResumeSupport = ANYTHING,
+    *,
+    before_t: float | None = None,
+    keep: str | None = None,
+) -> KnownCheckpoint | None:
+    """Return the resume point, or None. ``before_t``: completed before this run time.
+
+    One in doubt is passed over if there is another one.
+
+    ``keep``: a path from elsewhere that counts as well. Weights alone, such as an export, never replace a whole state,
+    unless the framework resumes from weights.
+    """
+    usable = [
+        k
+        for k in index.known
+        if is_verified(k, keep) and (before_t is None or k.t < before_t) and support.objection(k.shape, k.holds) is None
+    ]
+    usable = _without_copied_in(usable)
+    if not support.weights_are_enough and any(k.holds == "state" for k in usable):
+        usable = [k for k in usable if k.holds != "weights"]
+    sure = [k for k in usable if k.path != index.doubt.path]
+    return max(sure or usable, key=age_of, default=None)
+
+
+def _without_copied_in(usable: list[KnownCheckpoint]) -> list[KnownCheckpoint]:
+    """Leave out those that came with a time from before the run, if it gives its own saves the present time.
+
+    A person may have copied them in. One whose step lies between the last save and where the run was is its own.
+    """
+    usual = [k for k in usable if not _came_with_old_time(k)]
+    if not usual:
+        return usable
+    steps = [k.step for k in usual if k.step is not None]
+
+    def goes_on(known: KnownCheckpoint) -> bool:
+        if known.step is None or known.position is None or not steps:
+            return False
+        return max(steps) < known.step <= known.position
+
+    return [k for k in usable if not _came_with_old_time(k) or goes_on(k)]
+
+
+def _came_with_old_time(known: KnownCheckpoint) -> bool:
+    return known.changed is not None and known.written == known.changed
+
+
+def of_unknown_origin(index: CheckpointIndex) -> tuple[KnownCheckpoint, ...]:
+    """Return what may be a checkpoint of this run and is not known to be, oldest first."""
+    found = [
+        k
+        for k in index.known
+        if k.unsure and k.left is None and (not k.unknown_make or says_state(base_name(k.path))) and not k.fresh
+    ]
+    return tuple(sorted(found, key=age_of))
+
+
+def newest_own(index: CheckpointIndex) -> KnownCheckpoint | None:
+    """Return the newest checkpoint that this run wrote, whatever its state."""
+    return max((k for k in index.known if k.own), key=age_of, default=None)
+
+
+def left_behind(index: CheckpointIndex, path: str | None, support: ResumeSupport) -> tuple[str, ...]:
+    """Return the run's own verified ones that are newer than ``path``, for a run that goes back to it.
+
+    All of them for a path from elsewhere, and for None (the beginning). Those that a launch cannot be given are left
+    out, and the one in doubt: the run may come back to it.
+    """
+    to = find(index, path)
+    since = None if to is None else age_of(to)
+    return tuple(
+        k.path
+        for k in index.known
+        if k.own
+        and is_verified(k)
+        and k.path != index.doubt.path
+        and (since is None or age_of(k) > since)
+        and support.objection(k.shape, k.holds) is None
+    )
+
+
+def damaged_after(index: CheckpointIndex, good: KnownCheckpoint | None) -> tuple[KnownCheckpoint, ...]:
+    """Return the run's own damaged ones that are newer than ``good`` (None = all) and not reported, oldest first.
+
+    Those that count as state that is not understood are not among them.
+    """
+    since = (float("-inf"), False, 0, False, 0) if good is None else age_of(good)
+    damaged = [k for k in index.known if k.own and k.bad is None and k.damage is not None and not k.is_state]
+    return tuple(sorted((k for k in damaged if age_of(k) > since), key=age_of))
