@@ -83,6 +83,33 @@ def test_what_is_unknown_has_no_line() -> None:
     assert exposition([Metric("a", "gauge", "A.")], [Sample("a", float("nan"), {})]) == ""
 
 
+def test_scores_of_checkpoints_are_told_by_their_metric_and_not_twice() -> None:
+    now = run_now(metrics=MetricValues(t=999, values={"evaluate/fid": 9.0, "evaluate/mine": 1.0}))
+    now.status["checkpoints"]["scores"] = [
+        {
+            "path": "a",
+            "step": 20,
+            "metric": "fid",
+            "score": 7.0,
+            "values": {"fid": 7.0, "clip_score": 0.3},
+            "why": None,
+        },
+        {"path": "b", "step": 40, "metric": "fid", "score": 9.0, "values": {"fid": 9.0}, "why": None},
+        {"path": "c", "step": 60, "metric": "fid", "score": None, "values": {}, "why": "it failed"},
+    ]
+    now.status["checkpoints"]["best"] = now.status["checkpoints"]["scores"][0]
+    lines = page(now).splitlines()
+    for line in (
+        'trainwatch_checkpoint_score{run="luca-1",metric="fid"} 9',
+        'trainwatch_checkpoint_score{run="luca-1",metric="clip_score"} 0.3',
+        'trainwatch_best_checkpoint_score{run="luca-1",metric="fid"} 7',
+        'trainwatch_best_checkpoint_step{run="luca-1",metric="fid"} 20',
+        'trainwatch_trainer_metric{run="luca-1",metric="evaluate/mine"} 1',
+    ):
+        assert line in lines
+    assert "evaluate/fid" not in page(now)
+
+
 def test_each_metric_stands_once_with_its_text_and_its_type() -> None:
     text = page(*FULL)
     named = re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE)

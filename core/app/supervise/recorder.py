@@ -8,6 +8,7 @@ from ...judge.handlers.learned_habits import habits_of
 from ...judge.progress.metric_reader import MetricReader
 from ...judge.state import JudgeState
 from ...judge.text.shapes.shape_table import ShapeTable
+from ...model.checkpoints.evaluation import SERIES
 from ...model.fact import IncidentOpened
 from ...model.observation import GpuReading, GpuSample, LogChunk, Meta, MetricValues, Observation, Outcome, Start
 from ...model.progress import Outlook, Progress
@@ -29,8 +30,6 @@ them for a week are about 20 MB."""
 CHUNK_READ = 65_536
 """Characters at the end of a burst that are searched for metrics: a thousand lines hold each name."""
 
-SCORES = "evaluate/"
-"""Before the names of what evaluations measured, so that none is mixed with a metric of the trainer."""
 UNHEARD = Progress()
 
 
@@ -118,7 +117,7 @@ class RunRecorder:
     def _keep_scores(self, outcome: Outcome) -> None:
         values = outcome.data.get("values") if outcome.ok else None
         if values:
-            named = {f"{SCORES}{name}": float(value) for name, value in values.items()}
+            named = {f"{SERIES}{name}": float(value) for name, value in values.items()}
             self._history.add(MetricValues(t=outcome.t, values=named, source="evaluate"))
 
     def _keep_metrics(self, t: float) -> None:

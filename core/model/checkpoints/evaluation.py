@@ -51,6 +51,9 @@ HIGHER = frozenset(
 )
 """Words in names of metrics that tell which values are better, by the usual definition of each."""
 
+SERIES = "evaluate/"
+"""Before the names of what evaluations measured in a run's history, so that none is mixed with one of the trainer."""
+
 
 class Evaluation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What an evaluation of one checkpoint found.

@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 import msgspec
 
+from ...model.checkpoints.evaluation import SERIES
 from ...model.observation import GpuReading, GpuSample, HostSample, MetricValues, ProcessSample
 from ...model.run import LIVE_STATES, RunState
 from .text_format import Metric, Sample
@@ -32,6 +33,9 @@ METRICS = (
     Metric("trainwatch_checkpoints", "gauge", "Known checkpoints."),
     Metric("trainwatch_checkpoint_step", "gauge", "Step of the newest checkpoint."),
     Metric("trainwatch_checkpoint_timestamp_seconds", "gauge", "When the newest checkpoint was written, Unix time."),
+    Metric("trainwatch_checkpoint_score", "gauge", "Newest known value of each metric that [evaluate] measures."),
+    Metric("trainwatch_best_checkpoint_score", "gauge", "Score of the best checkpoint that is there."),
+    Metric("trainwatch_best_checkpoint_step", "gauge", "Step of the best checkpoint that is there."),
     Metric("trainwatch_incidents_total", "counter", "Incidents by kind."),
     Metric("trainwatch_open_incidents", "gauge", "Incidents that are not over."),
     Metric("trainwatch_troubles", "gauge", "What is wrong now, by level."),
@@ -124,8 +128,10 @@ def _progress(now: RunNow, run: Mapping[str, str]) -> Iterator[Sample]:
         yield Sample("trainwatch_remaining_seconds", progress["eta_s"], run)
     age_s = now.status["last_step_age_s"]
     yield Sample("trainwatch_last_step_timestamp_seconds", None if age_s is None else round(now.wall - age_s, 3), run)
+    measured = {f"{SERIES}{name}" for name in _scores(now)}
     for name, value in now.metrics.values.items() if now.metrics is not None else ():
-        yield Sample("trainwatch_trainer_metric", value, {**run, "metric": name})
+        if name not in measured:
+            yield Sample("trainwatch_trainer_metric", value, {**run, "metric": name})
 
 
 def _checkpoints(now: RunNow, run: Mapping[str, str]) -> Iterator[Sample]:
@@ -134,6 +140,22 @@ def _checkpoints(now: RunNow, run: Mapping[str, str]) -> Iterator[Sample]:
     yield Sample("trainwatch_checkpoints", checkpoints["count"], run)
     yield Sample("trainwatch_checkpoint_step", newest.get("step"), run)
     yield Sample("trainwatch_checkpoint_timestamp_seconds", newest.get("mtime"), run)
+    for name, value in _scores(now).items():
+        yield Sample("trainwatch_checkpoint_score", value, {**run, "metric": name})
+    best = checkpoints["best"]
+    if best is not None:
+        metric = best["metric"] or "score"
+        yield Sample("trainwatch_best_checkpoint_score", best["score"], {**run, "metric": metric})
+        yield Sample("trainwatch_best_checkpoint_step", best["step"], {**run, "metric": metric})
+
+
+def _scores(now: RunNow) -> dict[str, float]:
+    """The newest known value of each metric that ``[evaluate]`` measured."""
+    found: dict[str, float] = {}
+    for each in now.status["checkpoints"]["scores"]:
+        if each["score"] is not None:
+            found |= each["values"] or {each["metric"] or "score": each["score"]}
+    return found
 
 
 def _trouble(now: RunNow, run: Mapping[str, str]) -> Iterator[Sample]:
