@@ -304,3 +304,32 @@ def test_the_age_of_the_last_step_is_told_before_it_is_late(world: World) -> Non
         person.until(late, "the warning")
         told = [said for said in seen if re.search(r"●.* last step \d+ s ago", said)]
         assert told, seen[-1]
+
+
+def band_after(text: str, word: str, mark: str) -> str:
+    """What the row that begins with ``word`` shows to the right of the column of a mark of the timeline."""
+    rows = text.splitlines()
+    column = next(row.index(mark) for row in rows if mark in row and "┃" in row)
+    now = next(row.index("┃") for row in rows if mark in row and "┃" in row)
+    row = next(row for row in rows if row.lstrip("│ ").startswith(word))
+    return row[column + 3 : now - 1]
+
+
+@pytest.mark.parametrize("size", [(120, 40), (200, 50)], ids=["120x40", "200x50"])
+def test_no_curve_goes_on_while_a_restart_is_held(world: World, size: tuple[int, int]) -> None:
+    """Before: the loss ran on flat until the restart, as if it were measured."""
+    world.write("--steps", "4000", "--step-time", "0.05", "--crash-at", "200", more={"restart": {"backoff_s": [900]}})
+    assert world.do("run", "--detach").code == 0
+    with terminal(size, world.project, world.env) as person:
+        open_screen(person)
+        person.until(lambda text: "restarting in" in head(text), "the wait")
+
+        def has_waited(text: str) -> bool:
+            return "restarting in" in head(text) and len(band_after(text, "phase", "✖").strip()) >= 6
+
+        text = person.until(has_waited, "some seconds of it")
+        assert set(band_after(text, "phase", "✖")) == {"╱"}
+        for curve in ("loss", "steps/s"):
+            assert set(band_after(text, curve, "✖")) == {"╱"}, text
+        person.press("7")
+        person.until(lambda text: "metrics ·" in text and "╱" in text, "the hatched charts")

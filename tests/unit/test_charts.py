@@ -197,6 +197,9 @@ def test_the_silence_before_a_restart_begins_at_the_last_step() -> None:
     assert silences(steps, attempts) == ((40.0, 120),)
     assert silences([], attempts) == ((100, 120),), "without steps its end counts"
     assert silences(steps, attempts[:1]) == ()
+    ended = (AttemptSpan(1, 0, 100, ended=True),)
+    assert silences(steps, ended) == ((40.0, math.inf),), "the restart waits"
+    assert silences(steps, ended, 41.5) == silences(steps, ended, 40.0) == ((40.0, math.inf),)
     assert silences(steps, attempts[:1], 40.0) == ((40.0, math.inf),), "it stands still now"
 
 
@@ -218,7 +221,7 @@ def test_a_later_attempt_replaces_the_steps_that_it_repeats() -> None:
 
 def test_an_attempt_lasts_until_its_end_or_the_next_one() -> None:
     told = StoryTeller().tell(0, *created()).tell(5, *started(1)).tell(90, *training(1, 1)).tell(200, *started(2, 1))
-    assert attempt_spans(told.story, 500) == (AttemptSpan(1, 5, 200), AttemptSpan(2, 200, 500))
+    assert attempt_spans(told.story, 500) == (AttemptSpan(1, 5, 200, ended=True), AttemptSpan(2, 200, 500))
     assert attempt_spans(StoryTeller().story, 5) == ()
 
 

@@ -304,6 +304,8 @@ class TimelinePane(Pane):
         now = self._column(self.view.now_t, columns)
         found: set[int] = set()
         for since, until in self._silences():
+            if math.isinf(until) and not self.view.is_silence:
+                continue
             if since < self.axis[1] and until > self.axis[0]:
                 found |= set(range(self._column(since, columns) + 1, min(self._column(until, columns), now)))
         return frozenset(found)

@@ -4,7 +4,6 @@ import itertools
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from itertools import pairwise
 
 import msgspec
 
@@ -13,11 +12,15 @@ from ...model.story import RunStory
 
 
 class AttemptSpan(msgspec.Struct, frozen=True):
-    """An attempt from its launch to its end, or to the next launch, or to now. Run seconds."""
+    """An attempt from its launch to its end, or to the next launch, or to now. Run seconds.
+
+    ``ended``: it is over, so nothing trains until the next launch.
+    """
 
     number: int
     since_t: float
     until_t: float
+    ended: bool = False
 
 
 def attempt_spans(story: RunStory, now_t: float) -> tuple[AttemptSpan, ...]:
@@ -27,7 +30,8 @@ def attempt_spans(story: RunStory, now_t: float) -> tuple[AttemptSpan, ...]:
     for attempt, next_t in itertools.zip_longest(story.attempts, starts[1:], fillvalue=max(now_t, story.t)):
         assert not isinstance(attempt, float)
         end_t = next_t if attempt.ended_t is None else min(attempt.ended_t, next_t)
-        found.append(AttemptSpan(attempt.number, attempt.t, max(end_t, attempt.t)))
+        ended = attempt.ended_t is not None or attempt is not story.attempts[-1]
+        found.append(AttemptSpan(attempt.number, attempt.t, max(end_t, attempt.t), ended))
     return tuple(found)
 
 
@@ -115,16 +119,22 @@ def silences(
 ) -> tuple[tuple[float, float], ...]:
     """(since, until) of the stretches between the last step of an attempt and the launch of the next one.
 
-    ``steps``: (run seconds, step) on a grid; without any step of an attempt its end counts. ``still_since_t``: when the
-    newest step of the newest attempt was seen, if no further one came when it was due; None = it goes on.
+    ``until`` is infinite if there is no next one yet. ``steps``: (run seconds, step) on a grid; without any step of an
+    attempt its end counts. ``still_since_t``: when the newest step of the newest attempt was seen, if no further one
+    came when it was due; None = it goes on.
     """
     found: list[tuple[float, float]] = []
-    for attempt, after in pairwise(attempts):
+    for attempt, after in itertools.zip_longest(attempts, attempts[1:]):
+        assert attempt is not None, "there are fewer next ones"
+        if after is None and not attempt.ended:
+            continue
         part = [(t, s) for t, s in steps if s is not None and attempt.since_t <= t <= attempt.until_t]
         highest = max((s for _, s in part), default=0.0)
         last_t = next((t for t, s in part if s >= highest), attempt.until_t)
-        found.append((last_t, after.since_t))
+        found.append((last_t, math.inf if after is None else after.since_t))
     if still_since_t is not None and attempts and still_since_t >= attempts[-1].since_t:
+        if attempts[-1].ended:
+            still_since_t = min(still_since_t, found.pop()[0])
         found.append((still_since_t, math.inf))
     return tuple((since, until) for since, until in found if until > since)
 

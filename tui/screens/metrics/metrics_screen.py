@@ -1,5 +1,6 @@
 """Key 7: every metric of the run as a chart, in a grid or alone, also beside those of other runs."""
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
@@ -216,11 +217,14 @@ class MetricsScreen(PlaceScreen):
         options, still_t = self.state.options, self.timeline.steps_until_t
         if options.x == "step" or options.overlaid:
             return ()
-        steps = run.points.get(STEPS, ())
-        depends = (steps, tuple(a.since_t for a in run.attempts), still_t)
-        return self.last_values.get(
-            "silences", depends, lambda: silences([(p[0], p[3]) for p in steps], run.attempts, still_t)
-        )
+        steps, is_silence = run.points.get(STEPS, ()), self.timeline.is_silence
+
+        def work() -> tuple[tuple[float, float], ...]:
+            found = silences([(p[0], p[3]) for p in steps], run.attempts, still_t)
+            return found if is_silence else tuple(each for each in found if not math.isinf(each[1]))
+
+        depends = (steps, tuple((a.since_t, a.ended) for a in run.attempts), still_t, is_silence)
+        return self.last_values.get("silences", depends, work)
 
     def _message(self) -> str:
         if self.data.trouble:
