@@ -34,8 +34,12 @@ def test_a_trial_takes_what_its_first_limit_allows(
     assert "about 855 steps: 1 epoch x 855 steps (855 samples, batch 1)" in trial_outlook(spec, short)[1]
 
 
-def test_a_trial_of_a_short_training_ends_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trial_of_which_nobody_knows_the_pace_takes_at_most_its_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
     command = ("python", "train.py", "--max_steps", "20")
     spec = RunSpec(id="r", name="r", command=command, cwd=str(tmp_path), created_wall=0.0, preset="generic")
-    assert trial_outlook(spec, Trial(profile="none"))[0] == "about 50 s (it ends when the training is done, a guess)"
+    assert trial_outlook(spec, Trial(profile="none"))[0] == (
+        "at most about 5 min (it ends 5 minutes after its first step; the time per step is not known)"
+    )

@@ -30,5 +30,9 @@ def trial_outlook(spec: RunSpec, trial: Trial) -> tuple[str, str]:
     if length.limit_s is not None:
         ends.append((length.limit_s, f"{quantity.duration(length.limit_s)} after its start", False))
     lasts_s, end, guess = min(ends)
-    said = f"about {quantity.duration(lasts_s)} (it ends {end}{', a guess' if guess else ''})"
+    # Other ends may come first if nobody knows how long a step takes.
+    sooner = (length.steps is not None or expected is not None) and (expected is None or expected.pace_s is None)
+    least = "at most " if sooner else ""
+    note = ", a guess" if guess else "; the time per step is not known" if sooner else ""
+    said = f"{least}about {quantity.duration(lasts_s)} (it ends {end}{note})"
     return said, length_said(plan, expected)

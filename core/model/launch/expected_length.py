@@ -43,10 +43,6 @@ class GuidePace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     by: str
 
 
-ANY_GUIDE = GuidePace(step_s=(2.5,), by="a guide's SDXL run, of another training; known after a first run or a trial")
-"""For a trainer of which nothing is known."""
-
-
 class Pace(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds of one printed step; ``most_s``: of a range. ``guess``: where it is from, if not from this job."""
 
@@ -77,14 +73,16 @@ class ExpectedLength(msgspec.Struct, frozen=True, kw_only=True):
     guess: str = ""
 
 
-def guide_pace(keys: LengthKeys, settings: Mapping[str, Any], *, models: frozenset[str], speed: str = "") -> Pace:
-    """The pace by a guide; that of another training if it has none for such a run.
+def guide_pace(
+    keys: LengthKeys, settings: Mapping[str, Any], *, models: frozenset[str], speed: str = ""
+) -> Pace | None:
+    """The pace by the framework's own guide; None if it measured no such run: another training says nothing of it.
 
     ``models``: the kinds of model that the run trains. ``speed``: of its profile against the guide's run ("+15 %").
     """
     guide = keys.guide
     if guide is None or (guide.model and guide.model not in models):
-        return Pace(s=ANY_GUIDE.step_s[0], guess=ANY_GUIDE.by)
+        return None
     share = _SPEED.match(speed.replace("−", "-"))
     factor = 1.0 if share is None else max(0.1, 1.0 + float(share["pct"]) / 100.0)
     batch = _number(settings, keys.batch) or keys.batch_default
