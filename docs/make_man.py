@@ -23,6 +23,7 @@ checkpoint. The training script stays as it is. Without a verb, the screen of th
 nothing without a key press. \fBtrainwatch \-\-headless\fR does the same without a screen.
 .PP
 \fBtrainwatch\fR \fIVERB\fR \fB\-\-help\fR shows the options of a verb, with an example.
+\fBtrainwatch \-\-on\fR \fIHOST\fR [\fIVERB\fR] does the same on another machine, through ssh.
 """
 TAIL = r""".SH EXIT STATUS
 .TP
@@ -57,6 +58,9 @@ the folder of all state (default: $XDG_STATE_HOME/trainwatch, else ~/.local/stat
 .B NO_COLOR
 plain text
 .SH FILES
+.TP
+.I ~/.config/trainwatch/config.toml
+other machines: [hosts.NAME] with ssh = "user@machine"
 .TP
 .I trainwatch.toml
 command and settings of a project; \fBtrainwatch init\fR writes one with a comment on each key

@@ -20,6 +20,10 @@ that is left out has its default. A wrong key or value is named with file, line 
 at a recorded run, `trainwatch replay TRACE --set SECTION.KEY=VALUE` takes the same names.
 
 `[run]` (or several `[runs.NAME]`) says what to start: see the file that `trainwatch init` writes.
+
+`[hosts.NAME]` names another machine for `trainwatch --on NAME` ([several hosts](how-to/several-hosts.md)), here or in
+`~/.config/trainwatch/config.toml`: `ssh` (what ssh takes as destination), and if need be `command` (how trainwatch is
+called there) and `folder` (the working folder there).
 """
 PAGE = Path(__file__).parent / "settings.md"
 

@@ -9,6 +9,7 @@ import msgspec
 from ..model.settings import Profiles, Settings
 from .bounds import BOUNDS, check_order
 from .document import Document
+from .hosts import read_hosts
 from .location import FILE_NAME, find_project
 from .problem import ConfigError, Problem, UnknownRun, did_you_mean, display_path
 from .run_section import RunSection, RunTable, read_run
@@ -71,8 +72,10 @@ def load_project(
             for name, entry in document.table(("runs",), value).items():
                 at = ("runs", name)
                 read.append(read_run(document, at, entry, name, presets=presets, elsewhere=_elsewhere("run")))
+        elif key == "hosts":
+            read_hosts(document, value)
         else:
-            document.unknown_key((key,), dict.fromkeys((*sections, "run", "runs")), _elsewhere())
+            document.unknown_key((key,), dict.fromkeys((*sections, "run", "runs", "hosts")), _elsewhere())
     if "run" not in document.data and not document.data.get("runs"):
         document.add((), 'no [run]: add [run] with command = ["python", "train.py"]')
     settings = Settings(**values)

@@ -346,7 +346,8 @@ def find_run(
             raise error
     if project is not None and not name_or_id:
         raise RunNotFound(f"{missing} yet; start it with `trainwatch` (the screen) or `trainwatch --headless`")
-    hint = "`trainwatch runs` lists those that exist" if known else "start one with `trainwatch run -- COMMAND`"
+    listed, started = typed("runs"), typed("run -- COMMAND")
+    hint = f"`{listed}` lists those that exist" if known else f"start one with `{started}`"
     raise RunNotFound(f"{missing}; {hint}")
 
 

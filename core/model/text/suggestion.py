@@ -2,6 +2,13 @@
 
 import shlex
 
+_called = ["trainwatch"]
+
+
+def called_from(host: str) -> None:
+    """From now on the suggested commands are for a person on another machine who calls this one ``host``."""
+    _called[0] = f"trainwatch --on {shlex.quote(host)}"
+
 
 def typed(verb: str, *words: str) -> str:
     """``trainwatch VERB WORDS``, each word quoted for a shell if it has to be. Capitals are for a person to replace.
@@ -9,4 +16,4 @@ def typed(verb: str, *words: str) -> str:
     A command about one run names it by its id: a name may be that of several runs, and without one the working folder
     decides.
     """
-    return f"trainwatch {verb} {shlex.join(words)}".rstrip()
+    return f"{_called[0]} {verb} {shlex.join(words)}".rstrip()

@@ -15,6 +15,10 @@ from .streams import discard_stdout, make_writable, without_secrets
 def run_verb(words: Sequence[str]) -> int:
     """Run one verb. Returns its exit code (``core.app.errors.ExitCode``)."""
     make_writable()
+    if host := os.environ.pop("TRAINWATCH_ON", ""):  # of this call only: no process that it starts has it
+        from trainwatch.core.model.text.suggestion import called_from
+
+        called_from(host)
     with without_secrets():
         return _run(list(words))
 
@@ -25,6 +29,10 @@ def _run(words: list[str]) -> int:
         at = words.index("--")
         words, command = words[:at], words[at + 1 :]
     try:
+        if any(word == "--on" or word.startswith("--on=") for word in words):
+            from .other_host import on_host
+
+            return on_host(words, command)
         words = spelled_out(words)
         parser = build_parser(words)
         args, unknown = parser.parse_known_args(words)

@@ -32,6 +32,7 @@ EXAMPLES = """examples:
   trainwatch                                               open the screen on this project's run
   trainwatch --headless                                    supervise it without a screen (tmux, SSH, systemd)
   trainwatch status --json                                 show what is going on, for scripts
+  trainwatch --on box1 status                              the same on another machine, through ssh
 """
 ALIASES = {
     "ls": ("runs",),

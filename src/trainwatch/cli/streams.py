@@ -3,6 +3,8 @@
 import contextlib
 import io
 import os
+import select
+import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -76,6 +78,24 @@ class SafeStream:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
+
+
+def end_when_unread() -> None:
+    """End as at Ctrl-C once nobody reads standard output any more, also while there is nothing to print.
+
+    For verbs that follow: a connection that was cut, or the end of ``| head``, would leave them there for ever.
+    """
+    threading.Thread(target=_wait_until_unread, name="reader", daemon=True).start()
+
+
+def _wait_until_unread() -> None:
+    try:
+        poll = select.poll()
+        poll.register(sys.stdout.fileno(), 0)  # only that the other end was closed
+        poll.poll()
+    except (OSError, ValueError):
+        return
+    os.kill(os.getpid(), signal.SIGINT)
 
 
 def discard_stdout() -> None:

@@ -7,6 +7,7 @@ from trainwatch.core.app.errors import ExitCode
 
 from ..output import print_json
 from ..run_argument import add_run, run_to_read
+from ..streams import end_when_unread
 
 if TYPE_CHECKING:
     from trainwatch.core.model.record import Record
@@ -27,6 +28,8 @@ def act(args: argparse.Namespace) -> int:
     from trainwatch.core.app.runs.run_events import records_of
 
     run = run_to_read(args)
+    if args.follow:
+        end_when_unread()
     for record in records_of(run, follow=args.follow):
         show(record, run.id, as_json=args.json)
     return ExitCode.DONE

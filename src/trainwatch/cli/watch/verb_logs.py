@@ -6,6 +6,7 @@ import sys
 from trainwatch.core.app.errors import CliError, ExitCode
 
 from ..run_argument import add_run, run_to_read
+from ..streams import end_when_unread
 
 HELP = "what the trainer printed: the log of its newest attempt"
 DESCRIPTION = (
@@ -36,6 +37,8 @@ def act(args: argparse.Namespace) -> int:
     if args.path:
         print(path)
         return ExitCode.DONE
+    if args.follow:
+        end_when_unread()
     for piece in log_pieces(run, path, None if args.all else args.lines, follow=args.follow):
         sys.stdout.write(piece)
         sys.stdout.flush()

@@ -1,0 +1,1 @@
+"""Another machine, reached by the installed OpenSSH."""

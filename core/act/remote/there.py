@@ -1,0 +1,79 @@
+"""The command that ssh runs on the other machine: finds trainwatch there and runs it with the words as they are.
+
+The words are quoted for a POSIX shell and sent as base64, so the login shell there (bash, zsh, fish, csh) need not
+understand them: what it parses is one word in single quotes without any special character of theirs.
+"""
+
+import base64
+import shlex
+from collections.abc import Sequence
+
+from ...model.remote.host import Host
+
+MARK = "\x1etrainwatch "
+"""Begins the line that is printed before trainwatch's own output. Before it stands what the shell's files print."""
+MISSING, NO_FOLDER = 127, 126
+OWN_COPY = "${XDG_DATA_HOME:-$HOME/.local/share}/trainwatch/from-another-host"
+"""Folder there for the copy that ``trainwatch hosts install`` puts there; in words of a shell."""
+_FIND = f"""
+found=
+for each in "{OWN_COPY}/venv/bin/trainwatch" "$(command -v trainwatch)" "$HOME/.local/bin/trainwatch"; do
+  if [ -z "$found" ] && [ -x "$each" ]; then found=$each; fi
+done
+"""
+_PYTHON = """
+python=
+for each in python3 python3.14 python3.13 python3.12 python3.11; do
+  if [ -z "$python" ] && "$each" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+    python=$(command -v "$each")
+  fi
+done
+"""
+
+
+def command_there(host: Host, words: Sequence[str], *, marked: bool) -> str:
+    """The command for ssh. ``marked``: a line with MARK and the version there comes first on standard output.
+
+    Exit status MISSING: no trainwatch there; NO_FOLDER: the host's folder is not there.
+    """
+    folder = f"cd -- {_path(host.folder)} || exit {NO_FOLDER}\n" if host.folder else ""
+    if host.command:
+        find, call = "", host.command
+    else:
+        nothing = f"printf '{_escaped(MARK)}\\n'\n" if marked else "echo 'trainwatch: not found there' >&2\n"
+        find = f'{_FIND}if [ -z "$found" ]; then\n{nothing}exit {MISSING}\nfi\n'
+        call = '"$found"'
+    told = f"printf '{_escaped(MARK)}%s\\n' \"$({call} --version 2>/dev/null </dev/null)\"\n" if marked else ""
+    named = f"TRAINWATCH_ON={shlex.quote(host.name)}\nexport TRAINWATCH_ON\n"
+    return in_any_shell(f"{named}{folder}{find}{told}exec {call} {shlex.join(words)}")
+
+
+def in_any_shell(script: str) -> str:
+    """A script for sh as a command that every login shell passes on unchanged."""
+    packed = base64.b64encode(script.encode("utf-8", "surrogateescape")).decode()
+    return f"exec sh -c 'eval \"$(printf %s {packed} | base64 -d)\"' trainwatch"
+
+
+def look_there(host: Host) -> str:
+    """A command that prints a line with MARK, then ``version=``, ``path=`` and ``python=`` lines."""
+    if host.command:
+        find = f"found={shlex.quote(host.command)}\nversion=$({host.command} --version 2>/dev/null </dev/null)\n"
+    else:
+        find = f'{_FIND}version=\nif [ -n "$found" ]; then version=$("$found" --version 2>/dev/null </dev/null); fi\n'
+    return in_any_shell(
+        f"{find}{_PYTHON}printf '{_escaped(MARK)}\\nversion=%s\\npath=%s\\npython=%s\\n' "
+        '"$version" "$found" "$python"'
+    )
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\x1e", "\\036")
+
+
+def _path(folder: str) -> str:
+    """A path as a word of a shell; ``~/`` at its beginning is the home folder there."""
+    if folder == "~":
+        return '"$HOME"'
+    if folder.startswith("~/"):
+        return f'"$HOME"/{shlex.quote(folder[2:])}'
+    return shlex.quote(folder)

@@ -1,0 +1,1 @@
+"""Other machines: which there are, and running trainwatch there."""

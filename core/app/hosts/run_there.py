@@ -1,0 +1,169 @@
+"""Running a verb on another machine: its words, its output and its exit status are passed on as they are."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO
+
+from trainwatch import __version__
+
+from ...act.remote.ssh import SSH_FAILED, NoSshError, ssh_argv, why_failed
+from ...act.remote.there import MARK, MISSING, NO_FOLDER, command_there
+from ...bound_process import bound
+from ...model.remote.host import Host
+from ...store.control_client import socket_folder
+from ..errors import CliError, ExitCode
+
+SOCKET_NAME_BYTES = 40 + 1 + 16
+"""``%C`` of ssh_config(5), and what ssh adds while it makes the socket (mux.c)."""
+NOISE_BYTES = 1_000_000
+"""Most that the shell's own files may print before trainwatch there begins."""
+KEPT_BYTES = 4096
+"""Of standard error, for the reason of a failure."""
+ASKING = frozenset({"adopt", "checkpoints", "forget", "kill", "rehearse", "resume", "restart", "run", "stop", "trial"})
+"""Verbs that ask a question on a terminal."""
+ON_TERMINAL = frozenset({"attach"})
+"""Verbs that are of no use without one."""
+
+
+def sockets() -> Path:
+    """The folder of the connections' sockets."""
+    return socket_folder(os.environ, SOCKET_NAME_BYTES)
+
+
+def needs_terminal(words: Sequence[str]) -> bool:
+    """Whether the verb there asks a person, or shows a terminal."""
+    verb = next((word for word in words if not word.startswith("-")), "")
+    if verb in ON_TERMINAL:
+        return True
+    own = words[: words.index("--")] if "--" in words else words
+    return verb in ASKING and not {"--json", "--yes", "-y", "--help", "-h", "--dry-run"} & set(own)
+
+
+def detached(words: Sequence[str]) -> list[str]:
+    """The words; ``run`` and ``adopt`` with --detach, since what runs in the foreground there hangs on this line."""
+    end = words.index("--") if "--" in words else len(words)
+    own = words[:end]
+    foreground = {"--detach", "--headless", "--dry-run", "--help", "-h"}
+    if own and own[0] in {"run", "adopt"} and not foreground & set(own):
+        return [*own, "--detach", *words[end:]]
+    return list(words)
+
+
+def run_there(host: Host, words: Sequence[str], *, terminal: bool, warn: Callable[[str], None]) -> int:
+    """Run ``trainwatch WORDS`` on the host, and return its exit code.
+
+    ``terminal``: this process has one, so a person can be asked, here by ssh and there by the verb. Raises CliError
+    if it could not be run there, or if the connection was cut.
+    """
+    shown = terminal and needs_terminal(words)
+    try:
+        argv = ssh_argv(host, sockets(), command_there(host, words, marked=not shown), terminal=shown, may_ask=terminal)
+    except NoSshError as error:
+        raise CliError(ExitCode.FAILED, str(error)) from None
+    # At the end of this process ssh gets SIGTERM, which closes what runs over the connection and not the connection.
+    process = subprocess.Popen(
+        bound(argv, at_end=signal.SIGTERM),
+        stdin=None,
+        stdout=None if shown else subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    said = _Copied(process.stderr)
+    version: str | None = None
+    try:
+        if process.stdout is not None:
+            version = _pass_on(process.stdout, host, warn)
+        code = process.wait()
+    except BaseException:
+        process.terminate()
+        process.wait()
+        raise
+    text = said.text()
+    if code == SSH_FAILED:
+        raise CliError(ExitCode.FAILED, _lost(host, text, began=version is not None))
+    if code == MISSING and not version:
+        raise CliError(ExitCode.FAILED, _missing(host))
+    if code == NO_FOLDER and version is None and host.folder:
+        raise CliError(
+            ExitCode.FAILED, f"{host.name}: the folder {host.folder} is not there ([hosts.{host.name}] folder)"
+        )
+    return code
+
+
+def _lost(host: Host, said: str, *, began: bool) -> str:
+    if not began:
+        return why_failed(host, said)
+    return f"{host.name}: the connection was cut; what was begun there goes on, its outcome is not known here"
+
+
+def _missing(host: Host) -> str:
+    if host.command:
+        return f"{host.name}: `{host.command}` is not there, or no trainwatch ([hosts.{host.name}] command)"
+    return (
+        f"{host.name}: no trainwatch there (looked in PATH and ~/.local/bin); install it there, or name it by "
+        f"[hosts.{host.name}] command"
+    )
+
+
+def _pass_on(stream: IO[bytes], host: Host, warn: Callable[[str], None]) -> str | None:
+    """Copy standard output behind the line with MARK. Returns the version that it names; None: the line never came."""
+    head = b""
+    mark = MARK.encode()
+    reader = stream.fileno()
+    while True:
+        at = head.find(mark)
+        end = head.find(b"\n", at) if at >= 0 else -1
+        if end >= 0:
+            break
+        got = os.read(reader, 65_536)
+        if not got or len(head) > NOISE_BYTES:
+            return None
+        head += got
+    version = version_of(head[at + len(mark) : end].decode(errors="replace"))
+    if version and version != __version__:
+        warn(f"{host.name} has trainwatch {version}, this machine {__version__}: they may understand different things")
+    _write(head[end + 1 :])
+    while got := os.read(reader, 65_536):
+        _write(got)
+    return version
+
+
+def version_of(line: str) -> str:
+    """The number in ``trainwatch 0.2.0``; empty if it is none."""
+    name, _, number = line.strip().partition(" ")
+    return number.strip() if name == "trainwatch" else ""
+
+
+def _write(data: bytes) -> None:
+    """To standard output as it is: the other side has redacted it, and JSON stays as it was."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+class _Copied:
+    """Passes standard error on as it comes, and keeps its end."""
+
+    def __init__(self, stream: IO[bytes] | None) -> None:
+        assert stream is not None
+        self._stream = stream
+        self._kept = bytearray()
+        self._thread = threading.Thread(target=self._copy, name="ssh stderr", daemon=True)
+        self._thread.start()
+
+    def _copy(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            while got := os.read(self._stream.fileno(), 4096):
+                self._kept += got
+                del self._kept[:-KEPT_BYTES]
+                os.write(2, got)
+
+    def text(self) -> str:
+        """What came. The shared connection may keep the other end open, so its end is not waited for."""
+        self._thread.join(0.2)
+        return bytes(self._kept).decode(errors="replace")

@@ -1,0 +1,77 @@
+"""Other machines: ``[hosts.NAME]`` of the user's own file and of a project's trainwatch.toml."""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..model.remote.host import Host
+from .document import Document
+
+USER_FILE = "config.toml"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_DESTINATION = re.compile(r"[^\s\x00-\x1f\x7f-][^\s\x00-\x1f\x7f]*")
+"""One word for ssh that it cannot take for an option."""
+
+
+class HostTable(msgspec.Struct, frozen=True, kw_only=True):
+    """The keys of ``[hosts.NAME]``; see ``model.remote.host.Host``."""
+
+    ssh: str = ""
+    command: str = ""
+    folder: str = ""
+
+
+def user_file(env: Mapping[str, str]) -> Path | None:
+    """``$XDG_CONFIG_HOME/trainwatch/config.toml``, else that below ``~/.config``; None without a home folder."""
+    config = env.get("XDG_CONFIG_HOME")
+    if config and Path(config).is_absolute():
+        return Path(config) / "trainwatch" / USER_FILE
+    home = env.get("HOME") or os.path.expanduser("~")  # noqa: PTH111  raises nothing
+    return None if home == "~" else Path(home) / ".config" / "trainwatch" / USER_FILE
+
+
+def user_hosts(path: Path) -> dict[str, Host]:
+    """The hosts of the user's own file; none if it does not exist. Raises ConfigError with all its problems."""
+    if not path.exists():
+        return {}
+    document = Document.read(path)
+    hosts: dict[str, Host] = {}
+    for key, value in document.data.items():
+        if key == "hosts":
+            hosts = read_hosts(document, value)
+        else:
+            document.unknown_key((key,), {"hosts": None}, {})
+    document.finish()
+    return hosts
+
+
+def project_hosts(path: Path) -> dict[str, Host]:
+    """The hosts of a trainwatch.toml. Its other keys are not looked at. Raises ConfigError."""
+    document = Document.read(path)
+    hosts = read_hosts(document, document.data.get("hosts", {}))
+    document.finish()
+    return hosts
+
+
+def read_hosts(document: Document, value: Any) -> dict[str, Host]:
+    """The valid hosts of a table ``hosts``. Problems are reported to the document."""
+    hosts: dict[str, Host] = {}
+    for name, entry in document.table(("hosts",), value).items():
+        at = ("hosts", name)
+        table = document.table(at, entry)
+        good = document.struct_values(at, table, HostTable, rules={"ssh": _bad_destination})
+        if not _NAME.fullmatch(name):
+            document.add(at, f'"{name}" is no name for a host: letters, digits, ".", "_" and "-"')
+        elif "ssh" not in table:
+            document.add(at, f'"{name}" needs "ssh": what `ssh` takes as destination, for example ssh = "user@{name}"')
+        elif good.get("ssh"):
+            hosts[name] = Host(name=name, **good)
+    return hosts
+
+
+def _bad_destination(value: str) -> str | None:
+    return None if _DESTINATION.fullmatch(value) else 'must be one word for ssh, such as "user@box1", not an option'

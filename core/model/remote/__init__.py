@@ -1,0 +1,1 @@
+"""Other machines, and what goes over the line to them."""
