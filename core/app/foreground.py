@@ -23,6 +23,7 @@ from ..store.lock import SupervisorLock, SupervisorRunning
 from ..store.run_directory import RunDirectory
 from ..supervisor.loop import Supervisor
 from .errors import CliError, ExitCode
+from .metrics_out.otlp_sender import OtlpSender
 from .metrics_out.prometheus_page import prometheus_page
 from .plan.launch_plan import LaunchPlan
 from .queue.worker_process import revive_worker
@@ -184,7 +185,7 @@ def _watch(
     interrupted = _leave_on_signals(supervisor, stop_trainer=stop_trainer or kind is not None, within_s=within_s)
     server = ControlServer(run, lambda request: _answer(run, supervisor, vitality, request), os.environ)
     server.start()
-    endpoint = _metrics_endpoint(run, supervisor, vitality)
+    metrics_out = _metrics_out(run, supervisor, vitality)
     channels = Channels(run, supervisor, vitality)
     channels.start()
     try:
@@ -196,8 +197,8 @@ def _watch(
         channels.stop()
         if vitality.outbox is not None:
             vitality.outbox.close()
-        if endpoint is not None:
-            endpoint.stop()
+        for each in metrics_out:
+            each.stop()
     story = load_story(run.journal)
     if story.state in TERMINAL_STATES:
         close_view(run)
@@ -212,22 +213,30 @@ def _end_if_refused(supervisor: Supervisor, reply: Reply) -> None:
         supervisor.end(ExitCode.FAILED, reply.message)
 
 
-def _metrics_endpoint(run: RunDirectory, supervisor: Supervisor, vitality: Vitality) -> MetricsEndpoint | None:
-    """Serve the metrics of all runs, if the settings say so. What prevents it is a note and a trouble of the run."""
-    address = run.load_spec().settings.metrics.prometheus
-    if not address:
-        return None
+def _metrics_out(run: RunDirectory, supervisor: Supervisor, vitality: Vitality) -> list[MetricsEndpoint | OtlpSender]:
+    """What gives metrics to other programs, started, as the settings say. What prevents it is a note and a trouble."""
+    settings = run.load_spec().settings.metrics
 
-    def tell(trouble: str | None) -> None:
-        if trouble is None:
-            vitality.troubles.clear("metrics_endpoint")
-            supervisor.note("the metrics for Prometheus are served now")
-        elif vitality.troubles.set("metrics_endpoint", trouble, "warning"):
-            supervisor.note(trouble)
+    def teller(kind: str, again: str) -> Callable[[str | None], None]:
+        def tell(trouble: str | None) -> None:
+            if trouble is None:
+                vitality.troubles.clear(kind)
+                supervisor.note(again)
+            elif vitality.troubles.set(kind, trouble, "warning"):
+                supervisor.note(trouble)
 
-    endpoint = MetricsEndpoint(address, lambda: prometheus_page(lambda _problem: None), tell)
-    endpoint.start()
-    return endpoint
+        return tell
+
+    found: list[MetricsEndpoint | OtlpSender] = []
+    if settings.prometheus:
+        tell = teller("metrics_endpoint", "the metrics for Prometheus are served now")
+        found.append(MetricsEndpoint(settings.prometheus, lambda: prometheus_page(lambda _problem: None), tell))
+    if settings.otlp:
+        tell = teller("otlp", "the metrics are sent to OpenTelemetry now")
+        found.append(OtlpSender(run, settings.otlp, settings.otlp_s, tell))
+    for each in found:
+        each.start()
+    return found
 
 
 def _answer(run: RunDirectory, supervisor: Supervisor, vitality: Vitality, request: Request) -> Reply:

@@ -276,7 +276,7 @@ BOUNDS: dict[str, dict[str, Rule]] = {
     "supervisor": {"frozen_s": above(0)},
     "tmux": {"socket": filled, "session": tmux_name},
     "screen": {},  # true or false: both are valid
-    "metrics": {"prometheus": endpoint},
+    "metrics": {"prometheus": endpoint, "otlp": web_address, "otlp_s": at_least(1)},
     "state": {"keep": at_least(0)},
     "slurm": {
         "nodes": at_least(1),

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 
 from ...model.text.listen_address import listen_address
-from ...views.prometheus.text_format import CONTENT_TYPE
+from ...views.metrics_out.text_format import CONTENT_TYPE
 from ..runs.known_runs import home
 
 AGAIN_S = 5.0

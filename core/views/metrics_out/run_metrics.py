@@ -1,4 +1,4 @@
-"""What of a run stands on the page for Prometheus: names, units, texts and values."""
+"""What of a run is told to other programs: names, units, texts and values."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -9,7 +9,7 @@ import msgspec
 from ...model.checkpoints.evaluation import SERIES
 from ...model.observation import GpuReading, GpuSample, HostSample, MetricValues, ProcessSample
 from ...model.run import LIVE_STATES, RunState
-from .text_format import Metric, Sample
+from .metric import Metric, Sample
 
 BUILD = "trainwatch_build_info"
 UNREADABLE = "trainwatch_unreadable_runs"
@@ -62,12 +62,12 @@ METRICS = (
     Metric("trainwatch_processes", "gauge", "Processes of the trainer."),
     Metric("trainwatch_process_cpu_cores", "gauge", "Processor cores that the trainer keeps busy."),
 )  # fmt: skip
-"""Every metric of the page. Names and units: https://prometheus.io/docs/practices/naming/."""
+"""Every metric there is. Names and units: https://prometheus.io/docs/practices/naming/."""
 LEVELS = ("danger", "warning", "info")
 
 
 class RunNow(msgspec.Struct, frozen=True, kw_only=True):
-    """A run on the page. ``status``: its object of ``status --json``; ``highest_step``: of its whole history.
+    """A run as it is now. ``status``: its object of ``status --json``; ``highest_step``: of its whole history.
 
     Samples are None if they are missing or too old to be of now.
     """

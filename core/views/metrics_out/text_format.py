@@ -2,25 +2,10 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Literal, NamedTuple
+
+from .metric import Metric, Sample
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-
-
-class Metric(NamedTuple):
-    """A metric with its text for people. A counter's name ends with ``_total``."""
-
-    name: str
-    kind: Literal["gauge", "counter"]
-    help: str
-
-
-class Sample(NamedTuple):
-    """A value of the metric ``name``; None = unknown, which has no line."""
-
-    name: str
-    value: float | None
-    labels: Mapping[str, str]
 
 
 def exposition(metrics: Iterable[Metric], samples: Iterable[Sample]) -> str:

@@ -1,1 +1,0 @@
-"""The newest values of runs in the Prometheus text format."""
