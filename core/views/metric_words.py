@@ -99,6 +99,12 @@ def words_of(metric: str) -> SeriesWords:
     return msgspec.structs.replace(known, title=f"GPU {gpu[1]} {known.title}") if gpu else known
 
 
+def stored_unit(metric: str) -> str:
+    """The unit of a series as the history keeps it; empty for counts, ratios, and numbers of which it is not known."""
+    unit = words_of(metric).unit
+    return {MEMORY: "bytes", RATE: "bytes", PACE: "s/step"}.get(unit, unit)
+
+
 def in_order(metrics: Sequence[str]) -> tuple[str, ...]:
     """In the order of the page; those of a source keep theirs."""
 

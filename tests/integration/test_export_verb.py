@@ -115,6 +115,9 @@ def test_export_writes_every_series_with_time_and_step(
         ("metric.a, b", 10.0): ("1", "15", 2.0),
     }
     assert next(r for r in rows if r["seconds"] == "5")["time_utc"] == "1970-01-01T00:16:45Z"
+    assert {r["metric"]: r["unit"] for r in rows} == {
+        "progress.step": "", "progress.loss": "", "gpu1.vram": "bytes", "metric.a, b": ""
+    }  # fmt: skip
     capsys.readouterr()
 
     assert main(["export", "luca", "--jsonl"]) == 0

@@ -134,6 +134,7 @@ def _write_parquet(file: IO[bytes], rows: Iterator[Sequence["ExportRow"]]) -> in
     kinds = {
         "run": pa.string(), "metric": pa.string(), "seconds": pa.float64(), "time_utc": pa.timestamp("s", tz="UTC"),
         "attempt": pa.int64(), "step": pa.int64(), "mean": pa.float64(), "min": pa.float64(), "max": pa.float64(),
+        "unit": pa.string(),
     }  # fmt: skip
     schema = pa.schema(list(kinds.items()))
     texts = pa.schema([(name, pa.string() if name == "time_utc" else kind) for name, kind in kinds.items()])

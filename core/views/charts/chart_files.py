@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from ...model.ports.screen import Point
-from ..metric_words import axis_unit, tick_text
+from ..metric_words import axis_unit, stored_unit, tick_text
 from .attempts import AttemptSpan, StepOf, within
 from .axis import log_ticks, ticks
 from .chart_view import STEPS, ChartView
@@ -38,7 +38,7 @@ class RunRows(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExportRow(NamedTuple):
-    """A point of a series, in the units of the history (bytes, seconds per step).
+    """A point of a series, in the unit of the history, which is empty if there is none or it is not known.
 
     ``seconds``: of the run; ``attempt`` and ``step``: None between two attempts, and where no step is known.
     """
@@ -52,16 +52,18 @@ class ExportRow(NamedTuple):
     mean: float
     min: float
     max: float
+    unit: str
 
 
 def series_rows(run: RunRows, metric: str, points: Sequence[Point]) -> Iterator[ExportRow]:
     """A row a point. The points of the steps are those of ``run``."""
     steps = {a.number: StepOf(within(run.points.get(STEPS, ()), a)) for a in run.attempts}
+    unit = stored_unit(metric)
     for attempt, t, low, mean, high in _of_attempts(points, run.attempts):
         step = None if attempt is None else steps[attempt](t)
         when = datetime.fromtimestamp(run.wall0 + t, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         whole = None if step is None else round(step)
-        yield ExportRow(run.name, metric, round(t, 1), when, attempt, whole, mean, low, high)
+        yield ExportRow(run.name, metric, round(t, 1), when, attempt, whole, mean, low, high, unit)
 
 
 def csv_text(runs: Sequence[RunRows]) -> Iterator[str]:

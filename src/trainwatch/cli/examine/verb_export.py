@@ -14,7 +14,7 @@ HELP = "write a run's series as CSV, JSON lines or Parquet, or its recorded obse
 DESCRIPTION = (
     "--csv, --jsonl and --parquet write every series of the run's history (progress, GPUs, host, process, and the "
     "numbers that the trainer logs by name), one row a point: run, metric, seconds of the run, UTC time, attempt, "
-    "step, mean, min, max; to standard output, or to the new file of -o. Points are as fine as the history keeps "
+    "step, mean, min, max, unit; to standard output, or to the new file of -o. Points are as fine as the history keeps "
     "them: a second in the last hour, ten minutes after eight days. --trace writes the observations of the sensors "
     "(bounded), for `trainwatch replay` or a bug report. --metrics writes only the trainer's own numbers, as CSV. "
     "Tokens, passwords and values of secret variables are removed from texts."
