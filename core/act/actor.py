@@ -36,10 +36,11 @@ from ..model.decision import (
 from ..model.observation import GpuReading, Outcome
 from ..model.ports.supervision import AttemptTarget, Retention
 from ..model.run import RunSpec
-from .attempt_launcher import AttemptLauncher, Performed, read_baseline
+from .attempt_launcher import AttemptLauncher, read_baseline
 from .backup.checkpoint_backup import CheckpointBackup
+from .engine import Engine, Performed
 from .evaluate.evaluator import Evaluator
-from .evidence.capture import KernelTail, examine, no_kernel_log, pause_s
+from .evidence.capture import pause_s
 from .evidence.stack_capture import look_for_loops
 from .gpu.gpu_clearing import GpuHelp, clear_gpus
 from .launch.launching import is_alive
@@ -47,22 +48,19 @@ from .notify.end_command import run_at_end
 from .notify.notices import send_notice
 from .notify.outbox import Outbox
 from .stop.heartbeat_request import ask_to_save
-from .stop.own_handler import end_by_own_handler, graces
-from .stop.pause import pause_attempt, unpause_attempt
 from .stop.save_request import SaveReport, request_save, take_back
-from .stop.stopping import members, stop_attempt
+from .stop.stopping import members
 
 OF_THE_END = frozenset({"finish", "give_up", "end_by"})
 """Events after which nothing follows by itself."""
 
 
 class RunActor:
-    """Implements ``model.ports.Actor`` for one run.
+    """Implements ``model.ports.Actor`` for one run, whose attempts ``engine`` starts and ends.
 
     ``incident_folder``: number → folder that may not exist yet. ``verify``: path, deep → verdict. ``gpus_now``:
-    newest readings, None if there is no telemetry. ``base_env``: the environment of the trainer. ``kernel_tail``:
-    the last lines of the kernel log. ``gpu_help``: what the GPU memory gate uses beside ``gpus_now``. ``wsl``:
-    stop trainers with the longer graces of WSL2. ``list_checkpoints``: lists the output folder within a number of
+    newest readings, None if there is no telemetry. ``base_env``: the environment of the trainer. ``gpu_help``: what
+    the GPU memory gate uses beside ``gpus_now``. ``list_checkpoints``: lists the output folder within a number of
     seconds (and whether checkpoints are expected there); returns None, or why the list is not complete.
     ``save_signal``, ``save_file``: how the trainer is asked for a checkpoint. ``evaluator``: runs ``[evaluate]``.
     ``outbox``: sends the notices. ``end_in_words``: what a
@@ -73,15 +71,14 @@ class RunActor:
         self,
         *,
         spec: RunSpec,
+        engine: Engine,
         launcher: AttemptLauncher,
         incident_folder: Callable[[int], Path],
         verify: Callable[[Path, bool], Checkpoint],
         gpus_now: Callable[[], Sequence[GpuReading] | None],
         base_env: Mapping[str, str],
         list_checkpoints: Callable[[float, bool], str | None] = lambda _limit_s, _expected: None,
-        kernel_tail: KernelTail = no_kernel_log,
         gpu_help: GpuHelp | None = None,
-        wsl: bool = False,
         retention: Retention | None = None,
         save_signal: str | None = None,
         save_file: str | None = None,
@@ -92,14 +89,13 @@ class RunActor:
         backup: CheckpointBackup | None = None,
     ) -> None:
         self._spec = spec
+        self._engine = engine
         self._launcher = launcher
         self._incident_folder = incident_folder
         self._verify = verify
         self._gpus_now = gpus_now
         self._base_env = base_env
         self._list = list_checkpoints
-        self._kernel_tail = kernel_tail
-        self._wsl = wsl
         self._gpu_help = gpu_help if gpu_help is not None else GpuHelp(read=gpus_now)
         self._retention = retention
         self._save_signal, self._save_file = save_signal, save_file
@@ -166,10 +162,9 @@ class RunActor:
         if self._target is None or self._target.number != decision.attempt:
             return False, f"attempt {decision.attempt} has ended; there are no processes to examine", {}
         folder = self._incident_folder(decision.incident or 0)
-        gpus = self._gpus_now()
         try:
             with self._stacks:
-                report = examine(self._target, folder, self._spec, gpus=gpus, kernel_tail=self._kernel_tail)
+                report = self._engine.probe(self._target, folder)
         except OSError as error:
             return False, f"{folder}: {error.strerror or error}", {}
         detail = f"{report.sentence}; {len(report.files)} files of evidence in {folder}"
@@ -178,6 +173,8 @@ class RunActor:
     def _look_for_loop(self, decision: LookForLoop) -> Performed:
         if self._target is None or self._target.number != decision.attempt:
             return False, f"attempt {decision.attempt} has ended; there are no processes to look at", {}
+        if not self._engine.capabilities.here:
+            return False, "its processes are on other machines", {}
         with self._stacks:
             found = look_for_loops(self._target, pause_s=pause_s(self._spec))
         places = "; ".join(f"process {pid} is in the loop {place}" for pid, place in found["loops"].items())
@@ -186,24 +183,10 @@ class RunActor:
     def _stop(self, decision: StopAttempt | EndLeftovers) -> Performed:
         if self._target is None:
             return True, "no process is left from an attempt", {"gone": True}
-        left_s = decision.within_s if isinstance(decision, StopAttempt) else None
-        if left_s is not None:
-            left_s = end_by_own_handler(self._target, left_s)
-        interrupt_s, terminate_s = graces(self._spec.settings.restart, left_s)
         if self._saved is not None:
             take_back(self._saved)
             self._saved = None
-        report = stop_attempt(
-            self._target,
-            decision.mode,
-            interrupt_grace_s=interrupt_s,
-            terminate_grace_s=terminate_s,
-            saves_to=self._spec.output_dir,
-            wsl=self._wsl and left_s is None,
-            leftovers=isinstance(decision, EndLeftovers),
-        )
-        spared = f"; left alone: {', '.join(report.spared)}" if report.spared else ""
-        return report.gone, f"{report.sentence}{spared}", msgspec.to_builtins(report)
+        return self._engine.stop(self._target, decision)
 
     def _request_save(self, decision: RequestSave) -> Performed:
         if self._target is None or self._target.number != decision.attempt:
@@ -255,14 +238,12 @@ class RunActor:
     def _pause(self, _decision: PauseAttempt) -> Performed:
         if self._target is None:
             return False, "no attempt to pause", {}
-        report = pause_attempt(self._target)
-        return report.ok, f"{report.processes} processes stopped", msgspec.to_builtins(report)
+        return self._engine.pause(self._target)
 
     def _unpause(self, _decision: UnpauseAttempt) -> Performed:
         if self._target is None:
             return False, "no attempt to continue", {}
-        report = unpause_attempt(self._target)
-        return report.ok, f"{report.processes} processes continued", msgspec.to_builtins(report)
+        return self._engine.unpause(self._target)
 
     def _plan_retention(self, decision: PlanRetention) -> Performed:
         if self._retention is None:

@@ -3,7 +3,6 @@
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -18,16 +17,13 @@ from ..model.run import RunSpec
 from .config.derive import Derived, DeriveError, preview, write_config_copy
 from .config.output_names import own_name
 from .config.remaining_steps import counted, remaining
-from .elsewhere.container import marked
+from .engine import Engine, Performed
 from .launch import spool
 from .launch.attempt_records import read_start
-from .launch.launching import LaunchError, is_full, launch
+from .launch.launching import LaunchError, is_full
 
 BASELINE = "gpu_baseline.json"
 """File in the attempt's directory: GPU memory that other processes held before it began, bytes per GPU index."""
-
-Performed = tuple[bool, str, dict[str, Any]]
-"""Result of an action: whether it succeeded, a sentence, data for the journal."""
 
 
 class Readiness(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,14 +41,13 @@ READY = Readiness()
 
 
 class AttemptLauncher:
-    """Launches the attempts of one run.
+    """Launches the attempts of one run with ``engine``.
 
     ``attempt_folder``: number → folder that may not exist yet. ``gpus_now``: newest readings, None if there is no
     telemetry. ``show``: opens a view of the attempt (tmux) and returns a sentence about it. ``base_env``: the
     environment that the trainer inherits. ``ready``: whether the derived launch can start now. ``planned``: decision,
     attempt folder → the launch if it was derived already. ``misfit``: a sentence if the derived launch contradicts the
     checkpoint that it resumes from. ``remember``: stores the attempt's folder and derived launch for the next launch.
-    ``as_job``: derived launch, attempt folder, decision → the command that submits it as a job; raises OSError.
     ``locks``: the locks that the runner holds while the trainer lives. ``keep_alive``: how it replaces a supervisor.
     """
 
@@ -60,6 +55,7 @@ class AttemptLauncher:
         self,
         *,
         spec: RunSpec,
+        engine: Engine,
         preset: Preset,
         profiles: Mapping[str, Profile],
         attempt_folder: Callable[[int], Path],
@@ -70,11 +66,11 @@ class AttemptLauncher:
         planned: Callable[[StartAttempt, Path], Derived | None] = lambda _decision, _folder: None,
         misfit: Callable[[Path, Derived], str | None] = lambda _resume, _derived: None,
         remember: Callable[[Path, Derived], None] = lambda _folder, _derived: None,
-        as_job: Callable[[Derived, Path, StartAttempt], tuple[str, ...]] | None = None,
         locks: LockOrder | None = None,
         keep_alive: KeepAliveOrder | None = None,
     ) -> None:
         self._spec = spec
+        self._engine = engine
         self._preset = preset
         self._profiles = profiles
         self._attempt_folder = attempt_folder
@@ -85,7 +81,6 @@ class AttemptLauncher:
         self._planned = planned
         self._misfit = misfit
         self._remember = remember
-        self._as_job = as_job
         self._locks = locks
         self._keep_alive = keep_alive
 
@@ -117,7 +112,7 @@ class AttemptLauncher:
             write_config_copy(self._spec, derived)
             order = LaunchOrder(
                 attempt=decision.attempt,
-                argv=self._argv(derived, folder, decision),
+                argv=derived.argv,
                 cwd=self._spec.cwd,
                 env=derived.env,
                 log=str(folder / "train.log"),
@@ -127,7 +122,8 @@ class AttemptLauncher:
                 locks=self._locks,
                 keep_alive=self._keep_alive,
             )
-            target = launch(order, folder)
+            begin = self._engine.submit if decision.attempt == 1 else self._engine.resume
+            target = begin(order, folder, decision)
         except (DeriveError, LaunchError) as error:
             if is_full(str(error)):
                 return False, str(error), {"no_room": True, "fresh": decision.resume_from is None}
@@ -152,14 +148,6 @@ class AttemptLauncher:
             "resume_named": _resume_places(derived, resume),
         }
         return True, "; ".join(note for note in notes if note), data
-
-    def _argv(self, derived: Derived, folder: Path, decision: StartAttempt) -> tuple[str, ...]:
-        if self._as_job is None:
-            return marked(derived.argv, folder, derived.env, self._base_env)
-        try:
-            return self._as_job(derived, folder, decision)
-        except OSError as fault:
-            raise LaunchError(f"{folder}: the batch script cannot be written: {fault.strerror or fault}") from fault
 
     def _derive(
         self, decision: StartAttempt, profile: Profile | None, resume: Path | None, folder: Path

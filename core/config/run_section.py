@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from ..model.launch.job import Engine
+from ..model.launch.engine import EngineName
 from ..model.preset import SaveSignal
 from ..model.settings import End
 from .bounds import BOUNDS
@@ -38,7 +38,7 @@ class RunSection(msgspec.Struct, frozen=True, kw_only=True):
     terminal: Literal["file", "pty"] = "file"
     save_signal: SaveSignal | None = None
     save_file: str | None = None
-    engine: Engine = "local"
+    engine: EngineName = "local"
     end: dict[str, Any] = {}
     """Keys of ``[end]`` that are written here: they hold for this run alone."""
 
@@ -58,7 +58,7 @@ class RunTable(msgspec.Struct):
     terminal: Literal["file", "pty"] = "file"
     save_signal: SaveSignal | None = None
     save_file: str | None = None
-    engine: Engine = "local"
+    engine: EngineName = "local"
 
 
 def read_run(

@@ -5,7 +5,7 @@ from typing import Any, Literal
 import msgspec
 
 from .launch.change import Change
-from .launch.job import Engine
+from .launch.engine import CAPABILITIES, Capabilities, EngineName
 from .launch.output_place import OutputPlace
 from .launch.resume_way import ResumeWay
 from .settings import Settings
@@ -66,7 +66,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     gpus: tuple[int, ...] | None = None
     """GPU indices the trainer may use; None = all visible ones."""
     terminal: Literal["file", "pty"] = "file"
-    engine: Engine = "local"
+    engine: EngineName = "local"
     """Where its attempts are started."""
     save_signal: str | None = None
     """USR1 or USR2: asks the trainer for a checkpoint. It is sent only to processes that catch it."""
@@ -86,6 +86,11 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Folders that the trainer was seen to save to, beside ``output_dir`` or below it, in the order found."""
     output_found: bool = False
     """``output_dir`` was not told: it is the first of ``outputs``."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the place can do where its attempts are started."""
+        return CAPABILITIES[self.engine]
 
     @property
     def output_folders(self) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ It needs Slurm's daemons and root, and installs nothing: ``./trainwatch.sh slurm
 import contextlib
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,50 +16,14 @@ from typing import Any
 import pytest
 
 from tests.fakes.e2e_world import HASTY, TRAINER, World, until, world_at
+from tests.fakes.slurm_cluster import NEEDS_CLUSTER, cluster
 from tests.tiers import SECOND_TIER
 from trainwatch.core.model.decision import StartAttempt
 
-CLUSTER = Path(__file__).parents[1] / "cluster"
-LACKS = [name for name in ("slurmctld", "slurmd", "munged", "sbatch", "srun") if shutil.which(name) is None]
-
-pytestmark = [
-    SECOND_TIER,
-    pytest.mark.skipif(bool(LACKS), reason=f"Slurm is not installed: {', '.join(LACKS)} (./trainwatch.sh slurm)"),
-    pytest.mark.skipif(os.geteuid() != 0, reason="a cluster with fake GPUs needs root"),
-    pytest.mark.xdist_group("slurm"),
-]
-PORTS = (24000, 8)
-"""First port, and ports for each worker of the test run."""
+pytestmark = [SECOND_TIER, *NEEDS_CLUSTER]
 
 
-NO_ACCOUNTS = [name for name in ("slurmdbd", "mariadbd", "mariadb-install-db") if shutil.which(name) is None]
-
-
-@pytest.fixture(
-    scope="module",
-    params=[
-        "no accounting",
-        pytest.param(
-            "accounting",
-            marks=pytest.mark.skipif(
-                bool(NO_ACCOUNTS),
-                reason=f"accounting is not installed: {', '.join(NO_ACCOUNTS)} (./trainwatch.sh slurm)",
-            ),
-        ),
-    ],
-)
-def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    root = tmp_path_factory.mktemp("slurm")
-    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw") or 0)
-    first = PORTS[0] + PORTS[1] * worker
-    env = os.environ | {"ROOT": str(root), "CTLPORT": str(first), "BASEPORT": str(first + 1)}
-    options = ["--accounting"] if request.param == "accounting" else []
-    up = subprocess.run([CLUSTER / "up.sh", *options], env=env, capture_output=True, text=True, check=False)
-    try:
-        assert up.returncode == 0, up.stdout + up.stderr
-        yield {"SLURM_CONF": f"{root}/etc/slurm.conf"}
-    finally:
-        subprocess.run([CLUSTER / "down.sh"], env=env, capture_output=True, check=False)
+__all__ = ["cluster"]  # pytest finds the fixture here
 
 
 @pytest.fixture

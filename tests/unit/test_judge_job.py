@@ -124,6 +124,12 @@ def test_without_a_checkpoint_the_job_runs_to_its_limit() -> None:
     assert world.of(StopAttempt) == []
 
 
+def test_at_the_limit_what_is_saved_was_not_asked_for_and_slurm_ends_the_job() -> None:
+    world = near_limit(save(running(judge_of_everything())).wait(10.0), left_s=50.0).wait(60.0)
+    save(world, path="out/step-60", step=60)
+    assert world.of(StopAttempt) == []
+
+
 def gpu_fails(world: World, **seen: str) -> World:
     world.see(JobSeen(t=world.t, job="7", phase="running", **seen))  # type: ignore[arg-type]
     world.see(LogChunk(t=world.t, text="\nRuntimeError: CUDA error: uncorrectable ECC error encountered\n"))

@@ -13,6 +13,7 @@ import pytest
 
 from trainwatch.core.act.slurm import job_process
 from trainwatch.core.act.slurm.answers import SEPARATOR
+from trainwatch.core.act.slurm.attempt_job import end_job
 from trainwatch.core.act.slurm.batch_script import EXIT_FILE, LOG_FILE, STARTED_FILE, batch_script, tag_of
 from trainwatch.core.act.slurm.commands import Slurm as Commands
 from trainwatch.core.act.slurm.commands import SlurmError
@@ -323,6 +324,22 @@ def test_the_script_is_one_that_bash_can_read(tmp_path: Path) -> None:
     path = tmp_path / "job.sh"
     path.write_text(script(time="5", setup=("module() { :; }", "module load cuda")))
     assert subprocess.run(["bash", "-n", str(path)], check=False).returncode == 0
+
+
+def test_a_job_whose_follower_could_not_note_it_is_ended_by_its_comment(cluster: Cluster) -> None:
+    cluster.job("RUNNING", tag="trainwatch:r1:1")
+    cluster.answers("scontrol", "JobId=77 JobState=CANCELLED SubmitTime=2026-11-22T23:05:28 NodeList=n1")
+    slurm = Commands(cluster.env)
+    assert end_job(str(cluster.directory), "trainwatch:r1:2", slurm) == ""
+    assert cluster.called("scancel") == 0
+    assert end_job(str(cluster.directory), "trainwatch:r1:1", slurm) == ""
+    assert "scancel 77" in cluster.calls.read_text()
+
+
+def test_without_an_answer_it_is_not_known_whether_a_job_is_left(cluster: Cluster) -> None:
+    cluster.refuses("squeue", "Unable to contact slurm controller")
+    told = end_job(str(cluster.directory), "trainwatch:r1:1", Commands(cluster.env))
+    assert "cannot be told whether a job was submitted" in told
 
 
 def test_a_command_to_slurm_is_not_ended_by_the_stop_that_it_tells_of(cluster: Cluster) -> None:

@@ -8,26 +8,26 @@ from pathlib import Path
 import msgspec
 
 from .... import heartbeat
+from ...model.attempt import LaunchOrder
 from ...model.decision import StartAttempt
-from ...model.launch.job import JobRecord
+from ...model.launch.job import JobHandle, JobRecord
 from ...model.run import RunSpec
 from ..adopt.adoption import SESSION_BOUND
-from ..config.derive import Derived
 from ..launch import spool
 from ..processes import ATTEMPT_VARIABLE
 from . import node_agent
-from .batch_script import AGENT_FILE, BEAT_FILE, SCRIPT_FILE, batch_script, options, tag_of
+from .batch_script import AGENT_FILE, BEAT_FILE, EXIT_FILE, SCRIPT_FILE, batch_script, options, tag_of
 from .commands import Slurm, SlurmError, wait_until_gone
 from .job_start import ORDER, RECORD, JobOrder, record_in
 
+AskToSave = tuple[str | None, str | None]
+"""The signal and the file by which a training is asked for a checkpoint; None = not this way."""
 END_S = 120.0
 """Longest wait for the end of a cancelled job: the site's KillWait (30 s by default) and a slow node."""
 
 
-def script_of(
-    spec: RunSpec, save: tuple[str | None, str | None], argv: tuple[str, ...], folder: Path, attempt: int
-) -> str:
-    """The batch script of an attempt. ``save``: the signal and the file by which a checkpoint is asked for."""
+def script_of(spec: RunSpec, save: AskToSave, argv: tuple[str, ...], folder: Path, attempt: int) -> str:
+    """The batch script of an attempt."""
     name, file = save
     return batch_script(
         spec.settings.slurm,
@@ -43,24 +43,25 @@ def script_of(
 
 def prepare(
     spec: RunSpec,
-    derived: Derived,
+    launch: LaunchOrder,
     folder: Path,
     decision: StartAttempt,
     *,
-    save: tuple[str | None, str | None],
+    save: AskToSave,
     shared: Path | None,
+    again: bool,
 ) -> tuple[str, ...]:
     """Write the batch script into the attempt's folder. Returns the command that submits and follows it.
 
-    ``save``: as for ``script_of``. ``shared``: where the runs of this machine keep what they ask Slurm together.
-    Raises OSError.
+    ``launch``: the training's own command and environment. ``shared``: where the runs of this machine keep what they
+    ask Slurm together. ``again``: the job of the attempt before may run once more for this one. Raises OSError.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    (folder / SCRIPT_FILE).write_text(script_of(spec, save, derived.argv, folder, decision.attempt), encoding="utf-8")
+    (folder / SCRIPT_FILE).write_text(script_of(spec, save, launch.argv, folder, decision.attempt), encoding="utf-8")
     (folder / AGENT_FILE).write_bytes(Path(node_agent.__file__).read_bytes())
     (folder / BEAT_FILE).write_bytes(Path(heartbeat.__file__).read_bytes())
-    settings = _settings(spec, derived, decision, folder)
-    before = _attempt_before(folder)
+    settings = _settings(spec, launch, decision, folder)
+    before = _attempt_before(folder) if again else ""
     order = JobOrder(
         tag=tag_of(spec.id),
         poll_s=spec.settings.slurm.poll_s,
@@ -73,12 +74,12 @@ def prepare(
     return (sys.executable, "-P", "-m", "trainwatch.core.act.slurm.job_process", str(folder))
 
 
-def _settings(spec: RunSpec, derived: Derived, decision: StartAttempt, folder: Path) -> str:
+def _settings(spec: RunSpec, launch: LaunchOrder, decision: StartAttempt, folder: Path) -> str:
     """A text that is the same for two attempts that differ in their resume point only: Slurm keeps the rest.
 
     A job that runs once more has the options and the environment of its first submission.
     """
-    own = sorted((key, value) for key, value in derived.env.items() if key not in IGNORED)
+    own = sorted((key, value) for key, value in launch.env.items() if key not in IGNORED)
     asked = options(spec.settings.slurm, spec.cwd, spec.name)
     text = repr((decision.profile, decision.changes, decision.exclude, asked, own)).replace(str(folder), "")
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
@@ -104,23 +105,44 @@ def record_of(folder: str) -> JobRecord | None:
     return record_in(Path(folder))
 
 
-def let_run_again(folder: str, slurm: Slurm | None = None) -> None:
+def exit_code(folder: str) -> int | None:
+    """The exit status that the script of an attempt wrote; None as long as it has written none."""
+    found = spool.read(folder, EXIT_FILE)
+    code = None if found is None else found.get("code")
+    return code if isinstance(code, int) else None
+
+
+def let_run_again(folder: str, slurm: Slurm) -> None:
     """Before the job of an attempt is ended for a restart: it may run once more. If not, another one is submitted."""
     record = record_of(folder)
     if record is not None and record.phase != "ended":
         with contextlib.suppress(SlurmError):
-            (slurm or Slurm()).allow_requeue(record.handle)
+            slurm.allow_requeue(record.handle)
 
 
-def end_job(folder: str, slurm: Slurm | None = None) -> str:
-    """Cancel the job of an attempt and wait until it has ended. Returns what is wrong, "" if it has ended."""
-    record, slurm = record_of(folder), slurm or Slurm()
-    if record is None or record.phase == "ended":
+def end_job(folder: str, tag: str, slurm: Slurm) -> str:
+    """Cancel the job of an attempt and wait until it has ended. Returns what is wrong, "" if it has ended.
+
+    ``tag``: the comment of the attempt's job, by which one is found whose follower ended before it could note it.
+    """
+    record = record_of(folder)
+    if record is not None and record.phase == "ended":
         return ""
     try:
-        slurm.cancel(record.handle)
+        handle = _unrecorded(tag, slurm) if record is None else record.handle
     except SlurmError as error:
-        return f"job {record.handle.id} could not be cancelled: {error}"
-    if wait_until_gone(slurm, record.handle, END_S):
+        return f"it cannot be told whether a job was submitted: {error}"
+    if handle is None:
         return ""
-    return f"job {record.handle.id} was cancelled, and Slurm did not say within {END_S:.0f} s that it has ended"
+    try:
+        slurm.cancel(handle)
+    except SlurmError as error:
+        return f"job {handle.id} could not be cancelled: {error}"
+    if wait_until_gone(slurm, handle, END_S):
+        return ""
+    return f"job {handle.id} was cancelled, and Slurm did not say within {END_S:.0f} s that it has ended"
+
+
+def _unrecorded(tag: str, slurm: Slurm) -> JobHandle | None:
+    found = [seen for seen in slurm.jobs().values() if seen.comment == tag and seen.phase != "ended"]
+    return JobHandle(cluster="", id=found[-1].id, submitted=found[-1].submitted) if found else None

@@ -21,7 +21,8 @@ import msgspec
 from ...model.launch.job import JobPhase, JobRecord
 from ..launch import spool
 from .answers import Seen
-from .batch_script import ASKED_FILE, EXIT_FILE, LOG_FILE, STARTED_FILE
+from .attempt_job import exit_code
+from .batch_script import ASKED_FILE, LOG_FILE, STARTED_FILE
 from .commands import Slurm, SlurmError
 from .job_start import ORDER, RECORD, JobOrder, begin
 from .shared_queue import SharedQueue, now
@@ -109,9 +110,8 @@ class JobProcess:
         """Keep what Slurm says of the job. ``since_s``: an answer from then on is new enough, seconds since boot."""
         self._due_s = now() + self._order.poll_s
         try:
-            seen = self._queue.jobs(max(self._begun_s, now() if since_s is None else since_s)).get(self._job.handle.id)
-            if seen is None or self._job.handle.submitted not in {"", seen.submitted}:
-                seen = self._slurm.job(self._job.handle)
+            since_s = max(self._begun_s, now() if since_s is None else since_s)
+            seen = self._queue.find([self._job.handle], since_s)[self._job.handle]
         except SlurmError as error:
             self._know("unknown", None, reason=str(error))
             return
@@ -178,9 +178,7 @@ class JobProcess:
                 time.sleep(TURN_S)
 
     def _exit_code(self) -> int | None:
-        found = spool.read(self._job.attempt_directory, EXIT_FILE)
-        code = None if found is None else found.get("code")
-        return code if isinstance(code, int) else None
+        return exit_code(self._job.attempt_directory)
 
     def _status(self, code: int | None) -> int:
         job = self._job

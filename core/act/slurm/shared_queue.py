@@ -10,9 +10,10 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ...model.launch.job import JobHandle
 from .answers import Seen, read_squeue
 from .commands import Slurm, SlurmError
 
@@ -42,6 +43,19 @@ class SharedQueue:
         if error:
             raise SlurmError(error)
         return read_squeue(text)
+
+    def find(self, handles: Sequence[JobHandle], since_s: float) -> dict[JobHandle, Seen | None]:
+        """These jobs, as of ``since_s`` or later: one question, and one more for each that the queue shows no longer.
+
+        None: Slurm answered and does not know it. Raises SlurmError.
+        """
+        shown = self.jobs(since_s)
+        found: dict[JobHandle, Seen | None] = {}
+        for handle in handles:
+            seen = shown.get(handle.id)
+            same = seen is not None and handle.submitted in {"", seen.submitted}
+            found[handle] = seen if same else self._slurm.job(handle)
+        return found
 
     def _ask(self) -> tuple[str, str]:
         at = now()

@@ -305,7 +305,7 @@ def before_launch(plan: LaunchPlan) -> tuple[Readiness, tuple[str, ...]]:
 
 
 def _rows(plan: LaunchPlan) -> list[RunCheck]:
-    return [row for row in RUN_CHECKS if plan.spec.engine == "local" or not row.here]
+    return [row for row in RUN_CHECKS if plan.spec.capabilities.here or not row.here]
 
 
 def _room(plan: LaunchPlan, folder: Path) -> Readiness:

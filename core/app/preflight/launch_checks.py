@@ -156,13 +156,14 @@ def fetches_data(plan: LaunchPlan) -> bool:
 
 def check_scheduler(plan: LaunchPlan, _machine: Machine) -> Check | None:
     """The commands of the scheduler that the attempts are given to."""
-    if plan.spec.engine == "local":
+    commands = plan.spec.capabilities.commands
+    if not commands:
         return None
-    missing = [name for name in ("sbatch", "squeue", "scontrol", "scancel", "srun") if shutil.which(name) is None]
+    missing = [name for name in commands if shutil.which(name) is None]
     if missing:
         return failed(
             "scheduler",
-            f'engine = "slurm" needs {", ".join(missing)}, not found on PATH',
+            f'engine = "{plan.spec.engine}" needs {", ".join(missing)}, not found on PATH',
             "start it on a machine of the cluster, or load Slurm's module first",
         )
     return passed("scheduler", "each attempt is a job of Slurm; --dry-run shows its script")

@@ -18,13 +18,15 @@ def newest_attempt(
     return next((target for target in map(find, run.attempt_folders()) if target is not None), None)
 
 
-def live_attempt(run: RunDirectory, story: RunStory) -> AttemptTarget | None:
+def live_attempt(
+    run: RunDirectory, story: RunStory, adopt: Callable[[Path], AttemptTarget | None] = settle_launch
+) -> AttemptTarget | None:
     """The newest launched attempt, unless its end is in the journal. It may have died while no supervisor ran.
 
     Waits for one that the last supervisor was just launching. The caller holds the run's lock.
     """
     ended = {a.number for a in story.attempts if a.ended_t is not None}
-    newest = newest_attempt(run, settle_launch)
+    newest = newest_attempt(run, adopt)
     return None if newest is None or newest.number in ended else newest
 
 

@@ -174,7 +174,7 @@ def _read(run: RunDirectory, *, ask: bool = False) -> tuple[dict[str, Any], str,
     status["concerns"] = [{"level": each.level, "text": each.text} for each in concerns(now)]
     status["ranks"] = ranks_now(latest.process if status["pid"] is not None else None, status["log"])
     status["job"], status["nodes"] = None, []
-    if spec.engine == "slurm":
+    if spec.capabilities.queues:
         from .jobs.job_now import job_object, job_of, node_objects, nodes_of
 
         status["job"] = job_object(job_of(status["log"]), wall)

@@ -149,7 +149,7 @@ def host_sensor(
     spec: RunSpec, inbox: Inbox, clock: RunClock, details: DetailDesk, on_problem: Callable[[str], None]
 ) -> Host:
     return Host(
-        inbox=inbox if spec.engine == "local" else DiskOnly(inbox),
+        inbox=inbox if spec.capabilities.here else DiskOnly(inbox),
         clock=clock,
         interval_s=spec.settings.watch.interval_s,
         output_dir=spec.output_dir or spec.cwd,
@@ -264,7 +264,7 @@ def _of_place(
 ) -> list[Sampler]:
     """What samples the processes: on this machine, or of a job elsewhere. The first also looks when it has ended."""
     interval_s = spec.settings.watch.interval_s
-    if spec.engine == "slurm":
+    if not spec.capabilities.here:
         return [
             JobRecords(inbox=inbox, clock=clock, interval_s=interval_s, on_problem=on_problem),
             NodeSamples(
@@ -286,7 +286,7 @@ def _of_place(
 def _gpus(spec: RunSpec, inbox: Inbox, clock: RunClock, details: DetailDesk, tree: RunTree) -> list[Sensor]:
     """What samples the GPUs of this machine. Those of a job come from its nodes."""
     watch = spec.settings.watch
-    if spec.engine == "slurm":
+    if not spec.capabilities.here:
         return []
     if spec.labels.get("simulated_gpu"):
         return [SimulatedGpu(inbox=inbox, clock=clock, interval_s=watch.interval_s)]

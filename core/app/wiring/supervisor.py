@@ -5,15 +5,14 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial, reduce
 from pathlib import Path
 
+from ...act.actor import RunActor
 from ...act.attempt_launcher import AttemptLauncher
 from ...act.backup.checkpoint_backup import CheckpointBackup
-from ...act.config.derive import Derived
 from ...act.elsewhere.container_watch import ContainerWatch
-from ...act.elsewhere.placed_actor import PlacedActor
+from ...act.engine import Engine
+from ...act.engines import engine_of
 from ...act.evaluate.evaluator import Evaluator
 from ...act.gpu.gpu_clearing import GpuHelp
-from ...act.slurm.attempt_job import prepare
-from ...act.slurm.job_actor import JobActor
 from ...act.view import tmux
 from ...checkpoints import copy_aside, folder_for_copies, parts_in, verify
 from ...checkpoints.formats.reading_pace import BESIDE_TRAINING_BYTES_PER_S
@@ -22,7 +21,6 @@ from ...judge.outlook import shown_progress
 from ...judge.state import SNAPSHOT_VERSION, to_snapshot
 from ...judge.step import Judge
 from ...model.checkpoints.copied_aside import CopiedAside
-from ...model.decision import StartAttempt
 from ...model.fact import ActChanged, BudgetChanged, Fact, OutputKnown
 from ...model.observation import Learned
 from ...model.ports.supervision import Sensor
@@ -40,7 +38,6 @@ from ...sense.process.run_tree import RunTree
 from ...store.atomic import write_atomically
 from ...store.clock import RunClock
 from ...store.detail_files import DetailFiles
-from ...store.home import runtime_folder
 from ...store.journal import latest_snapshot
 from ...store.learned.habits_file import HabitsFile
 from ...store.metrics.history import HistoryWriter
@@ -55,6 +52,7 @@ from ..plan.declared_options import as_declared
 from ..plan.definitions import definitions_of
 from ..plan.launch_plan import LaunchPlan, plan_launch
 from ..plan.save_request import save_request
+from ..plan.shared_answers import shared_answers
 from ..preflight.checklist import ReadinessCheck
 from ..preflight.machine.gpu_checks import interpreter
 from ..runs.launched_attempts import live_attempt, newest_attempt, unwritten_order
@@ -128,9 +126,9 @@ def build_supervisor(
     )
     snapshot = latest_snapshot(run.journal)
     state = judge.start(story, snapshot.state if snapshot is not None else None)
-    known = [each.path for each in state.checkpoints.known]
     values = values_sensor(spec, inbox, clock, lambda text: supervisor.note(text))  # noqa: PLW0108  made below
-    live = live_attempt(run, story)
+    engine = _engine(spec, preset, recorder)
+    live = live_attempt(run, story, engine.adopt)
     lists = OutputLists(run.folders, preset.checkpoint_globs)
     if live is None and not story.attempts and not run.attempt_folders():
         lists.take(output.folders, before_launch=True)
@@ -139,13 +137,14 @@ def build_supervisor(
         preset,
         inbox,
         clock,
-        known=known,
+        known=[each.path for each in state.checkpoints.known],
         lists=lists,
         on_complete=(lambda _path, _mtime: None) if values is None else values.completed,
         on_problem=lambda text: supervisor.note(text),  # noqa: PLW0108  made below
     )
     launcher = AttemptLauncher(
         spec=spec,
+        engine=engine,
         preset=preset,
         profiles=profiles,
         attempt_folder=keeper.attempt_folder,
@@ -156,12 +155,12 @@ def build_supervisor(
         planned=plan.derived_for,
         misfit=lambda resume, derived: misfit_of(spec, resume, derived),
         remember=lambda folder, derived: remember_launch(spec, folder, derived),
-        as_job=_as_job(spec, preset),
         locks=claim.order,
         keep_alive=keep_alive_order(run, spec),
     )
-    actor = (JobActor if spec.engine == "slurm" else PlacedActor)(
+    actor = RunActor(
         spec=spec,
+        engine=engine,
         launcher=launcher,
         incident_folder=run.incident,
         verify=lambda path, deep: verify(path, deep=deep, layout=preset.layout),
@@ -176,14 +175,12 @@ def build_supervisor(
         save_signal=save_request(spec, preset)[0],
         save_file=save_request(spec, preset)[1],
         copy_aside=partial(_copy_aside, output, run),
-        kernel_tail=kernel_tail,
         gpu_help=GpuHelp(
             read=recorder.gpus_now,
             users=named_users,
             python=lambda: interpreter(spec),
             touching=not spec.labels.get("simulated_gpu") and not is_wsl(),
         ),
-        wsl=is_wsl(),
         end_in_words=partial(_end_in_words, run),
         outbox=outbox_of(run, vitality, lambda: supervisor),
         evaluator=_evaluator(run, spec, preset),
@@ -338,12 +335,16 @@ def _evaluator(run: RunDirectory, spec: RunSpec, preset: Preset) -> Evaluator | 
     )
 
 
-def _as_job(spec: RunSpec, preset: Preset) -> Callable[[Derived, Path, StartAttempt], tuple[str, ...]] | None:
-    """What makes a launch the submission of a job; None if attempts are started on this machine."""
-    if spec.engine != "slurm":
-        return None
-    place = runtime_folder(os.environ)
-    return partial(prepare, spec, save=save_request(spec, preset), shared=None if place is None else place / "slurm")
+def _engine(spec: RunSpec, preset: Preset, recorder: RunRecorder) -> Engine:
+    return engine_of(
+        spec,
+        base_env=os.environ,
+        save=save_request(spec, preset),
+        shared=shared_answers(),
+        gpus_now=recorder.gpus_now,
+        kernel_tail=kernel_tail,
+        wsl=is_wsl(),
+    )
 
 
 def _recent_trace(run: RunDirectory) -> RecentTrace | None:

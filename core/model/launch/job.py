@@ -4,9 +4,6 @@ from typing import Literal
 
 import msgspec
 
-Engine = Literal["local", "slurm"]
-"""Where the attempts of a run are started: on this machine, or as jobs of Slurm."""
-
 JobPhase = Literal["queued", "running", "ending", "ended", "unknown"]
 """``unknown``: Slurm did not answer, or does not know the job. It is no end: nothing follows from it."""
 

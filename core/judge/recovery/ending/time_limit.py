@@ -40,6 +40,8 @@ def check(builder: StepBuilder) -> None:
     asked_t, limit_t = state.job.asked_t, state.job.limit_t
     if asked_t is None or not isinstance(state.machine, Running):
         return
+    if limit_t is not None and builder.t >= limit_t:
+        return  # Slurm ends it now; what it saves at the signal for that was not asked for
     left_s = eta.eta_s(state.pace, state.progress)
     if left_s is not None and limit_t is not None and builder.t + left_s < limit_t:
         return

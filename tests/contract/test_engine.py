@@ -1,0 +1,184 @@
+"""What holds for every engine: real processes on this machine, jobs of stand-in commands, jobs of a real cluster."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fakes import slurm_commands
+from tests.fakes.slurm_cluster import NEEDS_CLUSTER, cluster
+from tests.integration.act_world import wait_for
+from tests.tiers import SECOND_TIER
+from trainwatch.core.act import processes
+from trainwatch.core.act.engine import Engine
+from trainwatch.core.act.engines import engine_of
+from trainwatch.core.act.stop.stopping import members
+from trainwatch.core.model.attempt import LaunchOrder
+from trainwatch.core.model.decision import EndLeftovers, StartAttempt, StopAttempt
+from trainwatch.core.model.launch.engine import AttemptSeen
+from trainwatch.core.model.ports.supervision import AttemptTarget
+from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.settings import Restart, Settings, Slurm
+
+__all__ = ["cluster"]  # pytest finds the fixture here
+
+GRACES = Restart(interrupt_grace_s=1.0, terminate_grace_s=1.0)
+COMMANDS = ("sbatch", "squeue", "scontrol", "scancel", "srun", "sacct")
+WAITS = "import time; print('it begins', flush=True); time.sleep(600)"
+
+
+class Place:
+    """An engine, and the attempts that a test starts with it."""
+
+    def __init__(self, root: Path, spec: RunSpec) -> None:
+        self.root = root
+        self.spec = spec
+        self.engine = self.another()
+        self.targets: list[AttemptTarget] = []
+
+    def another(self) -> Engine:
+        """The engine of a supervisor that begins anew."""
+        return engine_of(self.spec, base_env=os.environ)
+
+    def starts(self, code: str) -> AttemptTarget:
+        number = len(self.targets) + 1
+        folder = self.root / "attempts" / f"{number:04}"
+        order = LaunchOrder(
+            attempt=number,
+            argv=(sys.executable, "-c", code),
+            cwd=str(self.root),
+            env=dict(os.environ),
+            log=str(folder / "train.log"),
+        )
+        begin = self.engine.submit if number == 1 else self.engine.resume
+        target = begin(order, folder, StartAttempt(id=number, reason="", attempt=number))
+        self.targets.append(target)
+        return target
+
+    def seen(self, target: AttemptTarget) -> AttemptSeen:
+        return self.engine.observe([target])[target.directory]
+
+    def until(self, target: AttemptTarget, phase: str) -> AttemptSeen:
+        def reached() -> AttemptSeen | None:
+            seen = self.seen(target)
+            return seen if seen.phase == phase else None
+
+        return wait_for(reached, phase)
+
+    def printed(self, target: AttemptTarget, text: str) -> None:
+        def found() -> bool:
+            logs = self.engine.logs(target)
+            return any(text in path.read_text(errors="replace") for path in logs if path.exists())
+
+        wait_for(found, text)
+
+    def clear(self) -> None:
+        for number, target in enumerate(self.targets):
+            self.engine.stop(target, StopAttempt(id=100 + number, reason="", attempt=target.number, mode="kill"))
+            for process in members(target):
+                processes.send_signal(process.key, signal.SIGKILL)
+
+
+@pytest.fixture(
+    params=["local", "stand-in", pytest.param("cluster", marks=[SECOND_TIER, *NEEDS_CLUSTER])],
+)
+def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    if request.param == "stand-in":
+        commands, jobs = tmp_path / "bin", tmp_path / "jobs"
+        commands.mkdir()
+        jobs.mkdir()
+        for name in COMMANDS:
+            (commands / name).symlink_to(slurm_commands.__file__)
+        monkeypatch.setenv("PATH", f"{commands}:{os.environ['PATH']}")
+        monkeypatch.setenv("FAKE_SLURM", str(jobs))
+    elif request.param == "cluster":
+        monkeypatch.setenv("SLURM_CONF", request.getfixturevalue("cluster")["SLURM_CONF"])
+    spec = RunSpec(
+        id=f"r-{tmp_path.name}",
+        name="x",
+        command=(),
+        cwd=str(tmp_path),
+        created_wall=0.0,
+        engine="local" if request.param == "local" else "slurm",
+        settings=Settings(restart=GRACES, slurm=Slurm(poll_s=0.2, sample_s=1.0)),
+    )
+    made = Place(tmp_path, spec)
+    yield made
+    made.clear()
+
+
+def test_an_attempt_runs_and_its_exit_status_is_known(place: Place) -> None:
+    target = place.starts("import sys; print('it ran', flush=True); sys.exit(7)")
+    seen = place.until(target, "ended")
+    assert (seen.cause, seen.code) == ("error", 7)
+    place.printed(target, "it ran")
+
+
+def test_success_is_told_from_failure(place: Place) -> None:
+    seen = place.until(place.starts("print('fine')"), "ended")
+    assert (seen.cause, seen.code) == ("ok", 0)
+
+
+def test_a_stop_ends_it_for_good_and_may_be_repeated(place: Place) -> None:
+    target = place.starts(WAITS)
+    place.printed(target, "it begins")
+    place.until(target, "running")
+    gone, sentence, _ = place.engine.stop(target, StopAttempt(id=9, reason="", attempt=1))
+    assert gone, sentence
+    assert place.until(target, "ended").cause != "ok"
+    assert place.engine.stop(target, EndLeftovers(id=10, reason="", attempt=1))[0]
+
+
+def test_after_a_stop_the_next_attempt_runs_in_a_folder_of_its_own(place: Place) -> None:
+    first = place.starts(WAITS)
+    place.printed(first, "it begins")
+    assert place.engine.stop(first, StopAttempt(id=9, reason="", attempt=1))[0]
+    second = place.starts("print('it goes on', flush=True)")
+    assert second.directory != first.directory
+    assert place.until(second, "ended").code == 0
+    place.printed(second, "it goes on")
+
+
+def test_several_are_observed_at_once(place: Place) -> None:
+    ended = place.starts("print('over')")
+    place.until(ended, "ended")
+    running = place.starts(WAITS)
+    place.until(running, "running")
+    both = place.engine.observe([ended, running])
+    assert [both[each.directory].phase for each in (ended, running)] == ["ended", "running"]
+
+
+def test_a_supervisor_that_begins_anew_finds_the_attempt(place: Place) -> None:
+    target = place.starts(WAITS)
+    place.printed(target, "it begins")
+    place.engine = later = place.another()
+    found = later.adopt(Path(target.directory))
+    assert found is not None
+    assert found.trainer == target.trainer
+    place.until(found, "running")
+    assert later.adopt(place.root / "attempts" / "none") is None
+
+
+def test_what_it_can_is_what_it_does(place: Place) -> None:
+    target = place.starts(WAITS)
+    place.printed(target, "it begins")
+    paused, sentence, _ = place.engine.pause(target)
+    assert paused == place.engine.capabilities.pauses, sentence
+    assert place.engine.unpause(target)[0] == place.engine.capabilities.pauses
+    shown = place.engine.shown(("true",), place.root, 1)
+    assert (shown is not None) == place.engine.capabilities.queues
+    place.until(target, "running")
+
+
+def test_evidence_of_one_that_has_ended_is_its_log(place: Place, tmp_path: Path) -> None:
+    target = place.starts("print('the last words', flush=True)")
+    place.until(target, "ended")
+    wait_for(lambda: place.engine.observe([target])[target.directory].phase == "ended", "its end")
+    assert target.log is not None
+    wait_for(lambda: "the last words" in Path(str(target.log)).read_text(), "the log")
+    report = place.engine.probe(target, tmp_path / "evidence")
+    assert report.frames == {}
+    assert any("the last words" in Path(path).read_text() for path in report.files)
