@@ -42,6 +42,7 @@ from ...sense.process.node_samples import NodeSamples
 from ...sense.process.process_tree import ProcessTree
 from ...sense.process.run_tree import RunTree
 from ...sense.sampler import Sampler, SamplersInOneThread
+from ...store import annex
 from ...store.atomic import write_atomically
 from ...store.clock import RunClock
 from ...store.home import runtime_folder
@@ -126,7 +127,7 @@ def output_search(
         watched=lambda: output.folders,
         checkpoint_of=checkpoint_of,
         state_of=state_of,
-        ignored=[str(run.path.parents[1])],
+        ignored=[str(run.path.parents[1]), *map(str, annex.roots(os.environ))],
         named=named_places(spec, os.environ) if unknown else {},
         taken=claim.is_taken,
         last=last,

@@ -62,10 +62,14 @@ def due(name: str, step: int, at: int = FAULT_STEP) -> bool:
 
 
 def after_step(step: int, *, batch: int) -> None:
-    """What ends an attempt, or stops it. A ``batch`` above 2 does not fit into memory."""
+    """What ends an attempt, or stops it. A ``batch`` above 2 does not fit into memory that is fragmented ("oom").
+
+    Of "oom-large" it does not fit into any.
+    """
     if due("crash", step):
         raise RuntimeError(CUDA_ERROR)
-    if FAULT == "oom" and step == FAULT_STEP and batch > 2:
+    whole = "expandable_segments:True" in os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "")
+    if (FAULT == "oom-large" or (FAULT == "oom" and not whole)) and step == FAULT_STEP and batch > 2:
         from tests.fakes.matrix.tensors import OutOfMemoryError
 
         raise OutOfMemoryError(OUT_OF_MEMORY)
