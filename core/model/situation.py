@@ -34,3 +34,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     frozen: str = ""
     troubles: tuple[Trouble, ...] = ()
     health: Health = Health()
+
+    @property
+    def watched(self) -> bool:
+        """Whether a supervisor looks at the run now, or this is not known yet: else nobody sees steps or values."""
+        return self.supervisor_alive is not False and not self.frozen

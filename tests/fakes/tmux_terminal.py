@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -61,6 +62,23 @@ class Terminal:
     def text(self) -> str:
         """What the screen shows."""
         return self.tmux("capture-pane", "-p")
+
+    def styles(self, text: str) -> list[tuple[str, bool]]:
+        """(colour of the letters as in the escape sequence, whether they are bold) of each occurrence of a text."""
+        drawn = self.tmux("capture-pane", "-e", "-p")
+        colour, bold, plain = "", False, ""
+        found: list[tuple[str, bool]] = []
+        for part in re.split("(\x1b\\[[0-9;]*m)", drawn):
+            if not part.startswith("\x1b"):
+                found += [(colour, bold)] * (plain[-len(text) + 1 :] + part if len(text) > 1 else part).count(text)
+                plain += part
+                continue
+            for code in re.findall(r"[34]8;5;\d+|[34]8;2;\d+;\d+;\d+|\d+", part) or ["0"]:
+                if code in {"0", "1", "22"}:
+                    bold = code == "1"
+                if code in {"0", "39"} or code.startswith("38;") or 30 <= int(code.partition(";")[0]) <= 37:
+                    colour = "" if code in {"0", "39"} else code
+        return found
 
     @property
     def pid(self) -> int:

@@ -135,7 +135,8 @@ class GpuPane(Pane):
             mark = self.glyphs.levels["danger"]
             return (*line, ("danger", f"{mark} "), ("text", cut(gpu.trouble, width - 5 - name)))
         for meter, size in zip(gpu.meters, (5, 6, 7, 7), strict=True):
-            line += [("strong", right(meter.text, size)), (meter.level, f" {self.glyphs.levels[meter.level]}")]
+            style = "strong" if meter.level != "unknown" else "unknown"
+            line += [(style, right(meter.text, size)), (meter.level, f" {self.glyphs.levels[meter.level]}")]
         for pick, scaled in zip(PICKS, ranges, strict=True) if cells else ():
             drawn = meter_spark(
                 pick(gpu), cells, self.window, self.series, self.last_values, glyphs=self.glyphs, scaled=scaled

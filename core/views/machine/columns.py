@@ -13,6 +13,10 @@ def _number_style(card: GpuCard) -> str:
     return "accent" if card.view.own else "label"
 
 
+def _clock_style(card: GpuCard) -> str:
+    return "unknown" if card.clock_level == "unknown" else "text"
+
+
 def _memory(card: GpuCard) -> str:
     return card.gauges[1].text if card.gauges else "–"
 
@@ -28,7 +32,7 @@ GPU_COLUMNS: tuple[Column[GpuCard], ...] = (
     ),
     Column(title="temp", text=lambda c: c.view.temp.text, width=7, right=True, style=lambda c: _style(c, "temp")),
     Column(title="power", text=lambda c: c.view.power.text, width=7, right=True, style=lambda c: _style(c, "power")),
-    Column(title="SM clock", text=lambda c: c.clock, width=10, right=True, style="text", from_width=60),
+    Column(title="SM clock", text=lambda c: c.clock, width=10, right=True, style=_clock_style, from_width=60),
     Column(title="slowed", text=lambda c: c.slowed if c.slowed != "no" else "", before=2, style=_bad, from_width=46),
 )  # fmt: skip
 """The list of several GPUs; one with trouble has a sentence instead."""

@@ -23,6 +23,7 @@ class GpuCard(msgspec.Struct, frozen=True, kw_only=True):
     facts: tuple[Fact, ...]
     level: Level
     clock: str
+    clock_level: Level
     slowed: str
     slowed_level: Level
 
@@ -140,6 +141,7 @@ def _card(
         facts=() if view.trouble else tuple(facts),
         level=level,
         clock=number(reading.clock_mhz, "MHz"),
+        clock_level="unknown" if old or reading.clock_mhz is None else "safe",
         slowed=slowed,
         slowed_level="unknown" if old else slowed_level,
     )

@@ -169,8 +169,10 @@ def _facts(now: Situation, host: HostDetails | None) -> list[Fact]:
             for mount in (host.mounts if host is not None else ())
         ),
     ]
+    old = now.host is None or now.now_t - now.host.t > STALE_S
     return [
-        Fact(label=name, text=text, level="unknown" if text == quantity.UNKNOWN else "safe") for name, text in facts
+        Fact(label=name, text=text, level="unknown" if old or text == quantity.UNKNOWN else "safe")
+        for name, text in facts
     ]
 
 

@@ -121,7 +121,7 @@ def timeline_view(now: Situation) -> TimelineView:
         done_t=done_t,
         marks=_marks(now),
         expected=_expected(now, now_t, done_t if done_t is not None else end_t) if not over else (),
-        bands=_bands(now, now_t),
+        bands=_bands(now, now_t if now.watched or over else min(now_t, max(story.t, now.progress_t))),
         title=_title(now),
         loss=_loss(now),
         pace=quantity.pace(progress.sec_per_step),
@@ -129,7 +129,7 @@ def timeline_view(now: Situation) -> TimelineView:
         later=later,
         attempts=attempt_spans(story, now_t),
         wall0=story.wall0,
-        steps_until_t=now.step_t if late else None,
+        steps_until_t=now.step_t if late and now.watched else None,
         message=None if story.attempts else "Nothing has happened yet",
     )
 
@@ -209,9 +209,9 @@ def checkpoint_t(now: Situation, c: Checkpoint) -> float:
 
 
 def _stands_still(now: Situation) -> bool:
-    """No step came when it was due, or the run is in a state without steps: nothing is promised then."""
+    """No step came when it was due, nobody looks, or the run's state has no steps: nothing is promised then."""
     step = last_step(now)
-    return now.story.state in {"hung", "paused"} or (step is not None and step.level != "safe")
+    return not now.watched or now.story.state in {"hung", "paused"} or (step is not None and step.level != "safe")
 
 
 def _expected(now: Situation, now_t: float, until_t: float) -> tuple[float, ...]:

@@ -47,7 +47,9 @@ class LastStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def last_step(now: Situation) -> LastStep | None:
-    """None while no step is due: not running, or no step of this attempt was seen."""
+    """None while no step is due (not running), no step of this attempt was seen, or no supervisor looks for steps."""
+    if not now.watched:
+        return None
     attempt, seen_t = now.story.attempt, now.step_t
     if now.story.state not in {"running", "hung"} or attempt is None or seen_t is None or seen_t < attempt.t:
         return None

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from textual import events
 
 from ....core.views.machine.gauge import Gauge, axis_label, round_up
+from ....core.views.quantity import UNKNOWN
 from ....core.views.state.level import SEVERITY, level_in
 from ...ui.cells import Line, Span, cut, fit, pad, right, width_of, wrap_words
 from ...ui.chart import curve, spark, spark_range
@@ -120,7 +121,8 @@ class GaugesPane(Pane):
     def _gauge(self, gauge: Gauge, width: int, rows: int) -> list[Line]:
         if rows < GAUGE_ROWS:
             return [self._one_line(gauge, width)]
-        level = (gauge.level, f" {self.glyphs.levels[gauge.level]}")
+        known = gauge.text != UNKNOWN  # one sign is enough for what is not known
+        level = (gauge.level, f" {self.glyphs.levels[gauge.level]}" if known else "")
         value: Span = ("strong" if gauge.level != "unknown" else "unknown", gauge.text)
         word: Span = (gauge.level, f" {LEVEL_WORDS[gauge.level]}" if LEVEL_WORDS[gauge.level] else "")
         title = cut(gauge.title, max(4, width - width_of((value, level, word)) - 2))
