@@ -1,6 +1,5 @@
 """``{word}`` in a command: a placeholder, a misspelt one, or braces of the trainer."""
 
-import difflib
 import re
 from collections.abc import Iterator, Sequence
 
@@ -27,7 +26,9 @@ def misspelt(command: Sequence[str]) -> Iterator[str]:
             name = found[1]
             if name in PLACEHOLDERS:
                 continue
-            near = difflib.get_close_matches(name.lower(), PLACEHOLDERS, n=1, cutoff=cutoff)
+            from difflib import get_close_matches  # loaded for a misspelt word only
+
+            near = get_close_matches(name.lower(), PLACEHOLDERS, n=1, cutoff=cutoff)
             if near:
                 yield f'the command uses the unknown placeholder {{{name}}}; did you mean "{{{near[0]}}}"?'
             elif found[0] == word:

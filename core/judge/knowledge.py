@@ -1,7 +1,8 @@
 """What the judge knows from the start: settings, preset, tables and facts of the run."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from ..model.launch.resume_support import ResumeSupport
 from ..model.launch.told_length import ToldLength
@@ -16,8 +17,7 @@ from .resume import resume_point
 from .text.shapes.shape_table import ShapeTable
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Knowledge:
+class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     """Constant for one judge.
 
     ``catalogue``: failures.toml, compiled; ``shapes``: log_shapes.toml, compiled.
@@ -31,17 +31,17 @@ class Knowledge:
 
     catalogue: CompiledCatalogue
     shapes: ShapeTable
-    settings: Settings = field(default_factory=Settings)
-    preset: Preset = field(default_factory=lambda: Preset(name="generic"))
+    settings: Settings = Settings()
+    preset: Preset = Preset(name="generic")
     profiles: tuple[str, ...] = ()
     run: str = "run"
     run_id: str = ""
     created_wall: float = 0.0
     output_dir: str | None = None
     remedies: tuple[Remedy, ...] = ()
-    values: Values = field(default_factory=dict)
-    families: Mapping[str, str] = field(default_factory=dict)
-    usual_ladders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    values: Values = {}
+    families: Mapping[str, str] = {}
+    usual_ladders: Mapping[str, tuple[str, ...]] = {}
     traits: frozenset[str] = frozenset()
     options: frozenset[str] = frozenset()
     resume_support: ResumeSupport = resume_point.ANYTHING
@@ -52,14 +52,14 @@ class Knowledge:
     """Seconds since the epoch → the first time after it that ``[end] end_by`` names; None if there is none."""
     status_hidden: str = ""
     """What hides the trainer's exit status, as a clause (a pipe without pipefail); "" if nothing is seen that does."""
-    told: Mapping[str, ToldLength] = field(default_factory=dict)
+    told: Mapping[str, ToldLength] = {}
     """The length of the training by its settings, by profile ("" = none)."""
     can_ask_to_save: bool = False
     """The trainer can be asked for a checkpoint (``run.save_signal``, ``run.save_file``)."""
-    unknown_ends: Mapping[str, int] = field(default_factory=dict)
+    unknown_ends: Mapping[str, int] = {}
     """How often logs of earlier runs ended with a line without a known cause, by its skeleton."""
-    levels: dict[str, dict[str, health_levels.Metric]] = field(init=False)
-    """Tables of levels by profile ("" = any other)."""
+    levels: dict[str, dict[str, health_levels.Metric]] = {}
+    """Tables of levels by profile ("" = any other), made of ``settings``."""
 
     def typed(self, verb: str, *words: str) -> str:
         """Return the command that a person may paste: ``trainwatch VERB RUN WORDS``; ``profile NAME RUN``."""
@@ -68,4 +68,4 @@ class Knowledge:
 
     def __post_init__(self) -> None:
         tables = {profile: health_levels.metrics(self.settings.health, profile) for profile in ("", "stable")}
-        object.__setattr__(self, "levels", tables)
+        msgspec.structs.force_setattr(self, "levels", tables)

@@ -1,8 +1,8 @@
 """CONTRIBUTING: a failure class is one entry of failures.toml. Nothing else names it."""
 
-import dataclasses
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.builders import World, knowledge
@@ -67,7 +67,7 @@ def test_a_new_failure_class_is_diagnosed_shown_and_restarted_with_one_entry(
     failures: FailureCatalogue, log: str, code: int
 ) -> None:
     catalogue = CompiledCatalogue(failures, SHAPES)
-    judge = Judge(dataclasses.replace(knowledge(), catalogue=catalogue))
+    judge = Judge(msgspec.structs.replace(knowledge(), catalogue=catalogue))
     world = crash(save(running(judge)), log, code)
     story = story_of(world)
     assert "start_attempt" in world.decisions

@@ -28,7 +28,11 @@ def roots(modules: set[str]) -> set[str]:
 
 
 def test_looking_after_a_run_loads_no_screen_and_nothing_heavy() -> None:
-    modules = loaded_by("import trainwatch.core.app.foreground")
+    modules = loaded_by(
+        "from trainwatch.cli.quick_start import load_msgspec_quickly, load_python_quickly\n"
+        "load_python_quickly(); load_msgspec_quickly()\n"
+        "import trainwatch.core.app.foreground"
+    )
     assert not roots(modules) & {
         "textual",
         "rich",
@@ -41,6 +45,9 @@ def test_looking_after_a_run_loads_no_screen_and_nothing_heavy() -> None:
         "watchdog",
     }
     assert not modules & {"urllib.request", "http.client", "ssl", "email", "statistics"}, "half a megabyte to two each"
+    for_few_runs = {"configparser", "dataclasses", "difflib", "dis", "fractions", "inspect", "pickletools", "platform"}
+    assert not modules & {*for_few_runs, "secrets", "urllib.parse"}, "5 MB together, with what they load"
+    assert not {name for name in modules if name.startswith("trainwatch.core.checkpoints.formats.torch_")}
     assert not any(name.startswith("trainwatch.tui") for name in modules)
 
 

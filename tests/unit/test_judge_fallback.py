@@ -1,7 +1,6 @@
 """A profile whose start dies before its first step: back to the settings that ran, at once, uncharged, remembered."""
 
-import dataclasses
-
+import msgspec
 import pytest
 
 from tests.builders import World, knowledge
@@ -33,7 +32,7 @@ NETWORK = "\nsocket.gaierror: [Errno -3] Temporary failure in name resolution\n"
 
 def mind(settings: Settings | None = None, **fields: object) -> Judge:
     """A judge with the shipped catalogue."""
-    return Judge(dataclasses.replace(knowledge(settings, **fields), catalogue=CATALOGUE))  # type: ignore[arg-type]
+    return Judge(msgspec.structs.replace(knowledge(settings, **fields), catalogue=CATALOGUE))  # type: ignore[arg-type]
 
 
 def switched(use: str | None = None, to: str = "safe_mode") -> World:

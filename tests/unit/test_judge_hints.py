@@ -1,6 +1,5 @@
 """Hints at what could be better while the training goes on."""
 
-import dataclasses
 from typing import Any
 
 import msgspec
@@ -118,7 +117,7 @@ def curve(brain: Judge, *, rises: bool = False, lr: str = "") -> World:
 def test_a_lower_learning_rate_is_proposed_from_the_curve_and_never_taken(rises: bool, apply: Any) -> None:
     brain = mind("dit", {"learning_rate": 1e-4})
     settings = msgspec.structs.replace(brain.knowledge.settings, remedies=Remedies(apply=apply))
-    world = curve(Judge(dataclasses.replace(brain.knowledge, settings=settings)), rises=rises)
+    world = curve(Judge(msgspec.structs.replace(brain.knowledge, settings=settings)), rises=rises)
     (proposed,) = world.of(RemedyProposed)
     assert (proposed.name, proposed.failure) == ("half-learning-rate", "plateau")
     assert [(c.key, c.before, c.after) for c in proposed.changes] == [("learning_rate", 1e-4, 5e-5)]
@@ -138,7 +137,7 @@ def test_no_learning_rate_is_proposed_if_the_scheduler_lowered_it_already() -> N
 
 def test_a_script_with_an_option_of_its_own_gets_half_of_it() -> None:
     brain = mind("generic", {"lr": "0.001"})
-    world = curve(Judge(dataclasses.replace(brain.knowledge, options=frozenset({"--lr"}))))
+    world = curve(Judge(msgspec.structs.replace(brain.knowledge, options=frozenset({"--lr"}))))
     assert [(c.where, c.key, c.after) for c in world.of(RemedyProposed)[0].changes] == [("flag", "lr", 0.0005)]
     assert curve(brain).of(RemedyProposed) == []
 

@@ -1,6 +1,6 @@
 """Which folder becomes an output folder of a run, from the checkpoints that it was seen to write."""
 
-import dataclasses
+import msgspec
 
 from tests.builders import Story, World, judge, knowledge
 from tests.unit.test_judge_resume_listing import outcome
@@ -20,7 +20,7 @@ def running(mind: Judge | None = None, steps: int = 40) -> World:
 
 
 def told(folder: str) -> Judge:
-    return Judge(dataclasses.replace(knowledge(), output_dir=folder))
+    return Judge(msgspec.structs.replace(knowledge(), output_dir=folder))
 
 
 def seen(world: World, name: str = "0000040.pt", *, folder: str = FOLDER, sure: bool = True, t: float = 0.0) -> World:
@@ -133,7 +133,7 @@ def test_a_restart_resumes_from_the_newest_checkpoint_over_all_folders() -> None
 def by_itself() -> Judge:
     style = ResumeStyle(by_itself=True, found="train.py:9")
     preset = Preset(name="generic", resume_file=style, resume_directory=style)
-    return Judge(dataclasses.replace(knowledge(preset=preset), resume_support=resume_support(preset, ())))
+    return Judge(msgspec.structs.replace(knowledge(preset=preset), resume_support=resume_support(preset, ())))
 
 
 def crashed(world: World) -> World:

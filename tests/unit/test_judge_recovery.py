@@ -1,7 +1,6 @@
 """From failure to proof of life: order, choice of checkpoint, budget, giving up."""
 
-import dataclasses
-
+import msgspec
 import pytest
 
 from tests.builders import Story, World, judge, knowledge
@@ -36,7 +35,7 @@ def save(world: World, path: str = "out/step-40", step: int | None = 40, event: 
 def judge_of_everything(settings: Settings | None = None) -> Judge:
     """A judge with the shipped catalogue."""
     catalogue = CompiledCatalogue(FAILURES, SHAPES)
-    return Judge(dataclasses.replace(knowledge(settings), catalogue=catalogue))
+    return Judge(msgspec.structs.replace(knowledge(settings), catalogue=catalogue))
 
 
 def quick(**restart: object) -> Settings:

@@ -1,8 +1,8 @@
 """The length of a run by its settings, where its log does not show it."""
 
-import dataclasses
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
 from tests.builders import Story, knowledge
@@ -80,7 +80,7 @@ def test_a_bar_after_a_resume_may_count_what_was_left() -> None:
 
 
 def watched(story: Story, length: ToldLength) -> tuple[Judge, JudgeState]:
-    judge = Judge(dataclasses.replace(knowledge(), told={"": length}))
+    judge = Judge(msgspec.structs.replace(knowledge(), told={"": length}))
     state = judge.start()
     for observation in story.observations:
         state, _ = judge.step(state, observation)

@@ -1,13 +1,13 @@
 """Commands that messages suggest: each is made by one function, names its run, is quoted, and parses."""
 
 import ast
-import dataclasses
 import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import pytest
 
 from tests.builders import knowledge
@@ -122,6 +122,6 @@ def test_a_path_reaches_the_command_as_it_is(path: str) -> None:
 
 
 def test_the_judge_names_the_run_by_its_id() -> None:
-    known = dataclasses.replace(knowledge(), run="my run", run_id="my-run-1a2b")
+    known = msgspec.structs.replace(knowledge(), run="my run", run_id="my-run-1a2b")
     assert known.typed("resume", "--from", "a b") == "trainwatch resume my-run-1a2b --from 'a b'"
     assert known.typed("profile", "half") == "trainwatch profile half my-run-1a2b"

@@ -1,6 +1,6 @@
 """Captures the stacks of an attempt's processes through its runner, or directly if there is no live runner."""
 
-import secrets
+import os
 import signal
 import time
 from pathlib import Path
@@ -82,7 +82,7 @@ def capture_stacks(
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     keys = _keys(target)
     request = {
-        "request": secrets.token_hex(8),
+        "request": os.urandom(8).hex(),
         "folder": str(folder),
         "keys": keys,
         "log": target.log,
@@ -112,7 +112,7 @@ def look_for_loops(
     Blocks ``pause_s`` and the time of the looks, at most about ``budget_s``. Nothing is stopped.
     """
     request = {
-        "request": secrets.token_hex(8),
+        "request": os.urandom(8).hex(),
         "loops": True,
         "keys": _keys(target),
         "most": stack_probe.PROCESSES,

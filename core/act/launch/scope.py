@@ -7,7 +7,6 @@ but a detached process without a scope survives if ``KillUserProcesses=no``, the
 import functools
 import getpass
 import os
-import secrets
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +20,7 @@ LINGER = Path("/var/lib/systemd/linger")
 def command(unit: str) -> list[str]:
     """Prefix of a command that runs it in a scope of its own, which is named after ``unit``."""
     readable = "".join(letter if letter.isalnum() and letter.isascii() else "-" for letter in unit)[:80]
-    name = f"trainwatch-{readable}-{secrets.token_hex(4)}"
+    name = f"trainwatch-{readable}-{os.urandom(4).hex()}"
     return ["systemd-run", "--user", "--scope", "--quiet", "--collect", f"--unit={name}", "--"]
 
 

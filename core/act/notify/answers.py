@@ -4,13 +4,11 @@ The answers are asked for: Telegram's ``getUpdates``, and a topic of ntfy that o
 Each answer holds a code that only this run can make, for one attempt and for some hours; it counts once.
 """
 
-import base64
 import contextlib
 import hashlib
 import hmac
 import json
 import os
-import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -82,7 +80,9 @@ class Codes:
 
     def _code(self, text: str) -> str:
         made = hmac.new(self._key, text.encode(), hashlib.sha256).digest()[:15]
-        return base64.urlsafe_b64encode(made).decode()
+        from base64 import urlsafe_b64encode
+
+        return urlsafe_b64encode(made).decode()
 
 
 def _key(path: Path) -> bytes:
@@ -90,7 +90,7 @@ def _key(path: Path) -> bytes:
         found = path.read_bytes()
         if len(found) >= 32:
             return found
-    key = secrets.token_bytes(32)
+    key = os.urandom(32)
     with contextlib.suppress(OSError), os.fdopen(os.open(path, _FLAGS, 0o600), "wb") as file:
         file.write(key)
     return key

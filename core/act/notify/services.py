@@ -8,7 +8,6 @@ sends and the thread that asks for answers use it.
 
 import json
 import re
-import urllib.parse
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -51,15 +50,17 @@ class NotSentError(Exception):
 
 def service_of(url: str) -> Service | None:
     """The service of a URL that can be sent to from here; None: apprise's."""
+    from urllib.parse import parse_qsl, unquote, urlsplit
+
     try:
-        parts = urllib.parse.urlsplit(url)
+        parts = urlsplit(url)
     except ValueError:
         return None
-    query = dict(urllib.parse.parse_qsl(parts.query))
+    query = dict(parse_qsl(parts.query))
     api = query.pop("api", None)
     if query or parts.fragment or (api is not None and not re.match(r"https?://[^/]+", api)):
         return None
-    path = [urllib.parse.unquote(part) for part in parts.path.split("/") if part]
+    path = [unquote(part) for part in parts.path.split("/") if part]
     match parts.scheme:
         case "tgram" if len(path) == 1 and re.fullmatch(r"[0-9]+:[\w-]+", parts.netloc):
             return Service("telegram", (api or "https://api.telegram.org").rstrip("/"), parts.netloc, path[0])

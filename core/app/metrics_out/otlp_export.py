@@ -8,7 +8,6 @@ import os
 import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from trainwatch import __version__
 
@@ -30,6 +29,8 @@ class OtlpExport:
     """Sends the values of one run. Raises ImportError if the extra is not installed."""
 
     def __init__(self, run: "RunDirectory", address: str) -> None:
+        from urllib.parse import urlsplit
+
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 
         parts = urlsplit(address)

@@ -1,7 +1,6 @@
 """The result of one check, and the machine that is checked."""
 
 import os
-import platform
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
@@ -79,7 +78,7 @@ def look_at_machine(*, gpus: bool = True) -> Machine:
         ram_total_bytes=total,
         ram_available_bytes=available,
         swap_used_bytes=(memory.swap_total or 0.0) - (memory.swap_free or 0.0),
-        kernel=platform.release(),
+        kernel=os.uname().release,
         environ=os.environ,
         home=home(),
     )

@@ -5,7 +5,6 @@ checksums, too. Nothing is unpickled or extracted. Sources: HDF5 File Format Spe
 ``numpy/lib/format.py``.
 """
 
-import ast
 import math
 import re
 from pathlib import Path
@@ -104,7 +103,9 @@ def _numpy_end(source: ByteRange) -> int | None:
     if length > _NUMPY_HEADER_AT_MOST:
         return None
     try:
-        header = ast.literal_eval(source.read(at, length).decode("utf-8"))
+        from ast import literal_eval
+
+        header = literal_eval(source.read(at, length).decode("utf-8"))
         shape, kind = header["shape"], _NUMPY_TYPE.fullmatch(header["descr"])
         if kind is None:
             return None

@@ -5,6 +5,8 @@ from typing import NamedTuple
 from .zip_archive import LOCAL_SIGNATURE
 
 HEAD_BYTES = 4096
+TORCH_LEGACY = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
+"""How files of ``torch.save`` began before they were zip files: the number 0x1950a86a20f9469cfc6c, pickled."""
 _TAR_MARK = b"ustar"
 _TAR_MARK_AT = 257
 _ZIP_NAME_AT = 30

@@ -12,14 +12,12 @@ from .byte_range import ByteRange, open_bytes
 from .count_keys import EPOCH_KEYS, STEP_KEYS, epoch_keys, step_keys
 from .damage import Corrupt, Damage, Opaque, Torn, worst
 from .file_contents import FileContents
-from .foreign_formats import foreign_format
+from .foreign_formats import TORCH_LEGACY, foreign_format
 from .nonfinite import check_values
 from .pickles.pickle_tensors import whole_number
 from .pickles.pickle_values import Mapping, PickleValue
 from .safetensors_file import read_safetensors, training_info
 from .state_file import counts_in
-from .torch_legacy import MAGIC, read_legacy, read_plain_pickle
-from .torch_zip import read_torch_archive
 from .zip_archive import LOCAL_SIGNATURE
 
 if TYPE_CHECKING:
@@ -86,12 +84,15 @@ def read_torch_file(source: ByteRange) -> FileContents:
     """List a file of ``torch.save`` (zip or legacy) or a plain pickle. Raises Damage."""
     if source.size == 0:
         raise Torn("is empty")
+    from .torch_legacy import read_legacy, read_plain_pickle  # with the first file of torch: 1 MB of memory
+    from .torch_zip import read_torch_archive
+
     head = source.read(0, min(source.size, _TAR_MARK_AT + len(_TAR_MARK)))
     if head.startswith(LOCAL_SIGNATURE):
         return read_torch_archive(source)
-    if head.startswith(MAGIC):
+    if head.startswith(TORCH_LEGACY):
         return read_legacy(source)
-    if MAGIC.startswith(head) or LOCAL_SIGNATURE.startswith(head):
+    if TORCH_LEGACY.startswith(head) or LOCAL_SIGNATURE.startswith(head):
         raise Torn(f"is cut off after {source.size} bytes")
     if head.endswith(_TAR_MARK):
         raise Opaque("is a tar file of torch 0.1, which cannot be read")
@@ -112,7 +113,7 @@ def read_torch_file(source: ByteRange) -> FileContents:
 
 def looks_like_torch(head: bytes) -> bool:
     """Whether the first bytes of a file of unclear name (``.bin``, ``.pkl``) are torch's."""
-    return head.startswith((LOCAL_SIGNATURE, MAGIC))
+    return head.startswith((LOCAL_SIGNATURE, TORCH_LEGACY))
 
 
 def _opaque(contents: FileContents, *, needed: bool) -> Opaque | None:

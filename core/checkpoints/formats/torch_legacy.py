@@ -7,12 +7,11 @@ and the elements. No checksums. Source: ``torch/serialization.py`` (``_legacy_sa
 from .byte_range import ByteRange
 from .damage import Corrupt, Damage, Opaque, Torn
 from .file_contents import FileContents, Region, describe_views, storage_elements
+from .foreign_formats import TORCH_LEGACY
 from .pickles.pickle_reader import MAX_PICKLE_BYTES, read_pickle
 from .pickles.pickle_values import Mapping, PickleValue, Storage, shown
 from .pickles.torch_objects import TorchInterpreter
 
-MAGIC = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
-"""The first pickle whole: the number 0x1950a86a20f9469cfc6c."""
 _PROTOCOL = 1001
 _FIRST_WINDOW_BYTES = 1 << 20
 _MAX_NESTING = 4
@@ -115,10 +114,10 @@ def _head(source: ByteRange) -> tuple[TorchInterpreter, PickleValue, PickleValue
 
 def _head_in(data: bytes) -> tuple[TorchInterpreter, PickleValue, PickleValue, list[str], int]:
     interpreter = TorchInterpreter(legacy=True)
-    at = len(MAGIC)
+    at = len(TORCH_LEGACY)
     protocol, at = read_pickle(data, interpreter, at)
     if not isinstance(protocol, int) or protocol != _PROTOCOL:
-        raise Corrupt(f"has a protocol other than {_PROTOCOL} at byte {len(MAGIC)}")
+        raise Corrupt(f"has a protocol other than {_PROTOCOL} at byte {len(TORCH_LEGACY)}")
     system, at = read_pickle(data, interpreter, at)
     tree, at = read_pickle(data, interpreter, at)
     keys, end = read_pickle(data, interpreter, at)

@@ -14,10 +14,8 @@ from ...model.checkpoints.checkpoint_suffixes import DCP_SUFFIX
 from ..formats.byte_range import open_bytes
 from ..formats.count_keys import epoch_keys, step_keys
 from ..formats.damage import Corrupt, Damage, Opaque, Torn, worst
-from ..formats.pickles.pickle_reader import MAX_PICKLE_BYTES, read_pickle
 from ..formats.pickles.pickle_tensors import tensors_in
 from ..formats.pickles.pickle_values import Instance, Mapping, PickleValue, shown
-from ..formats.pickles.torch_objects import TorchInterpreter
 from ..formats.tensor_file import examine_range
 from .layout_reading import Findings, LayoutReading
 from .members import Members
@@ -72,6 +70,9 @@ def check_dcp(members: Members, scanner: "Scanner | None") -> tuple[list[Damage]
 
 
 def _listed(members: Members) -> list[_Item]:
+    from ..formats.pickles.pickle_reader import MAX_PICKLE_BYTES, read_pickle
+    from ..formats.pickles.torch_objects import TorchInterpreter
+
     interpreter = TorchInterpreter()
     with open_bytes(members.files[METADATA].path) as source:
         if source.size > MAX_PICKLE_BYTES:

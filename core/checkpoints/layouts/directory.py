@@ -19,9 +19,8 @@ from ...model.checkpoints.checkpoint_suffixes import DCP_SUFFIX, TensorFormat
 from ...model.checkpoints.other_files import is_other_file
 from ..formats.byte_range import open_bytes
 from ..formats.damage import Damage, Torn
-from ..formats.foreign_formats import HEAD_BYTES, is_safetensors, is_torch_zip
+from ..formats.foreign_formats import HEAD_BYTES, TORCH_LEGACY, is_safetensors, is_torch_zip
 from ..formats.tensor_file import FileFinding, counts_of, examine_file, looks_like_torch
-from ..formats.torch_legacy import MAGIC
 from .accelerate import read_accelerate
 from .dcp import check_dcp, is_dcp, read_dcp
 from .deepspeed import read_deepspeed, read_deepspeed_save
@@ -141,7 +140,7 @@ def format_of(member: Member) -> TensorFormat | None:
 def _by_first_bytes(path: Path) -> TensorFormat | None:
     """The format of a file whose suffix says nothing: ``last.pth.tar`` is a file of torch."""
     head = _head(path, HEAD_BYTES)
-    if is_torch_zip(head) or head.startswith(MAGIC):
+    if is_torch_zip(head) or head.startswith(TORCH_LEGACY):
         return "torch"
     return "safetensors" if is_safetensors(head) else None
 

@@ -14,7 +14,6 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
-from urllib.parse import urlsplit
 
 from ...model.observation import TerminationNotice
 from ...model.ports.supervision import AttemptTarget, Clock, Inbox
@@ -46,6 +45,8 @@ class Metadata:
     """Requests to one metadata service. ``base``: ``http://HOST[:PORT]``."""
 
     def __init__(self, base: str) -> None:
+        from urllib.parse import urlsplit
+
         parts = urlsplit(base)
         self._host, self._port = parts.hostname or "", parts.port or 80
         self._token: str | None = None

@@ -1,6 +1,5 @@
 """Checks of the host: logout, sleep, tmux, WSL2, and processes that earlier runs left."""
 
-import configparser
 import os
 import shutil
 from collections.abc import Iterator
@@ -153,6 +152,8 @@ def check_wsl_idle(machine: Machine) -> Check | None:
     """WSL2 ends its virtual machine soon after the last terminal closes, whatever runs in it."""
     if not machine.wsl:
         return None
+    import configparser  # on this kind of machine only
+
     for path in sorted(machine.root.glob(WSL_CONFIGS)):
         config = configparser.ConfigParser(strict=False, interpolation=None)
         try:

@@ -11,7 +11,6 @@ that prints nothing, or the value of something else under the same name.
 
 import re
 from collections.abc import Mapping
-from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -104,13 +103,17 @@ def on_beat(builder: StepBuilder) -> None:
 def _hidden_by_total(changes: Mapping[str, Change], total: int | None, before: int | None) -> dict[str, str]:
     """The factors of the total batch, if it is not what they make of the total before them. Nothing if unknown."""
     factors = {key: change for key, change in changes.items() if FACTOR.search(_bare(key)) is not None}
+    if not factors or total is None:
+        return {}
+    from fractions import Fraction
+
     wanted = Fraction(before or 0)
     for change in factors.values():
         old, new = number(change.before), number(change.after)
         if not isinstance(old, int) or not isinstance(new, int) or old <= 0:
             return {}
         wanted *= Fraction(new, old)
-    if not factors or not wanted or total is None or total == wanted:
+    if not wanted or total == wanted:
         return {}
     return dict.fromkeys(factors, f"a total batch of {total}, not {wanted}")
 

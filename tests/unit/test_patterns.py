@@ -1,0 +1,46 @@
+"""Patterns that compile at their first use."""
+
+import re
+import tracemalloc
+
+import pytest
+
+from trainwatch.core.model.text.patterns import LazyPattern
+
+COMPILED_BYTES = 600
+"""A compiled pattern takes at least as much (``sys.getsizeof`` of an empty one is above 500)."""
+
+
+def test_a_pattern_that_no_line_needed_takes_less_memory_than_a_compiled_one() -> None:
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        kept = [LazyPattern("lost") for _ in range(1000)]
+        each = (tracemalloc.get_traced_memory()[0] - before) / len(kept)
+    finally:
+        tracemalloc.stop()
+    assert each < COMPILED_BYTES / 3, f"{each:.0f} bytes: it holds objects that only a used pattern needs"
+
+
+@pytest.mark.parametrize("method", ["search", "match", "fullmatch"])
+def test_each_method_answers_as_that_of_the_compiled_pattern_at_the_first_use_and_later(method: str) -> None:
+    lazy, compiled = LazyPattern(r"(\d+)"), re.compile(r"(\d+)")
+    for text in ("12", "a 12", "12 a"):
+        found, expected = getattr(lazy, method)(text), getattr(compiled, method)(text)
+        assert (found is None) == (expected is None)
+        assert found is None or found.span() == expected.span()
+
+
+def test_methods_that_return_more_than_a_match_are_those_of_the_compiled_pattern() -> None:
+    assert [found[0] for found in LazyPattern(r"\d").finditer("1 2")] == ["1", "2"]
+    assert LazyPattern(r",\s*").split("a, b") == ["a", "b"]
+    assert LazyPattern(r"\d").sub("#", "a1") == "a#"
+
+
+def test_a_pattern_that_is_no_regular_expression_fails_when_it_is_used_and_names_why() -> None:
+    with pytest.raises(re.error):
+        LazyPattern("(").search("text")
+
+
+def test_a_pattern_has_no_other_attributes_than_those_of_a_pattern() -> None:
+    assert not hasattr(LazyPattern("a"), "groups_of_another_kind")
