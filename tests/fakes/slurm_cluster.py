@@ -1,5 +1,6 @@
 """A real cluster of two nodes on 127.0.0.1, brought up for the tests of a module: with accounting, and without."""
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -21,6 +22,28 @@ NEEDS_CLUSTER = [
 ]
 
 
+@contextlib.contextmanager
+def cluster_at(root: Path, *, accounting: bool) -> Iterator[dict[str, str]]:
+    """Bring one up below ``root``; the variables that its commands need."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw") or 0)
+    first = PORTS[0] + PORTS[1] * worker
+    env = os.environ | {"ROOT": str(root), "CTLPORT": str(first), "BASEPORT": str(first + 1)}
+    options = ["--accounting"] if accounting else []
+    up = subprocess.run([CLUSTER / "up.sh", *options], env=env, capture_output=True, text=True, check=False)
+    try:
+        assert up.returncode == 0, up.stdout + up.stderr
+        yield {"SLURM_CONF": f"{root}/etc/slurm.conf"}
+    finally:
+        subprocess.run([CLUSTER / "down.sh"], env=env, capture_output=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def plain_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """Without accounting."""
+    with cluster_at(tmp_path_factory.mktemp("slurm"), accounting=False) as made:
+        yield made
+
+
 @pytest.fixture(
     scope="module",
     params=[
@@ -35,14 +58,5 @@ NEEDS_CLUSTER = [
     ],
 )
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    root = tmp_path_factory.mktemp("slurm")
-    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw") or 0)
-    first = PORTS[0] + PORTS[1] * worker
-    env = os.environ | {"ROOT": str(root), "CTLPORT": str(first), "BASEPORT": str(first + 1)}
-    options = ["--accounting"] if request.param == "accounting" else []
-    up = subprocess.run([CLUSTER / "up.sh", *options], env=env, capture_output=True, text=True, check=False)
-    try:
-        assert up.returncode == 0, up.stdout + up.stderr
-        yield {"SLURM_CONF": f"{root}/etc/slurm.conf"}
-    finally:
-        subprocess.run([CLUSTER / "down.sh"], env=env, capture_output=True, check=False)
+    with cluster_at(tmp_path_factory.mktemp("slurm"), accounting=request.param == "accounting") as made:
+        yield made

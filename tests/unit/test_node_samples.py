@@ -11,13 +11,14 @@ import pytest
 
 from tests.fakes.e2e_world import until
 from trainwatch import heartbeat
+from trainwatch.core import rank_files
 from trainwatch.core.act.slurm import node_agent
 from trainwatch.core.model.launch.job import JobHandle, JobRecord
 from trainwatch.core.model.launch.nodes import Nodes
-from trainwatch.core.model.observation import GpuSample, LogChunk, Observation, ProcessSample
+from trainwatch.core.model.observation import GpuSample, LogChunk, Observation, ProcessSample, RankEnded
 from trainwatch.core.model.ports.supervision import AttemptTarget
 from trainwatch.core.model.run import ProcessIdentity
-from trainwatch.core.sense.process.node_samples import NodeSamples, last_line
+from trainwatch.core.sense.process.node_samples import NodeLine, NodeSamples, new_lines
 
 
 class Inbox:
@@ -138,14 +139,46 @@ def test_what_a_training_tells_by_its_heartbeat_is_read_as_lines(
     assert told == ["step 7/90 loss=0.5\n", "step 8\n"]
 
 
+def last_line(path: Path) -> NodeLine | None:
+    lines, _ = new_lines(path, 0)
+    return lines[-1] if lines else None
+
+
+def test_ranks_and_their_launchers_have_their_node_and_what_ended_is_told_once(
+    sensor: tuple[NodeSamples, Inbox], tmp_path: Path
+) -> None:
+    made, inbox = sensor
+    rank = {"rank": 3, "pid": 7, "state": "S", "line": "step 9/60", "line_age_s": 2.0}
+    agents = [{"pid": 5, "workers": 1, "max_restarts": 3}]
+    write(tmp_path, "n1", 1, ranks=[rank], agents=agents)
+    made.sample()
+    put = inbox.taken[0]
+    assert isinstance(put, ProcessSample)
+    told = [(str(each), each.line, each.line_age_s) for each in put.ranks]
+    assert told == [("rank 3 (pid 7 on n1)", "step 9/60", 2.0)]
+    assert [(each.pid, each.node, each.workers, each.max_restarts) for each in put.agents] == [(5, "n1", 1, 3)]
+    path = tmp_path / "nodes" / "n1.jsonl"
+    with path.open("a") as file:  # two lines at once, as a network disk shows them
+        left = {"rank": 3, "pid": 7, "text": "ValueError: x", "wall": 9.0}
+        file.write(json.dumps({"n": 2, "node": "n1", "ended": [left]}) + "\n")
+        file.write(json.dumps({"n": 3, "node": "n1"}) + "\n")
+    made.sample()
+    made.sample()
+    (ended,) = [each for each in inbox.taken if isinstance(each, RankEnded)]
+    assert (ended.rank, ended.pid, ended.node, ended.text, ended.wall) == (3, 7, "n1", "ValueError: x", 9.0)
+
+
 def test_half_a_line_is_not_read(tmp_path: Path) -> None:
     write(tmp_path, "n1", 1)
     path = tmp_path / "nodes" / "n1.jsonl"
     with path.open("a") as file:
         file.write('{"n": 2, "node"')
-    found = last_line(path)
-    assert found is None or found.n == 1
-    assert last_line(tmp_path / "none.jsonl") is None
+    (found,), at = new_lines(path, 0)
+    assert found.n == 1
+    with path.open("a") as file:
+        file.write(': "n1"}\n')
+    assert [line.n for line in new_lines(path, at)[0]] == [2]
+    assert new_lines(tmp_path / "none.jsonl", 0) == ([], 0)
 
 
 def test_the_agent_counts_the_steps_of_its_job_alone(tmp_path: Path) -> None:
@@ -168,6 +201,62 @@ def test_the_agent_counts_the_steps_of_its_job_alone(tmp_path: Path) -> None:
         assert line.process.cpu < 1.0
     finally:
         for process in (agent, trainer, other):
+            process.kill()
+            process.wait()
+
+
+RANK = """
+import os, pathlib, sys, time
+folder = pathlib.Path(os.environ["TORCHELASTIC_ERROR_FILE"]).parent
+folder.mkdir(parents=True)
+(folder / "stdout.log").write_text("step 1/60 loss 0.5\\n")
+while not (folder / "fail").exists(): time.sleep(0.01)
+(folder / "error.json").write_text('{"message": {"message": "ValueError: x", "extraInfo": {"timestamp": "9"}}}')
+"""
+LAUNCHER = """
+import os, subprocess, sys, time
+ranks = {"RANK": "3", "TORCHELASTIC_ERROR_FILE": sys.argv[1] + "/attempt_0/0/error.json",
+         "TORCHELASTIC_MAX_RESTARTS": "2"}
+subprocess.Popen([sys.executable, "-c", sys.argv[2]], env={**os.environ, **ranks}).wait()
+time.sleep(600)
+"""
+
+
+def test_the_agent_reads_the_logs_of_ranks_their_launcher_and_what_they_left(tmp_path: Path) -> None:
+    own = {"SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "1"}
+    logs = tmp_path / "logs"
+    (tmp_path / "rank_files.py").write_bytes(Path(rank_files.__file__).read_bytes())
+    launcher = subprocess.Popen([sys.executable, "-c", LAUNCHER, str(logs), RANK], env=os.environ | own)
+    agent = subprocess.Popen(
+        [sys.executable, "-I", node_agent.__file__, str(tmp_path), "0.1"],
+        env=os.environ | {"SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "0", "SLURMD_NODENAME": "n9", "SLURM_NNODES": "2"},
+    )
+    path = tmp_path / "nodes" / "n9.jsonl"
+    try:
+        line = until(
+            lambda: (
+                found if (found := last_line(path)) and found.process.ranks and found.process.ranks[0].line else None
+            ),
+            "a line of the rank",
+        )
+        (rank,), (above,) = line.process.ranks, line.process.agents
+        assert (rank.rank, rank.line) == (3, "step 1/60 loss 0.5")
+        assert rank.line_age_s is not None
+        assert (above.pid, above.workers, above.max_restarts) == (launcher.pid, 1, 2)
+        (logs / "attempt_0" / "0" / "fail").touch()
+        until(
+            lambda: (found := last_line(path)) and found.process.agents and not found.process.agents[0].workers,
+            "its end",
+        )
+        agent.terminate()
+        agent.wait()
+        lines, _ = new_lines(path, 0)
+        assert [(each.rank, each.pid, each.text, each.wall) for line in lines for each in line.ended] == [
+            (3, rank.pid, "ValueError: x", 9.0)
+        ]
+    finally:
+        (logs / "attempt_0" / "0" / "fail").touch()  # the rank ends
+        for process in (agent, launcher):
             process.kill()
             process.wait()
 

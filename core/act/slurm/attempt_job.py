@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from .... import heartbeat
+from ... import rank_files
 from ...model.attempt import LaunchOrder
 from ...model.decision import StartAttempt
 from ...model.launch.job import JobHandle, JobRecord
@@ -16,7 +17,7 @@ from ..adopt.adoption import SESSION_BOUND
 from ..launch import spool
 from ..processes import ATTEMPT_VARIABLE
 from . import node_agent
-from .batch_script import AGENT_FILE, BEAT_FILE, EXIT_FILE, SCRIPT_FILE, batch_script, options, tag_of
+from .batch_script import AGENT_FILE, BEAT_FILE, EXIT_FILE, RANKS_FILE, SCRIPT_FILE, batch_script, options, tag_of
 from .commands import Slurm, SlurmError, wait_until_gone
 from .job_start import ORDER, RECORD, JobOrder, record_in
 
@@ -60,6 +61,7 @@ def prepare(
     (folder / SCRIPT_FILE).write_text(script_of(spec, save, launch.argv, folder, decision.attempt), encoding="utf-8")
     (folder / AGENT_FILE).write_bytes(Path(node_agent.__file__).read_bytes())
     (folder / BEAT_FILE).write_bytes(Path(heartbeat.__file__).read_bytes())
+    (folder / RANKS_FILE).write_bytes(Path(rank_files.__file__).read_bytes())
     settings = _settings(spec, launch, decision, folder)
     before = _attempt_before(folder) if again else ""
     order = JobOrder(

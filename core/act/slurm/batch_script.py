@@ -25,6 +25,9 @@ AGAIN_VARIABLE = "TRAINWATCH_AGAIN"
 ASKED_FILE = "job_asked.json"
 """Written by the script when the time limit is near and the training was asked for a checkpoint."""
 BEAT_FILE = "heartbeat.py"
+RANKS_FILE = "rank_files.py"
+LAST_TENTHS = 30
+"""Tenths of a second for the last lines of the agents."""
 INNER = "job"
 """Folder in the attempt's that the training is told (``TRAINWATCH_ATTEMPT``): it is no process tree of this machine."""
 NOT_ASKED = 75
@@ -71,7 +74,9 @@ trap 'pass INT' INT
 trap 'pass TERM' TERM
 wait "$child"; code=$?
 while kill -0 "$child" 2>/dev/null; do wait "$child"; code=$?; done
+# The agents write a last line: what the ranks left about their end.
 [ -z "$agent" ] || kill "$agent" 2>/dev/null
+for _ in $(seq __LAST_TENTHS__); do kill -0 "$agent" 2>/dev/null || break; sleep 0.1; done
 put __EXIT__ "{\"code\": $code}"
 exit "$code"
 """
@@ -107,6 +112,7 @@ def batch_script(
         "AGAIN_MARK": AGAIN_VARIABLE,
         "AGAIN": shlex.quote(f"{directory}/{AGAIN}"),
         "NOT_ASKED": str(NOT_ASKED),
+        "LAST_TENTHS": str(LAST_TENTHS),
         "SCRIPT": SCRIPT_FILE,
         "LOG": LOG_FILE,
         "STARTED": shlex.quote(f"{directory}/{STARTED_FILE}"),

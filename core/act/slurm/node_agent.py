@@ -8,7 +8,7 @@ lines and compare no clocks. A value that cannot be read is left out. It starts 
 ``heartbeat.py`` if it uses one, else by a signal (``USR1``), which only processes get that catch it.
 """
 # Stands alone: no import of trainwatch, no newer Python than 3.7.
-# ruff: noqa: PTH103, PTH110, PTH118, PTH123, PTH202, PTH208
+# ruff: noqa: PTH103, PTH110, PTH118, PTH120, PTH123, PTH202, PTH208
 
 from __future__ import annotations
 
@@ -20,14 +20,59 @@ import signal
 import socket
 import sys
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 LIMIT_BYTES = 8 << 20
 """The file begins anew at this size: a week at 10 s is about 30 MB."""
+TURN_S = 0.2
+"""How soon the last line is written when the training has ended."""
 TICKS = os.sysconf("SC_CLK_TCK")
 AGENT = b"TRAINWATCH_AGENT=1"
 """Of processes that watch the training and are no part of it."""
 RANKS = (b"RANK=", b"OMPI_COMM_WORLD_RANK=", b"PMI_RANK=")
+ERROR_FILE = b"TORCHELASTIC_ERROR_FILE="
+MAX_RESTARTS = b"TORCHELASTIC_MAX_RESTARTS="
+
+
+class Place(NamedTuple):
+    """What the environment of a process of the job tells. ``rank`` None: none. ``folder``: of its log files, or ""."""
+
+    rank: int | None
+    folder: str
+    most: int | None
+
+
+class Stat(NamedTuple):
+    """Of ``/proc/PID/stat``. ``ticks``: CPU time used."""
+
+    state: str
+    parent: str
+    ticks: int
+    start: int
+
+
+def loaded(directory: str, name: str) -> Any:
+    """The module of a file that lies beside this one; None if it cannot be loaded."""
+    try:
+        found = importlib.util.spec_from_file_location(name, os.path.join(directory, name + ".py"))
+        if found is None or found.loader is None:
+            return None
+        module = importlib.util.module_from_spec(found)
+        sys.modules[name] = module
+        found.loader.exec_module(module)
+        return module
+    except Exception:
+        return None
+
+
+def value_of(variables: list[bytes], name: bytes) -> bytes:
+    """The value of a variable, empty if it is not set."""
+    return next((v[len(name) :] for v in variables if v.startswith(name)), b"")
+
+
+def number_in(text: bytes) -> int | None:
+    """The number, None if it is none."""
+    return int(text) if text.isdigit() else None
 
 
 class _Utilisation(ctypes.Structure):
@@ -89,10 +134,14 @@ class Gpus:
 class Processes:
     """The processes of the job's other steps on this node."""
 
-    def __init__(self) -> None:
+    def __init__(self, directory: str = "") -> None:
         self.job = os.environ.get("SLURM_JOB_ID", "").encode()
         self.step = os.environ.get("SLURM_STEP_ID", "").encode()
-        self.known: dict[tuple[str, int], int | bool] = {}
+        self.known: dict[tuple[str, int], Place | None] = {}
+        """None: it is no part of the training."""
+        self.agents: dict[tuple[str, int], int | None] = {}
+        module = loaded(directory, "rank_files") if directory else None
+        self.files: Any = None if module is None else module.RankFiles(own_clock=False)
         self.totals: dict[tuple[str, int], tuple[int, int]] = {}
         self.before: tuple[float, dict[tuple[str, int], int]] | None = None
 
@@ -101,18 +150,19 @@ class Processes:
         now = time.monotonic()
         living: dict[tuple[str, int], int] = {}
         states: dict[str, int] = {}
-        ranks: list[tuple[int, int, str]] = []
+        parents: dict[str, str] = {}
+        ranks: list[tuple[int, int, str, Place]] = []
         for pid in os.listdir("/proc"):
             stat = self._stat(pid) if pid.isdigit() else None
-            if stat is None or not self._is_own(pid, stat[2]):
+            place = None if stat is None else self._place(pid, stat.start)
+            if stat is None or place is None:
                 continue
-            state, ticks, start = stat
-            key = (pid, start)
-            living[key] = ticks
-            states[state] = states.get(state, 0) + 1
-            rank = self.known[key]
-            if rank is not True and rank is not False:
-                ranks.append((rank, int(pid), state))
+            key = (pid, stat.start)
+            living[key] = stat.ticks
+            parents[pid] = stat.parent
+            states[stat.state] = states.get(stat.state, 0) + 1
+            if place.rank is not None:
+                ranks.append((place.rank, int(pid), stat.state, place))
             self.totals[key] = self._bytes(pid) or self.totals.get(key, (0, 0))
         found: dict[str, Any] = {"procs": len(living), "states": states}
         found["read_bytes"] = float(sum(each[0] for each in self.totals.values()))
@@ -121,16 +171,49 @@ class Processes:
             used = sum(max(0, ticks - self.before[1].get(key, 0)) for key, ticks in living.items())
             found["cpu"] = used / TICKS / (now - self.before[0])
         self.before = (now, living)
-        if len({rank for rank, _, _ in ranks}) > 1 or (ranks and int(os.environ.get("SLURM_NNODES", "1")) > 1):
-            first: dict[int, tuple[int, str]] = {}
-            for rank, number, state in sorted(ranks):
-                first.setdefault(rank, (number, state))  # a loader worker has its parent's rank and a higher pid
-            found["ranks"] = [{"rank": r, "pid": number, "state": state} for r, (number, state) in first.items()]
-        self.known = {key: value for key, value in self.known.items() if key in living or value is False}
+        several = len({each[0] for each in ranks}) > 1 or int(os.environ.get("SLURM_NNODES", "1")) > 1
+        if several and (ranks or self.agents):
+            first: dict[int, tuple[int, str, Place]] = {}
+            for rank, number, state, place in sorted(ranks):
+                first.setdefault(rank, (number, state, place))  # a loader worker has its parent's rank, a higher pid
+            found["ranks"] = [self._rank(rank, *each, now) for rank, each in first.items()]
+            found["agents"] = self._agents(first, living, parents)
+        self.known = {key: value for key, value in self.known.items() if key in living or value is None}
         return found
 
+    def ended(self, over: bool = False) -> list[dict[str, Any]]:
+        """Return what ranks left about their end since the last call. ``over``: the training has ended."""
+        if self.files is None:
+            return []
+        left = self.files.ended(time.monotonic(), over=over)
+        return [{"rank": each.rank, "pid": each.pid, "text": each.text, "wall": each.wall} for each in left]
+
+    def _rank(self, rank: int, pid: int, state: str, place: Place, now: float) -> dict[str, Any]:
+        told: dict[str, Any] = {"rank": rank, "pid": pid, "state": state}
+        if place.folder and self.files is not None:
+            seen = self.files.look(place.folder, rank, pid, now)
+            told.update((key, value) for key, value in seen._asdict().items() if value not in {"", None})
+        return told
+
+    def _agents(
+        self, ranks: dict[int, tuple[int, str, Place]], living: dict[tuple[str, int], int], parents: dict[str, str]
+    ) -> list[dict[str, Any]]:
+        """The launchers of ranks, which may outlive them. ``ranks``: pid, state and place by number."""
+        starts = dict(living.keys())
+        above = {str(pid): parents[str(pid)] for pid, _, place in ranks.values() if place.folder}
+        for pid, parent in above.items():
+            if parent in starts:
+                place = self.known[pid, starts[pid]]
+                self.agents[parent, starts[parent]] = None if place is None else place.most
+        self.agents = {key: most for key, most in self.agents.items() if key in living}
+        workers = [parents[str(pid)] for pid, state, _ in ranks.values() if state not in "ZX"]
+        return [
+            {"pid": int(pid), "workers": workers.count(pid), "max_restarts": most}
+            for (pid, _), most in sorted(self.agents.items())
+        ]
+
     @staticmethod
-    def _stat(pid: str) -> tuple[str, int, int] | None:
+    def _stat(pid: str) -> Stat | None:
         try:
             with open(f"/proc/{pid}/stat", "rb") as file:
                 fields = file.read().rpartition(b")")[2].split()
@@ -138,29 +221,27 @@ class Processes:
             return None
         if len(fields) < 22:
             return None
-        return fields[0].decode(), int(fields[11]) + int(fields[12]), int(fields[19])
+        return Stat(fields[0].decode(), fields[1].decode(), int(fields[11]) + int(fields[12]), int(fields[19]))
 
-    def _is_own(self, pid: str, start: int) -> bool:
+    def _place(self, pid: str, start: int) -> Place | None:
         key = (pid, start)
         if key not in self.known:
             try:
                 with open(f"/proc/{pid}/environ", "rb") as file:
                     variables = file.read().split(b"\0")
             except OSError:
-                return False
+                return None
             job = b"SLURM_JOB_ID=" + self.job in variables and AGENT not in variables
-            steps = [v.partition(b"=")[2] for v in variables if v.startswith(b"SLURM_STEP_ID=")]
-            if not (job and steps and steps[0] != self.step):
+            step = value_of(variables, b"SLURM_STEP_ID=")
+            if not (job and step and step != self.step):
                 if variables != [b""]:  # between fork and exec
-                    self.known[key] = False
-                return False
-            self.known[key] = True
-            for name in RANKS:
-                told = [v[len(name) :] for v in variables if v.startswith(name)]
-                if told and told[0].isdigit():
-                    self.known[key] = int(told[0])
-                    break
-        return self.known[key] is not False
+                    self.known[key] = None
+                return None
+            told = (number_in(value_of(variables, name)) for name in RANKS)
+            rank = next((number for number in told if number is not None), None)
+            folder = os.path.dirname(value_of(variables, ERROR_FILE).decode(errors="surrogateescape"))
+            self.known[key] = Place(rank, folder, number_in(value_of(variables, MAX_RESTARTS)))
+        return self.known[key]
 
     def catching(self, number: int) -> list[int]:
         """Return the job's processes that catch the signal and descend from none that does (loader workers)."""
@@ -168,7 +249,7 @@ class Processes:
         caught: set[int] = set()
         self.read()
         for key in self.known:
-            if self.known[key] is False:
+            if self.known[key] is None:
                 continue
             try:
                 with open(f"/proc/{key[0]}/status", encoding="utf-8", errors="replace") as file:
@@ -204,15 +285,7 @@ class Beat:
     def __init__(self, directory: str) -> None:
         self.directory = os.path.join(directory, "job")
         self.page: Any = None
-        self.module: Any = None
-        path = os.path.join(directory, "heartbeat.py")
-        try:
-            found = importlib.util.spec_from_file_location("heartbeat", path)
-            if found is not None and found.loader is not None:
-                self.module = importlib.util.module_from_spec(found)
-                found.loader.exec_module(self.module)
-        except Exception:
-            self.module = None
+        self.module: Any = loaded(directory, "heartbeat")
 
     def _open(self) -> Any:
         if self.page is None and self.module is not None:
@@ -268,8 +341,14 @@ def main(arguments: list[str]) -> None:
     folder = os.path.join(directory, "nodes")
     os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, node + ".jsonl")
-    gpus, processes, beat, number = Gpus(), Processes(), Beat(directory), 0
+    gpus, processes, beat, number = Gpus(), Processes(directory), Beat(directory), 0
+    over: list[int] = []
+    signal.signal(signal.SIGTERM, lambda which, _frame: over.append(which))
+    end = time.monotonic()
     while True:
+        while not over and time.monotonic() < end:
+            time.sleep(min(TURN_S, max(0.0, end - time.monotonic())))
+        end = time.monotonic() + interval_s
         number += 1
         line: dict[str, Any] = {"n": number, "wall": time.time(), "node": node, "process": processes.read()}
         read = gpus.read()
@@ -278,13 +357,17 @@ def main(arguments: list[str]) -> None:
         told = beat.read()
         if told is not None:
             line["beat"] = told
+        left = processes.ended(over=bool(over))
+        if left:
+            line["ended"] = left
         try:
             anew = os.path.exists(path) and os.path.getsize(path) > LIMIT_BYTES
             with open(path, "w" if anew else "a", encoding="ascii") as file:
                 file.write(json.dumps(line) + "\n")
         except OSError:
             pass  # a full disk: the next line may fit
-        time.sleep(interval_s)
+        if over:
+            return
 
 
 if __name__ == "__main__":

@@ -217,7 +217,7 @@ def sensors(
     )
 
     beats = HeartbeatPage(inbox=inbox, clock=clock, found=on_problem, on_problem=on_problem)
-    last, *others = _of_place(spec, inbox, clock, (details, tree), on_problem)
+    last, others = _of_place(spec, inbox, clock, (details, tree), on_problem)
     backlog(log.lines_behind)
 
     def last_look() -> None:
@@ -228,10 +228,11 @@ def sensors(
         checkpoints.drain()
         search.drain()
         metrics.drain()
-        last.sample()
+        for sampler in last:
+            sampler.sample()
 
     return [
-        SamplersInOneThread(host, *others, beats, last),
+        SamplersInOneThread(host, *others, beats, *last),
         log,
         checkpoints,
         search,
@@ -262,8 +263,8 @@ def _of_place(
     clock: RunClock,
     here: tuple[DetailDesk, RunTree],
     on_problem: Callable[[str], None],
-) -> list[Sampler]:
-    """What samples the processes: on this machine, or of a job elsewhere. The first also looks when it has ended."""
+) -> tuple[list[Sampler], list[Sampler]]:
+    """What samples the processes: on this machine, or of a job elsewhere. The first look once more at its end."""
     interval_s = spec.settings.watch.interval_s
     if not spec.capabilities.here:
         return [
@@ -276,12 +277,12 @@ def _of_place(
                 keep=lambda path, nodes: write_atomically(path, msgspec.json.encode(nodes)),
                 on_problem=on_problem,
             ),
-        ]
+        ], []
     details, tree = here
-    return [
-        KernelLog(inbox=inbox, clock=clock, on_problem=on_problem),
-        ProcessTree(inbox=inbox, clock=clock, interval_s=interval_s, details=details, tree=tree, on_problem=on_problem),
-    ]
+    processes = ProcessTree(
+        inbox=inbox, clock=clock, interval_s=interval_s, details=details, tree=tree, on_problem=on_problem
+    )
+    return [KernelLog(inbox=inbox, clock=clock, on_problem=on_problem)], [processes]
 
 
 def _gpus(spec: RunSpec, inbox: Inbox, clock: RunClock, details: DetailDesk, tree: RunTree) -> list[Sensor]:

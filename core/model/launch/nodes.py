@@ -2,7 +2,7 @@
 
 import msgspec
 
-from ..observation import GpuReading, Rank
+from ..observation import Agent, GpuReading, Rank
 
 STALE_AFTER = 4
 """Intervals without a new line after which a node is silent. Why: a network disk shows lines up to a minute late."""
@@ -17,6 +17,7 @@ class NodeProcesses(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     procs: int = 0
     states: dict[str, int] = {}
     ranks: tuple[Rank, ...] = ()
+    agents: tuple[Agent, ...] = ()
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from ...model.launch.nodes import Node, NodeProcesses, Nodes
-from ...model.observation import HEARTBEAT, GpuReading, GpuSample, LogChunk, ProcessSample
+from ...model.observation import HEARTBEAT, GpuReading, GpuSample, LogChunk, ProcessSample, RankEnded
 from ...model.ports.supervision import Clock, Inbox
 from ..log.heartbeat_lines import AT_FIRST, Told, told_as_lines
 from ..sampler import Sampler
@@ -20,8 +20,18 @@ from .job_record import read_job
 
 FOLDER = "nodes"
 FILE = "nodes.json"
-TAIL_BYTES = 65536
-"""The last line lies in it: a node with 16 GPUs and 64 ranks writes about 8 kB."""
+TAIL_BYTES = 1 << 20
+"""The most that is read at once: a node with 16 GPUs and 64 ranks writes about 30 kB a line, and a network disk may
+show several lines at once."""
+
+
+class LeftByRank(msgspec.Struct, frozen=True, kw_only=True):
+    """What a rank left about its end, as of ``RankEnded``."""
+
+    rank: int
+    pid: int
+    text: str
+    wall: float | None = None
 
 
 class NodeLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +44,8 @@ class NodeLine(msgspec.Struct, frozen=True, kw_only=True):
     gpus: tuple[GpuReading, ...] | None = None
     beat: dict[str, int | float | str] | None = None
     """What the training told by ``trainwatch.heartbeat`` on this node."""
+    ended: tuple[LeftByRank, ...] = ()
+    """Of ranks that ended since the line before."""
 
 
 class NodeSamples(Sampler):
@@ -96,22 +108,42 @@ class NodeSamples(Sampler):
     def _look(self, t: float) -> bool:
         """Read what has grown. Returns whether a line is new."""
         grown = False
+        ended: list[RankEnded] = []
         for path in _files(self._folder):
-            size, known = self._known.get(path.stem, (-1, None))
+            size, known = self._known.get(path.stem, (0, None))
             now = _size(path)
             if now is None or now == size:
                 continue
-            line = last_line(path)
-            if line is None or (known is not None and known.n == line.n):
+            lines, read = new_lines(path, size if now > size else 0)
+            fresh = [line for line in lines if known is None or line.n != known.n]
+            if not fresh:
                 continue
-            node = Node(node=path.stem, n=line.n, grew_t=t, process=line.process, gpus=line.gpus)
-            self._known[path.stem] = (now, node)
             grown = True
-            if line.beat is not None:
-                text, self._told = told_as_lines(line.beat, self._told)
+            self._known[path.stem] = (read, _node(path.stem, fresh[-1], t))
+            if known is not None:  # else this supervisor is new, and what ended before was told
+                ended += [_rank_ended(each, path.stem, t) for line in fresh for each in line.ended]
+            beat = fresh[-1].beat
+            if beat is not None:
+                text, self._told = told_as_lines(beat, self._told)
                 if text:
                     self._inbox.put(LogChunk(t=t, text=text, source=HEARTBEAT))
+        for left in sorted(ended, key=lambda each: (each.wall is None, each.wall or 0.0)):
+            self._inbox.put(left)
         return grown
+
+
+def _node(name: str, line: NodeLine, t: float) -> Node:
+    """What a line tells. Ranks and their launchers get the name of their node."""
+    there = msgspec.structs.replace(
+        line.process,
+        ranks=tuple(msgspec.structs.replace(rank, node=name) for rank in line.process.ranks),
+        agents=tuple(msgspec.structs.replace(agent, node=name) for agent in line.process.agents),
+    )
+    return Node(node=name, n=line.n, grew_t=t, process=there, gpus=line.gpus)
+
+
+def _rank_ended(left: LeftByRank, node: str, t: float) -> RankEnded:
+    return RankEnded(t=t, rank=left.rank, text=left.text, pid=left.pid, node=node, wall=left.wall)
 
 
 def processes_of(nodes: list[Node], t: float) -> ProcessSample:
@@ -128,6 +160,7 @@ def processes_of(nodes: list[Node], t: float) -> ProcessSample:
         procs=sum(node.process.procs for node in nodes),
         states=states,
         ranks=tuple(sorted((rank for node in nodes for rank in node.process.ranks), key=lambda each: each.rank)),
+        agents=tuple(agent for node in nodes for agent in node.process.agents),
     )
 
 
@@ -139,15 +172,25 @@ def gpus_of(nodes: list[Node]) -> tuple[GpuReading, ...]:
     return tuple(msgspec.structs.replace(gpu, index=index) for index, gpu in enumerate(found))
 
 
-def last_line(path: Path) -> NodeLine | None:
-    """The last whole line; None if there is none that can be read."""
+def new_lines(path: Path, offset: int) -> tuple[list[NodeLine], int]:
+    """The whole lines from ``offset`` on, the last ones if they are many, and where the next one begins.
+
+    A line that cannot be read is left out.
+    """
     try:
         with path.open("rb") as file:
-            file.seek(max(0, file.seek(0, 2) - TAIL_BYTES))
-            lines = file.read().split(b"\n")
-        return msgspec.json.decode(lines[-2], type=NodeLine) if len(lines) > 1 else None
-    except (OSError, msgspec.MsgspecError):
-        return None
+            end = file.seek(0, 2)
+            begin = max(offset, end - TAIL_BYTES)
+            file.seek(begin)
+            data = file.read(end - begin)
+    except OSError:
+        return [], offset
+    whole, newline, _ = data.rpartition(b"\n")
+    found = []
+    for text in whole.split(b"\n"):
+        with contextlib.suppress(msgspec.MsgspecError):
+            found.append(msgspec.json.decode(text, type=NodeLine))
+    return found, begin + len(whole) + len(newline)
 
 
 def _size(path: Path) -> int | None:

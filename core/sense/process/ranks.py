@@ -4,13 +4,13 @@ Loader workers inherit the environment of their rank: only the topmost process w
 torchrun is the parent of a rank whose environment names an error file; it may outlive its workers.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from ...model.observation import Agent, Rank, RankEnded
+from ...rank_files import RankFiles
 from .proc_stat import ProcStat
-from .rank_files import RankFiles
 
 VARIABLES = (b"RANK=", b"OMPI_COMM_WORLD_RANK=", b"PMI_RANK=", b"LOCAL_RANK=")
 """torchrun and accelerate, Open MPI, MPICH; the first that is set."""
@@ -67,7 +67,11 @@ class Ranks:
             return Look((), (), ())
         told = [self._rank(stat, place, t) for stat, place in top]
         ranks = tuple(sorted(told, key=lambda each: (each.rank, each.pid)))
-        return Look(ranks, self._look_at_agents(tree, top), tuple(self._files.ended(t, over=not tree)))
+        return Look(ranks, self._look_at_agents(tree, top), tuple(self._ended(t, over=not tree)))
+
+    def _ended(self, t: float, *, over: bool) -> Iterator[RankEnded]:
+        for left in self._files.ended(t, over=over):
+            yield RankEnded(t=t, rank=left.rank, pid=left.pid, text=left.text, wall=left.wall)
 
     def _rank(self, stat: ProcStat, place: Place, t: float) -> Rank:
         if place.folder is None:

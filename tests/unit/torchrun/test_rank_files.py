@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.sense.process.rank_files import LEFT_S, RankFiles
+from trainwatch.core.rank_files import LEFT_S, RankFiles
 
 
 def error(folder: Path, message: object) -> None:

@@ -3,18 +3,18 @@
 An agent counts its own restarts only: a healthy one uses ``attempt_0`` again after another one failed, and its log
 files begin anew. So a file that became shorter is another one, and what a rank left is read when its process is gone.
 ``error.json`` is written by ``@record``; there is none after a signal. Source: torch.distributed.elastic (2.13).
+
+Standard library only, no newer Python than 3.7: jobs of Slurm have a copy of this file on their nodes.
 """
 
+from __future__ import annotations
+
+import json
 import os
 import time
 from collections import deque
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
-
-import msgspec
-
-from ...model.observation import RankEnded
 
 LOGS = ("stdout.log", "stderr.log")
 TAIL_BYTES = 2048
@@ -42,28 +42,24 @@ class Told(NamedTuple):
     earlier_age_s: float | None = None
 
 
-class _Extra(msgspec.Struct):
-    py_callstack: str = ""
-    timestamp: str = ""
+class Left(NamedTuple):
+    """What a rank left about its end. ``wall``: when it wrote that, seconds since the epoch; None = not known."""
 
-
-class _Message(msgspec.Struct):
-    message: str = ""
-    extraInfo: _Extra | None = None  # noqa: N815 - the name in the file
-
-
-class _ErrorFile(msgspec.Struct):
-    message: _Message | str
+    rank: int
+    pid: int
+    text: str
+    wall: float | None
 
 
 class _Files:
     """Those of one rank of one start of the workers."""
 
-    def __init__(self, folder: str, rank: int, pid: int) -> None:
+    def __init__(self, folder: str, rank: int, pid: int, *, own_clock: bool) -> None:
         self.folder, self.rank, self.pid = Path(folder), rank, pid
         self.seen_t: float | None = None
         self.told = False
         self.error_at = _changed(self.folder / "error.json")
+        self._own_clock = own_clock
         self._sizes: dict[str, int] = {}
         self._lines: deque[tuple[float, str]] = deque(maxlen=KEPT)
         self._newest: tuple[float, str] | None = None
@@ -78,7 +74,7 @@ class _Files:
                 continue
             if stat.st_size == self._sizes.get(name, 0):
                 continue
-            first = name not in self._sizes
+            first = name not in self._sizes and self._own_clock
             self._sizes[name] = stat.st_size
             line = _last_line(path)
             if line:
@@ -108,21 +104,26 @@ class _Files:
 
 
 class RankFiles:
-    """Reads the files of ranks that live, and what those left whose process is gone."""
+    """Reads the files of ranks that live, and what those left whose process is gone.
 
-    def __init__(self) -> None:
+    ``own_clock``: the files are on a disk of this machine, so that their times can be compared with its clock. Else the
+    age of a line counts from when it was first seen.
+    """
+
+    def __init__(self, *, own_clock: bool = True) -> None:
+        self._own_clock = own_clock
         self._ranks: dict[tuple[str, int], _Files] = {}
 
     def look(self, folder: str, rank: int, pid: int, t: float) -> Told:
         """Read the log files of a rank that lives. ``t``: run seconds."""
         files = self._ranks.get((folder, pid))
         if files is None:
-            files = self._ranks[folder, pid] = _Files(folder, rank, pid)
+            files = self._ranks[folder, pid] = _Files(folder, rank, pid, own_clock=self._own_clock)
         return files.look(t)
 
-    def ended(self, t: float, *, over: bool) -> Iterator[RankEnded]:
+    def ended(self, t: float, *, over: bool) -> list[Left]:
         """What ranks left since the last call, the earliest first. ``over``: no process of the run lives."""
-        found = []
+        found: list[Left] = []
         for key, files in list(self._ranks.items()):
             left = None if files.told else files.left()
             gone_s = t - (files.seen_t if files.seen_t is not None else t)
@@ -131,10 +132,10 @@ class RankFiles:
                 left = (files.last_words(), None)
             if left is not None and left[0].strip():
                 files.told = True
-                found.append(RankEnded(t=t, rank=files.rank, pid=files.pid, text=left[0], wall=left[1]))
+                found.append(Left(files.rank, files.pid, left[0], left[1]))
             if past:
                 del self._ranks[key]
-        return iter(sorted(found, key=lambda each: each.wall or t))
+        return sorted(found, key=lambda each: (each.wall is None, each.wall or 0.0))
 
 
 def _changed(path: Path) -> int | None:
@@ -149,16 +150,17 @@ def _error_of(path: Path) -> tuple[str, float | None] | None:
     try:
         if path.stat().st_size > ERROR_BYTES:
             return None
-        told = msgspec.json.decode(path.read_bytes(), type=_ErrorFile).message
-    except (OSError, msgspec.MsgspecError):
+        told = json.loads(path.read_bytes())["message"]
+    except (OSError, ValueError, KeyError, TypeError):
         return None
-    if isinstance(told, str):
-        return told[-TEXT_CHARS:], None
-    extra = told.extraInfo
-    if extra is None:
-        return told.message[-TEXT_CHARS:], None
-    wall = float(extra.timestamp) if extra.timestamp.isdigit() else None
-    return (extra.py_callstack or told.message)[-TEXT_CHARS:], wall
+    if not isinstance(told, dict):
+        return (told[-TEXT_CHARS:], None) if isinstance(told, str) else None
+    extra = told.get("extraInfo")
+    if not isinstance(extra, dict):
+        extra = {}
+    at = str(extra.get("timestamp", ""))
+    text = str(extra.get("py_callstack") or told.get("message") or "")
+    return text[-TEXT_CHARS:], float(at) if at.isdigit() else None
 
 
 def _last_line(path: Path) -> str:
