@@ -99,10 +99,11 @@ def send_command(run: RunDirectory, command: Command, *, starts_supervisor: bool
     except NoSupervisor:
         if starts_supervisor or trainer_pid(run) is not None:
             return _start_with(run, command)
+        state = str(read_status(run)["state"]).replace("_", " ")
         raise CliError(
             ExitCode.NO_SUPERVISOR,
-            f"no supervisor is running for {printable(run.load_spec().name)}: start one with "
-            f"`{typed('resume', run.id)}`, or S on the screen",
+            f"{printable(run.load_spec().name)} is {state}: nothing of it runs, and no supervisor; "
+            f"`{typed('resume', run.id)}` (or S on the screen) goes on with it",
         ) from None
     except ControlError as error:
         raise CliError(ExitCode.FAILED, str(error)) from None

@@ -49,7 +49,7 @@ def main() -> int:
     if "network_weights" in config:
         print(f"load network weights from: {config['network_weights']}", flush=True)
     epochs = int(str(config["max_train_epochs"]))
-    total = epochs * ITEMS // (batch * accumulation)
+    total = epochs * (ITEMS // (batch * accumulation))
     step, begun = 0, time.monotonic()
     for epoch in range(1, epochs + 1):
         print(f"\nepoch {epoch}/{epochs}", flush=True)

@@ -22,3 +22,18 @@ def test_drill_does_not_pass_a_fault_that_was_not_detected(tmp_path: Path, monke
 
     monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path))
     assert not any(outcome_of(exercise, RunStory(state="finished"))["passed"] for exercise in EXERCISES)
+
+
+@pytest.mark.parametrize("attempts", [1, 2])
+def test_drill_passes_nan_whether_the_attempt_was_ended_for_it_or_had_trained_to_its_end(attempts: int) -> None:
+    from trainwatch.core.model.attempt import AttemptStory
+    from trainwatch.core.model.incident import Incident
+    from trainwatch.core.model.story import RunStory
+
+    exercise = next(e for e in EXERCISES if e.class_ == "nan")
+    story = RunStory(
+        state="finished",
+        incidents=(Incident(id=1, t=5.0, wall=5.0, attempt=1, kind="loss", class_="nan", reason="NaN"),),
+        attempts=tuple(AttemptStory(number=n, t=float(n), wall=float(n)) for n in range(1, attempts + 1)),
+    )
+    assert outcome_of(exercise, story)["passed"]

@@ -176,7 +176,13 @@ def test_verbs_that_need_a_supervisor_exit_with_5_without_one(finished: World) -
         ["ack"],
         ["wait"],
     ):
-        one_line(finished.asks(*words), 5, "no supervisor", "trainwatch resume")
+        one_line(finished.asks(*words), 5, "is finished: nothing of it runs, and no supervisor", "trainwatch resume")
+
+
+def test_attach_without_a_terminal_names_the_command_that_prints_the_log(finished: World) -> None:
+    done = finished.asks("attach")
+    one_line(done, 2, "attach needs a terminal", f"`trainwatch logs {finished.run.id}`")
+    assert finished.asks("logs", finished.run.id).out
 
 
 def test_an_unwritable_state_folder_is_reported(world: World, tmp_path: Path) -> None:

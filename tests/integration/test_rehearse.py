@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.e2e_world import Done, World, until, world
+from tests.fakes.overlays import overlays
 from tests.tiers import SECOND_TIER
 from trainwatch.core.act import processes
 
-__all__ = ["world"]
+__all__ = ["overlays", "world"]
 
 TRAINER = Path(__file__).parents[1] / "fakes" / "rehearsal_trainer.py"
 TOLD = ("--output-dir", "out", "--resume", "{resume}")
@@ -76,6 +77,7 @@ def left_of(scratch: Path) -> list[int]:
     return found
 
 
+@pytest.mark.usefixtures("overlays")
 def test_a_trainer_that_is_told_its_checkpoint_is_proven_without_touching_a_file(place: World) -> None:
     (place.out).mkdir()
     (place.out / "model-000007.safetensors").write_bytes(b"of an earlier night")
@@ -102,6 +104,7 @@ def test_a_trainer_that_is_told_its_checkpoint_is_proven_without_touching_a_file
 
 
 @SECOND_TIER
+@pytest.mark.usefixtures("overlays")
 @pytest.mark.parametrize(
     ("script", "words", "code", "verdict", "will"),
     [
@@ -174,6 +177,7 @@ OWN = {"SUFFIX": ".q7", "ZIP_READ": "open(a.resume).read()[2:]", "ZIP_WRITE": 'o
 
 
 @SECOND_TIER
+@pytest.mark.usefixtures("overlays")
 @pytest.mark.parametrize("form", [ZIP, OWN], ids=["npz", "own"])
 @pytest.mark.parametrize("resumes", [True, False], ids=["resumes", "ignores it"])
 def test_a_checkpoint_of_an_unknown_format_is_given_to_the_second_attempt(
@@ -196,6 +200,7 @@ def test_a_checkpoint_of_an_unknown_format_is_given_to_the_second_attempt(
 
 
 @SECOND_TIER
+@pytest.mark.usefixtures("overlays")
 def test_a_trainer_that_never_saves_is_unknown_and_named(place: World) -> None:
     done = rehearse(place, *TOLD, "--save-every", "0", "--steps", "4000", timeout="6")
     assert done.code == 1
@@ -224,6 +229,7 @@ def test_without_overlays_the_output_is_redirected_or_the_rehearsal_refused(plac
 
 
 @SECOND_TIER
+@pytest.mark.usefixtures("overlays")
 def test_a_rehearsal_is_refused_beside_a_live_run_and_an_interrupt_leaves_nothing(place: World) -> None:
     place.write("--steps", "99999", "--step-time", "0.05")
     watcher = place.headless()
@@ -255,6 +261,7 @@ def test_a_rehearsal_is_refused_beside_a_live_run_and_an_interrupt_leaves_nothin
 
 
 @SECOND_TIER
+@pytest.mark.usefixtures("overlays")
 def test_the_proven_config_is_written_if_asked_and_never_over_one(place: World) -> None:
     words = ("rehearse", "--write", "--", sys.executable, "train.py", *TOLD)
     done = place.do(*words, patience_s=PATIENCE_S)

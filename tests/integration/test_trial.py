@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from tests.fakes.e2e_world import World, until, world
+from tests.fakes.overlays import overlays
 from tests.tiers import SECOND_TIER
 from trainwatch.core.app.errors import CliError
 from trainwatch.core.app.plan.launch_plan import LaunchPlan
@@ -21,7 +22,7 @@ from trainwatch.core.app.trial.trial_run import Trial
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Profiles, Settings
 
-__all__ = ["world"]
+__all__ = ["overlays", "world"]
 
 TRAINER = Path(__file__).parents[2] / "configs" / "examples" / "char_trainer.py"
 LADDER = ["calm", "brisk"]
@@ -112,6 +113,7 @@ for step in range(1, 9):
 """
 
 
+@pytest.mark.usefixtures("overlays")
 def test_a_trainer_whose_output_nobody_can_name_is_tried_behind_overlays(world: World) -> None:
     """It was refused. Options behind -- win over those of the profile and of the command."""
     folder = world.project / "profiles"

@@ -4,11 +4,12 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import get_args
 
 import msgspec
 import pytest
 
+from tests.pages import PAGES, REPOSITORY, SHELL, Block, Shown, blocks
 from trainwatch.cli.parser import build_parser, listed_verbs, verbs
 from trainwatch.core.act.notify import notifier
 from trainwatch.core.config.project import load_project
@@ -19,42 +20,7 @@ from trainwatch.core.model.record import JOURNAL_VERSION, Record
 from trainwatch.core.model.settings import NoticeEvent
 from trainwatch.tui.keys import KEYS
 
-REPOSITORY = Path(__file__).parents[2]
-PAGES = sorted([*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md")])
 SCRIPT = (REPOSITORY / "trainwatch.sh").read_text()
-
-
-class Shown(NamedTuple):
-    """A line of a page. ``str``: where it stands."""
-
-    page: Path
-    number: int
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.page.relative_to(REPOSITORY)}:{self.number}: {self.text[:80]}"
-
-
-class Block(NamedTuple):
-    """A fenced block of a page."""
-
-    page: Path
-    language: str
-    lines: tuple[Shown, ...]
-
-
-def blocks() -> Iterator[Block]:
-    for page in PAGES:
-        language, lines = None, list[Shown]()
-        for number, text in enumerate(page.read_text().splitlines(), 1):
-            if not text.startswith("```"):
-                if language is not None:
-                    lines.append(Shown(page, number, text))
-            elif language is None:
-                language, lines = text[3:].strip(), []
-            else:
-                yield Block(page, language, tuple(lines))
-                language = None
 
 
 def spans() -> Iterator[Shown]:
@@ -68,7 +34,7 @@ def spans() -> Iterator[Shown]:
 
 
 BLOCKS = list(blocks())
-LINES = [line for block in BLOCKS if block.language in {"", "sh", "console"} for line in block.lines]
+LINES = [line for block in BLOCKS if block.language in SHELL for line in block.lines]
 NAMED = [shown for shown in spans() if re.fullmatch(r"trainwatch [a-z]+", shown.text)]
 EXAMPLES = [
     shown

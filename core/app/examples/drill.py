@@ -14,14 +14,14 @@ from .example_run import example_run
 class Exercise(msgspec.Struct, frozen=True, kw_only=True):
     """One fault. ``flags``: options of the example trainer; ``kind``/``class_``: the incident that must be seen.
 
-    ``restarts``: another attempt must follow.
+    ``restarts``: another attempt must follow (True), must not (False), or may (None).
     """
 
     name: str
     flags: tuple[str, ...]
     kind: str
     class_: str
-    restarts: bool = True
+    restarts: bool | None = True
 
 
 EXERCISES = (
@@ -31,7 +31,8 @@ EXERCISES = (
     Exercise(name="deadlock", flags=("--hang-at", "50"), kind="hang", class_="idle"),
     Exercise(name="dead loader worker", flags=("--kill-loader-at", "50"), kind="crash", class_="dataloader_crash"),
     Exercise(name="torn newest checkpoint", flags=("--torn-save-at", "50"), kind="crash", class_="cuda_unknown_error"),
-    Exercise(name="NaN in the loss", flags=("--nan-at", "50"), kind="loss", class_="nan", restarts=False),
+    # 70 steps are left: after 50 of them the attempt is ended, if it has not reached its end by then.
+    Exercise(name="NaN in the loss", flags=("--nan-at", "50"), kind="loss", class_="nan", restarts=None),
     Exercise(name="done but does not exit", flags=("--exit-hang",), kind="hang", class_="exiting", restarts=False),
 )
 
@@ -60,7 +61,7 @@ def outcome_of(exercise: Exercise, story: RunStory) -> dict[str, Any]:
     """Whether the fault was detected and survived (a row of ``drill --json``)."""
     incidents = [i for i in story.incidents if (i.kind, i.class_) == (exercise.kind, exercise.class_)]
     seen = incidents[0] if incidents else None
-    survived = story.state == "finished" and (len(story.attempts) > 1) == exercise.restarts
+    survived = story.state == "finished" and exercise.restarts in {None, len(story.attempts) > 1}
     return {
         "fault": exercise.name,
         "expected": f"{exercise.kind} {exercise.class_}",

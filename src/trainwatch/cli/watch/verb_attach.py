@@ -5,6 +5,7 @@ import os
 import sys
 
 from trainwatch.core.app.errors import CliError, ExitCode
+from trainwatch.core.model.text.suggestion import typed
 
 from ..run_argument import add_run, run_of
 
@@ -24,10 +25,11 @@ def act(args: argparse.Namespace) -> int:
     """Replaces this process by the view; 1 if there is nothing to show."""
     from trainwatch.core.app.wiring.terminal_view import attach_argv
 
+    run = run_of(args)
     try:
-        argv = attach_argv(run_of(args))
+        argv = attach_argv(run)
     except RuntimeError as error:
         raise CliError(ExitCode.FAILED, str(error)) from None
     if not sys.stdout.isatty():
-        raise CliError(ExitCode.USAGE, f"attach needs a terminal; to read the log: {' '.join(argv)}")
+        raise CliError(ExitCode.USAGE, f"attach needs a terminal; the log: `{typed('logs', run.id)}` (-f follows it)")
     os.execvp(argv[0], argv)
