@@ -107,7 +107,8 @@ class Project:
         self.folder.mkdir(parents=True)
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("TMUX", "TRAINWATCH"))}
         self.env = kept | {
-            "TRAINWATCH_HOME": str(place / "home"), "XDG_RUNTIME_DIR": str(place), "LD_LIBRARY_PATH": str(library),
+            "TRAINWATCH_HOME": str(place / "home"), "XDG_RUNTIME_DIR": str(place),
+            "XDG_CACHE_HOME": str(place / "cache"), "LD_LIBRARY_PATH": str(library),
             "FAKE_NVML_STATE": str(self.gpus), "PATH": f"{library.parent / 'venv' / 'bin'}:{os.environ['PATH']}",
             "PYTHONDONTWRITEBYTECODE": "1", "COLORTERM": "truecolor", "TZ": "UTC", "TMUX_TMPDIR": str(place),
         }  # fmt: skip

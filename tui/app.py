@@ -31,7 +31,7 @@ from .screens.place_screen import PlaceScreen
 from .ui.ascii_filter import AsciiFilter
 from .ui.glyphs import ASCII, draws_letters, glyphs_for
 from .ui.terminal import exit_with_terminal, in_browser, mouse_supported, use_terminal_size
-from .ui.themes import DARK, LIGHT, ROLES
+from .ui.themes import DARK, ROLES, own_themes
 
 HERE = Path(__file__).parent
 
@@ -80,8 +80,8 @@ class TrainwatchApp(App[None]):
         self.exit_message = ""
         """Printed on the terminal after exit."""
         self.animation_level = "none"
-        self.register_theme(DARK)
-        self.register_theme(LIGHT)
+        for theme in own_themes(self.console.color_system, colourless=self.no_color):
+            self.register_theme(theme)
         if self.remembered.theme in self.available_themes and self.remembered.theme != DARK.name:
             self.theme = self.remembered.theme
         else:

@@ -42,7 +42,7 @@ def head(app: TrainwatchApp) -> str:
         (healthy(), "Training · step 7,300 of 10,260 · 2.50 s/step · done about 06:35"),
         (hung(), "Seems to hang: no step for 96 s (usually 2.50 s/step)"),
         (crashed(), "Crashed 00:57: CUDA out of memory · restarting in 0:14 from step 2,160"),
-        (given_up(), "Given up · [e] see why · [r] resume · 3 restarts without progress"),
+        (given_up(), "Given up · CUDA out of memory · [e] see why · [r] resume"),
         (finished(), "Finished 06:44 · 10,260 steps in 7 h 24 m · 13 checkpoints complete"),
         (unwatched(), "No supervisor is running: [S] start one"),
     ],

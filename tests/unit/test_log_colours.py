@@ -62,7 +62,7 @@ def test_a_message_printed_behind_a_bar_stands_on_a_row_of_its_own() -> None:
         ("two words here", 9, ["two words", "here"]),
         ("two words here", 8, ["two", "words", "here"]),
         ("exactly ten", 11, ["exactly ten"]),
-        ("/a/path/that/is/longer", 10, ["/a/path/th", "at/is/lo", "nger"]),
+        ("/a/path/that/is/longer", 10, ["/a/path/", "that/is/", "longer"]),
         ("    indented code that goes on", 16, ["    indented", "code that goes", "on"]),
         ("漢字 漢字 漢字", 10, ["漢字 漢字", "漢字"]),
         ("trailing   ", 9, ["trailing ", " "]),

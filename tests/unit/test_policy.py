@@ -226,9 +226,9 @@ CASES: dict[str, tuple[FailureInput, Answer]] = {
         failure(spent=True, restarts_made=1),
         GiveUpRun(SPENT.replace("3 restarts", "1 restart"), (ENDED_IT, REPORT)),
     ),
-    "none is plural": (
+    "the settings allow no restart": (
         failure(spent=True, restarts_made=0),
-        GiveUpRun(SPENT.replace("3 restarts", "0 restarts"), (ENDED_IT, REPORT)),
+        GiveUpRun("no restart is allowed (max_restarts = 0): a person is needed", (ENDED_IT, REPORT)),
     ),
     "new settings give way to those that ran instead": (
         failure("cuda_oom", settings="likely", spent=True, ran_before=RAN), GoBack(RAN),

@@ -10,7 +10,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from ..ui.cells import wrap_words
-from .dialog import Dialog
+from .dialog import SMALL_COLUMNS, SMALL_ROWS, Dialog
 
 WIDEST = 68
 """Cells of a dialog's body on 80 columns or more."""
@@ -20,6 +20,8 @@ SHARE = 0.96
 """Of the screen, which a dialog may take at most (dialogs.tcss)."""
 FRAME_ROWS = 6
 """Border, padding, the empty row above the choices, and one row of the screen at each end."""
+TIGHT_FRAME_ROWS = 3
+"""Without padding: border, and the empty row above the choices."""
 LEAST_ROWS = 3
 CLOSE = "[Esc] close"
 MORE = "[↓] more below"
@@ -72,7 +74,8 @@ class CardDialog(Dialog[C], Generic[C]):
         columns, rows = self.app.size
         width = max(16, min(WIDEST, int(SHARE * columns) - AROUND))
         choices = choices_text(self.heading, self.choices, width)
-        room = rows - len(choices.plain.splitlines()) - FRAME_ROWS
+        tight = rows < SMALL_ROWS or columns < SMALL_COLUMNS
+        room = rows - len(choices.plain.splitlines()) - (TIGHT_FRAME_ROWS if tight else FRAME_ROWS)
         inside = room < LEAST_ROWS
         self.set_class(inside, "-small")
         self._body = self.rows(width)

@@ -15,6 +15,7 @@ from .log_window import LogWindow
 WHEEL_ROWS = 3
 FULL_TIME_COLUMNS = 70
 """Narrower screens leave the seconds out of the gutter."""
+FEW_ROWS = 3
 BAR_SIGN = {"unicode": "≡", "ascii": "="}
 
 
@@ -41,6 +42,11 @@ class LogView(Pane):
         super().__init__(id=id)
         self.compact = compact
         self.unfolded: dict[int, tuple[str, ...]] = {}
+
+    @property
+    def _wraps(self) -> bool:
+        """A pane of few rows shows the beginnings of lines: the end of one says nothing."""
+        return self.wrapped and not (self.compact and self.size.height <= FEW_ROWS)
 
     class Wanted(Message):
         """Sent by wheel and pointer: rows to scroll, or the line for the cursor."""
@@ -185,7 +191,7 @@ class LogView(Pane):
 
     def _rows_of(self, index: int) -> int:
         line = self.window.lines[index]
-        rows = rows_of(line, self._room(self.size.width)) if self.wrapped else 1
+        rows = rows_of(line, self._room(self.size.width)) if self._wraps else 1
         return rows + len(self.unfolded.get(line.offset, ()))
 
     def _room(self, width: int) -> int:
@@ -220,7 +226,7 @@ class LogView(Pane):
             self._room(width),
             self.pattern,
             self.glyphs.ellipsis,
-            wrap=self.wrapped,
+            wrap=self._wraps,
             left=self.left,
             marked=marked,
         )

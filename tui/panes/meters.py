@@ -49,7 +49,7 @@ def meter_lines(
         if room >= SPARK_LEAST:
             if scales:
                 low = low_text(meter, series.get(window.series_query(meter.series, cells), ()) if meter.series else ())
-                line.append(("faint", right(low, SCALE - 1) + " "))
+                line.append(("label", right(low, SCALE - 1) + " "))
             line += meter_spark(meter, cells, window, series, last_values, glyphs=glyphs, room=room)
         lines.append(tuple(line))
     return lines

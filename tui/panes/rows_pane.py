@@ -23,6 +23,8 @@ class RowsPane(Pane):
     active = True
     ids: tuple[object, ...] = ()
     _chosen: object = None
+    _titles = ("", "")
+    _hidden = ""
 
     follow: Callable[["RowsPane"], None] | None = None
     """Called as soon as the cursor has moved: a message would come after rows and cursor have changed again."""
@@ -58,8 +60,22 @@ class RowsPane(Pane):
             if self.follow is not None:
                 self.follow(self)
 
+    def set_title(self, title: str, subtitle: str = "") -> None:
+        """The texts on the border; on the lower one also how many rows are out of sight."""
+        self._titles = (title, subtitle)
+        super().set_title(title, " · ".join(filter(None, (subtitle, self._hidden))))
+
     def lines(self, width: int, height: int) -> list[Line]:
         """Head, then the rows around the cursor."""
+        lines = self._shown(width, height)
+        below = len(self.rows) - self.top - max(1, height - len(self.head))
+        hidden = f"{below} more ↓" if below > 0 else f"{self.top} more ↑" if self.rows and self.top else ""
+        if hidden != self._hidden:
+            self._hidden = hidden
+            self.set_title(*self._titles)
+        return lines
+
+    def _shown(self, width: int, height: int) -> list[Line]:
         if not self.rows:
             return [(("label", row),) for row in wrap_words(self.message, width)]
         room = max(1, height - len(self.head))

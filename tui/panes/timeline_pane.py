@@ -331,12 +331,11 @@ class TimelinePane(Pane):
 def curve_heads(label: str, value: str, bounds: Scale | None, rows: int, gutter: int) -> list[list[Span]]:
     """What stands before each row of a curve: its label, its newest value, and ticks."""
     ticks_at = tick_rows(bounds, rows) if bounds is not None and rows > 1 else [""] * rows
+    if gutter == NARROW_GUTTER and rows > 1:
+        first = [("text", pad(label, gutter)), ("strong", pad(value, gutter))]  # they need the room of two ticks
+        return [[span] for span in first] + [[("label", right(tick, gutter - 1) + " ")] for tick in ticks_at[2:]]
     if gutter == NARROW_GUTTER:
-        ticks_at[0] = ""  # the value needs the room
-        return [
-            [("strong" if y == 0 else "label", pad(value, gutter) if y == 0 else right(tick, gutter - 1) + " ")]
-            for y, tick in enumerate(ticks_at)
-        ]
+        return [[("strong", pad(value, gutter))]]
     if rows == 1:
         return [[("text", pad(label, LABEL) + right(value, gutter - LABEL - 1) + " ")]]
     words = [("text", label), ("strong", value)]

@@ -94,7 +94,7 @@ class RunTasks:
             price = Price(
                 title=f"Forget {_names(cards)}?",
                 lines=(*(f"Removes {text}." for text in kept), "Checkpoints and all other outputs stay."),
-                confirm="Forget",
+                confirm="forget",
             )
             confirm(on.app, price, lambda: self._for_each(cards, _forgetting, f"Forgotten: {_names(cards)}."))
 

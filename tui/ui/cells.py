@@ -92,7 +92,8 @@ def clauses(parts: Iterable[str], width: int, separator: str = " · ") -> str:
 def wrapped(text: str, width: int, indent: int = 0) -> list[tuple[int, int]]:
     """(first character, end) of each row of a line of a log; all rows but the first are ``indent`` cells shorter.
 
-    Rows end at spaces, which are left out; a word that is longer than a row is split. One row for an empty text.
+    Rows end at spaces, which are left out; a word that is longer than a row is split, at a ``/`` if it has one. One row
+    for an empty text.
     """
     rows: list[tuple[int, int]] = []
     at, size = 0, len(text)
@@ -104,6 +105,7 @@ def wrapped(text: str, width: int, indent: int = 0) -> list[tuple[int, int]]:
             return [*rows, (at, size)]
         last = end if text[end] == " " else text.rfind(" ", at, end)
         if last <= at or not text[at:last].strip():
+            end = at + _part(text[at:end])
             rows.append((at, end))
             at = end
             continue
@@ -121,6 +123,25 @@ def _chars_in(text: str, room: int) -> int:
         if used > room:
             return max(1, number)
     return len(text)
+
+
+def _part(row: str) -> int:
+    """How many characters of a word that is longer than a row stand in its first row: it ends at a ``/`` or such."""
+    for signs, share in (("/", 3), ("_-.,:;=&?", 2)):  # a row is not left emptier for it
+        at = max(row.rfind(sign, len(row) // share) for sign in signs)
+        if at >= 0:
+            return at + 1
+    return len(row)
+
+
+def _split(word: str, width: int) -> list[str]:
+    """A word in rows of at most ``width`` cells."""
+    rows = []
+    while size_of(word) > width:
+        end = _part(word[: _chars_in(word, width)])
+        rows.append(word[:end])
+        word = word[end:]
+    return [*rows, word]
 
 
 def wrap(text: str, width: int, indent: str = "") -> list[str]:
@@ -157,7 +178,7 @@ def wrap_words(text: str, width: int) -> list[str]:
             continue
         if row:
             rows.append(row)
-        *full, row = wrap(word, width) or [""]
+        *full, row = _split(word, width) if width > 0 else [""]
         rows += full
     return [*rows, row]
 

@@ -11,6 +11,7 @@ Source: torch.distributed.elastic prints the exit code and pid of each failed ra
 import msgspec
 
 from ...model.text.patterns import LazyPattern
+from ...model.text.printable import beginning
 
 GATES = ("exitcode", "closing signal", "(local_rank:")
 KEPT = 64
@@ -62,7 +63,7 @@ def with_line(found: RankEnds, number: int, line: str) -> RankEnds:
     known = next((each for each in found.ends if each.pid == pid), None)
     if known is None:
         rank = local if told is None else told
-        mine = RankEnd(pid, int(end["code"]), rank, number, line.strip()[:200], told is not None)
+        mine = RankEnd(pid, int(end["code"]), rank, number, beginning(line.strip(), 200), told is not None)
         return msgspec.structs.replace(found, ends=(*found.ends, mine)[:KEPT], named=None)
     if told is None or known.sure:
         return found if told is None else msgspec.structs.replace(found, named=None)

@@ -3,6 +3,7 @@
 import msgspec
 
 from ...model.observation import ProcessSample, RankEnded
+from ...model.text.printable import beginning
 from ..failure.log_evidence import read_evidence
 from ..hang import active_time, launcher, ranks, step_clock
 from ..knowledge import Knowledge
@@ -72,7 +73,7 @@ def on_rank_ended(knowledge: Knowledge, state: JudgeState, ended: RankEnded) -> 
     lines = [line for line in ended.text.splitlines() if line.strip()]
     last = lines[-1].strip() if lines else ""
     builder = StepBuilder(knowledge, state)
-    builder.note(f"rank {ended.rank}{_process(ended)} ended: {last[:200]}")
+    builder.note(f"rank {ended.rank}{_process(ended)} ended: {beginning(last, 200)}")
     if last and last not in _shown(state):
         text = "".join(f"[rank{ended.rank}]: {line}\n" for line in lines)
         found = read_evidence(

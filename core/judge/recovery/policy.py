@@ -246,7 +246,9 @@ def windows_side(run: tuple[str, ...] = ()) -> tuple[str, ...]:
 
 
 def spent_reason(number: int) -> str:
-    """Why no further restart is made. ``number``: restarts since the newest checkpoint."""
+    """Why no further restart is made. ``number``: restarts since the newest checkpoint; 0: the settings allow none."""
+    if not number:
+        return "no restart is allowed (max_restarts = 0): a person is needed"
     restarts = f"{number} restart{'' if number == 1 else 's'}"
     return f"{restarts} without a new checkpoint in between: a person is needed"
 

@@ -9,3 +9,8 @@ def printable(text: str) -> str:
 def printable_lines(text: str) -> str:
     """The same for several lines; tabs become blanks."""
     return "\n".join(printable(line.expandtabs()) for line in text.split("\n"))
+
+
+def beginning(text: str, most: int) -> str:
+    """At most ``most`` characters; what is cut ends with an ellipsis."""
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"

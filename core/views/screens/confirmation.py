@@ -33,7 +33,7 @@ def kill_price(now: Situation) -> Price:
     ]
     lost = lost_steps(now)
     return Price(
-        title="Kill the training now?", lines=tuple(lines), confirm="Kill", lost_steps=lost, typed=_typed(now, lost)
+        title="Kill the training now?", lines=tuple(lines), confirm="kill", lost_steps=lost, typed=_typed(now, lost)
     )
 
 
@@ -46,7 +46,7 @@ def answer_price(now: Situation, held: WithheldAction) -> Price:
     return Price(
         title=f"{text[:1].upper()}{text[1:]}",
         lines=tuple(filter(None, lines)),
-        confirm=action.ask[:1].upper() + action.ask[1:],
+        confirm=action.ask,
         lost_steps=action.lost_steps,
     )
 
@@ -59,7 +59,7 @@ def stop_price(now: Situation) -> Price:
     ]
     lost = lost_steps(now)
     return Price(
-        title="Stop the training?", lines=tuple(lines), confirm="Stop", lost_steps=lost, typed=_typed(now, lost)
+        title="Stop the training?", lines=tuple(lines), confirm="stop", lost_steps=lost, typed=_typed(now, lost)
     )
 
 
@@ -85,7 +85,7 @@ def resume_price(
     lines += _remedy_lines(now, take, without_remedies=without_remedies)
     word = "Restart" if now.story.state in LIVE_STATES else "Resume"
     typed = _typed(now, lost if now.story.state in LIVE_STATES else _given_away(now, chosen))
-    return Price(title=f"{word} the training?", lines=tuple(lines), confirm=word, lost_steps=lost, typed=typed)
+    return Price(title=f"{word} the training?", lines=tuple(lines), confirm=word.lower(), lost_steps=lost, typed=typed)
 
 
 def _remedy_lines(now: Situation, take: Sequence[str], *, without_remedies: bool) -> list[str]:
@@ -111,7 +111,7 @@ def profile_price(now: Situation, name: str, *, at_once: bool) -> Price:
     return Price(
         title=f"Switch to the profile {name}?",
         lines=tuple(lines),
-        confirm="Switch now" if at_once else "Switch at the next checkpoint",
+        confirm="switch now" if at_once else "switch at the next checkpoint",
         lost_steps=lost_steps(now) if at_once else 0,
         typed=_typed(now, lost_steps(now)) if at_once else "",
     )
@@ -124,7 +124,7 @@ def pause_price(now: Situation) -> Price:
             f"Freezes {_trainer(now)} (SIGSTOP). Its GPU memory stays allocated.",
             "Nothing is lost: [u] continues.",
         ),
-        confirm="Pause",
+        confirm="pause",
         lost_steps=0,
     )
 

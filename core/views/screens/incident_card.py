@@ -134,7 +134,7 @@ def _own_frame(dump: str) -> str:
 
 def _rows(now: Situation, incident: Incident, detail: IncidentDetail, where: Sequence[str]) -> Iterator[CardRow]:
     parts: dict[Part, Heading] = {"cause": "why", "then": "why", "why": "why", "evidence": "why", "stacks": "where"}
-    yield CardRow(heading="happened", text=sentence(incident.reason))
+    yield CardRow(heading="happened", text=sentence(_without_cause(incident.reason, detail)))
     yield CardRow(heading="happened", text=next(line.text for line in detail.lines if line.part == "state"))
     for part, heading in parts.items():
         for line in detail.lines:
@@ -155,6 +155,14 @@ def _rows(now: Situation, incident: Incident, detail: IncidentDetail, where: Seq
     yield CardRow(heading="cost", text=_cost(now, incident, detail.view))
     if incident.ending:
         yield CardRow(heading="end", text=incident.ending)
+
+
+def _without_cause(reason: str, detail: IncidentDetail) -> str:
+    """The reason without a line of the log whose beginning it ends with, if the card shows more of it as the cause."""
+    head, colon, tail = reason.partition(": ")
+    causes = (line.text for line in detail.lines if line.part == "cause")
+    begins = tail.endswith("…") and any(cause.startswith(tail[:-1]) for cause in causes)
+    return head if colon and begins else reason
 
 
 def _done(now: Situation, incident: Incident) -> Iterator[CardRow]:

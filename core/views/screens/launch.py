@@ -62,7 +62,7 @@ def plan_rows(plan: LaunchPreview) -> list[Told]:
         title = dict(plan.profiles).get(plan.profile, "")
         rows.append(Told(f"{plan.profile}{place}" + (f" · {title}" if title else ""), "profile", "strong"))
     rows += change_rows(plan.changes)
-    rows.append(Told(shlex.join(plan.command), "command", hard=True))
+    rows.append(Told(shlex.join(plan.command), "command"))
     rows.append(Told(plan.cwd, "in", hard=True))
     if plan.config is not None:
         rows.append(Told(f"{plan.config} (each attempt gets its own copy; yours is never written)", "config"))

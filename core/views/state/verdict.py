@@ -354,10 +354,9 @@ def _ended_early(now: Situation) -> Verdict:
 def _given_up(now: Situation) -> Verdict:
     story = now.story
     trouble = newest_trouble(now)
-    clauses = ["Given up", "[e] see why", "[r] resume", story.state_reason or "no further attempt is made"]
-    if trouble is not None:
-        clauses.append(title_of(trouble))
-    return Verdict(level="danger", clauses=tuple(clauses), vital=4)
+    why = () if trouble is None else (title_of(trouble),)
+    reason = story.state_reason or "no further attempt is made"
+    return Verdict(level="danger", clauses=("Given up", *why, "[e] see why", "[r] resume", reason), vital=4 + len(why))
 
 
 def _with_reason(now: Situation, word: str, level: Level) -> Verdict:

@@ -32,6 +32,8 @@ class GaugesPane(Pane):
     """Shows gauges. ``recent``: values of those that the history does not keep."""
 
     gauges: tuple[Gauge, ...] = ()
+    _titles = ("", "")
+    _more = ""
     series: Mapping[SeriesQuery, Columns] = {}
     window = TimeWindow()
     recent = Recent()
@@ -81,7 +83,17 @@ class GaugesPane(Pane):
                     line += [*([("text", " " * GAP)] if number else []), *fit(block[row], each)]
                 lines.append(tuple(line))
         self.top = max(0, min(self.top, len(lines) - height))
+        below = -(-(len(lines) - self.top - height) // rows) * across if len(lines) > self.top + height else 0
+        more = "" if not below else f"{min(below, len(self.gauges))} more ↓"
+        if more != self._more:
+            self._more = more
+            self.set_title(*self._titles)
         return lines[self.top : self.top + height]
+
+    def set_title(self, title: str, subtitle: str = "") -> None:
+        """The texts on the border; on the lower one also how many gauges are out of sight."""
+        self._titles = (title, subtitle)
+        super().set_title(title, " · ".join(filter(None, (self._more, subtitle))))
 
     def on_mouse_scroll_down(self, _: events.MouseScrollDown) -> None:
         self.scroll(2)
@@ -149,7 +161,7 @@ class GaugesPane(Pane):
         lines: list[Line] = []
         for number, row in enumerate(drawn):
             label = ends[0] if number == 0 else ends[1] if number == rows - 1 else ""
-            line: list[Span] = [("faint", right(label, GUTTER - 2) + (" ┤" if label else " │"))]
+            line: list[Span] = [("label", right(label, GUTTER - 2)), ("faint", " ┤" if label else " │")]
             for at, char in enumerate(row):
                 if char == " " and marks.get(at) == "mark":
                     line.append(("mark", self.glyphs.mark))

@@ -251,7 +251,9 @@ class MetricsScreen(PlaceScreen):
             parts.append("log y")
         if state.options.overlaid:
             parts.append("attempts over each other")
-        return " · ".join(parts), self._cursor_text() or f"{self._x_word()}: {self._range_text()}"
+        below = 0 if state.single else count - 1 - max(self.pane.in_view(), default=0)
+        axis = self._cursor_text() or f"{self._x_word()}: {self._range_text()}"
+        return " · ".join(parts), f"{below} more ↓ · {axis}" if below > 0 else axis
 
     def _x_word(self) -> str:
         options = self.state.options

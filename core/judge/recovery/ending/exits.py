@@ -10,6 +10,7 @@ from ....model.launch.job import JobCause
 from ....model.observation import Exit, Outcome
 from ....model.run import NOT_SAID
 from ....model.shipped.failure import Diagnosis
+from ....model.text.printable import beginning
 from ....model.text.suggestion import typed
 from ...failure import exit_status
 from ...failure.circumstances import Circumstances
@@ -118,7 +119,7 @@ def _on_crash(builder: StepBuilder, observation: Exit) -> None:
     success = diagnosis.failure == "success"
     clean = success or (diagnosis.cause is None and isinstance(ending, Proven) and ending.by == "words")
     if isinstance(ending, Proven) and (clean or ending.by == "save"):
-        after = "" if diagnosis.cause is None or success else f": {diagnosis.cause.text.strip()[:200]}"
+        after = "" if diagnosis.cause is None or success else f": {beginning(diagnosis.cause.text.strip(), 200)}"
         builder.note(f"the training was over; {_exit_in_words(observation)} came after that{after}")
         finish(builder, observation, f"the training is done: {ending.why}")
         return
@@ -216,7 +217,7 @@ def _seen_before(builder: StepBuilder) -> str:
     times = builder.knowledge.unknown_ends.get(skeleton, 0) + ends.count(skeleton)
     if times < TELLING:
         return ""
-    builder.note(f"{times} attempts ended with this line, and its cause is not known: {line[:200]}")
+    builder.note(f"{times} attempts ended with this line, and its cause is not known: {beginning(line, 200)}")
     return (
         f"{times} attempts on this machine ended with a line like its last one, and nobody has named its cause yet: "
         f"`{typed('diagnose', '--run', builder.knowledge.run_id or builder.knowledge.run, '--teach', 'CLASS')}` does."
@@ -294,13 +295,13 @@ def _exit_in_words(observation: Exit) -> str:
 def _reason(diagnosis: Diagnosis, observation: Exit) -> str:
     exit_ = _exit_in_words(observation)
     if diagnosis.cause is not None:
-        return f"{exit_}: {diagnosis.cause.text.strip()[:200]}"
+        return f"{exit_}: {beginning(diagnosis.cause.text.strip(), 200)}"
     return f"{exit_}; the log does not say why" if diagnosis.failure == "unknown" else exit_
 
 
 def _evidence(diagnosis: Diagnosis, observation: Exit) -> tuple[Evidence, ...]:
     found = [Evidence(what=_exit_in_words(observation))]
     if diagnosis.cause is not None:
-        found.insert(0, Evidence(what=diagnosis.cause.text.strip()[:400], line=diagnosis.cause.line))
-    found.extend(Evidence(what=f"then: {c.text.strip()[:200]}", line=c.line) for c in diagnosis.cascade[:3])
+        found.insert(0, Evidence(what=beginning(diagnosis.cause.text.strip(), 400), line=diagnosis.cause.line))
+    found.extend(Evidence(what=f"then: {beginning(c.text.strip(), 200)}", line=c.line) for c in diagnosis.cascade[:3])
     return tuple(found)

@@ -1,0 +1,176 @@
+"""Terminals of 16 colours, without colours and without UTF-8: what is drawn is read there, too."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.feed import FakeStarter, healthy
+from tests.fakes.screen_jobs import rich_run
+from tests.fakes.terminal_picture import XTERM, Cell, Colour, cells, contrast
+from tests.fakes.tmux_terminal import NO_TMUX, Terminal, terminal
+from tests.tiers import SECOND_TIER
+from tests.tui.conftest import look, showing, until
+from tests.tui.test_dashboard import board
+from trainwatch.tui.app import TrainwatchApp
+from trainwatch.tui.dialogs.dialog import ConfirmByName
+from trainwatch.tui.log.log_view import FEW_ROWS
+from trainwatch.tui.panes.rows_pane import RowsPane
+from trainwatch.tui.screens.machine.gpu_screen import GpuScreen
+from trainwatch.tui.ui.cells import wrap_words, wrapped
+from trainwatch.tui.ui.themes import own_themes
+
+PROGRAM = Path(__file__).with_name("screen_program.py")
+SIZE = (80, 24)
+SIXTEEN = "env -u COLORTERM TERM=xterm"
+LATIN = "env LANG=de_DE.ISO-8859-1 LC_ALL=de_DE.ISO-8859-1"
+READABLE = 3.0
+"""Contrast that WCAG asks for large text; a terminal's colours are a person's own, so no more can be promised."""
+BORDERS = frozenset("╭╮╰╯─│")
+
+
+@contextmanager
+def shown(tmp_path: Path, settings: str, scene: str, size: tuple[int, int] = SIZE) -> Iterator[Terminal]:
+    """The screen on a fake run, in a real terminal with these settings."""
+    home = {**os.environ, "TRAINWATCH_HOME": str(tmp_path / "home"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    with terminal(size, tmp_path, {k: v for k, v in home.items() if k not in {"COLORTERM", "NO_COLOR"}}) as glass:
+        glass.tmux("set", "-ga", "terminal-overrides", ",*:Tc")
+        glass.run(f"exec {settings} {sys.executable} {PROGRAM} {scene}")
+        glass.until(lambda text: "GPU 0" in text and "RAM" in text, "the dashboard")
+        yield glass
+
+
+def drawn(glass: Terminal, size: tuple[int, int] = SIZE) -> list[list[Cell]]:
+    return cells(glass.tmux("capture-pane", "-e", "-p", "-N"), size)
+
+
+@NO_TMUX
+@pytest.mark.tmux
+def test_with_16_colours_all_text_is_read_and_the_bar_is_not_full(tmp_path: Path) -> None:
+    with shown(tmp_path, SIXTEEN, "healthy") as glass:
+        rows = drawn(glass)
+        texts = ["".join(cell.char for cell in row) for row in rows]
+        for row, text in zip(rows, texts, strict=True):
+            faint = [c for c in row if c.char.strip() and c.char not in BORDERS and contrast(c.ink, c.paper) < READABLE]
+            assert not faint, f"{''.join(c.char for c in faint)} in: {text}"
+        number = next(i for i, text in enumerate(texts) if "restarts left" in text)
+        bar = rows[number][: texts[number].index("%") - 6]
+        done = [c for c in bar if c.char == "█"]
+        rest = [c for c in bar if c.char == " "]
+        assert len(done) > 3
+        assert len(rest) > 3
+        assert {c.paper for c in rest} == {(0, 0, 0)}
+        good = next(c for row in rows for c in row if c.char == "●")
+        assert good.coloured
+
+
+@NO_TMUX
+@pytest.mark.tmux
+@SECOND_TIER
+def test_a_locale_without_utf_8_gets_only_ascii_on_every_page(tmp_path: Path) -> None:
+    with shown(tmp_path, LATIN, "hung") as glass:
+        for key in ("1", "2", "3", "4", "6", "7", "8", "9", "?"):
+            glass.press(key)
+            for size in ((40, 10), SIZE, (120, 40)):
+                glass.tmux("resize-window", "-x", str(size[0]), "-y", str(size[1]))
+                glass.until(lambda text: bool(text.strip()) and text.isascii(), f"only ASCII after {key} at {size}")
+            if key == "?":
+                continue
+        glass.press("C-p")
+        text = glass.see("Search for commands")
+        assert "??" not in text
+
+
+@NO_TMUX
+@pytest.mark.tmux
+@SECOND_TIER
+def test_without_colours_alarms_are_the_brightest_text(tmp_path: Path) -> None:
+    with shown(tmp_path, "env NO_COLOR=1 COLORTERM=truecolor", "hung") as glass:
+        rows = drawn(glass)
+        assert not any(c.coloured for row in rows for c in row)
+        alarm = next(c for row in rows for c in row if c.char == "✖")
+        assert contrast(alarm.ink, alarm.paper) >= max(
+            contrast(c.ink, c.paper) for row in rows for c in row if c.char.isalnum()
+        )
+
+
+@pytest.mark.parametrize("system", ["standard", "truecolor"])
+@pytest.mark.parametrize("colourless", [False, True])
+def test_every_colour_of_text_is_read_on_every_background(system: str, colourless: bool) -> None:
+    """``low`` and ``line`` are no text; a row with the cursor has the colour of the trough behind it."""
+    for theme in own_themes(system, colourless=colourless):
+        papers = [_as_shown(str(theme.background), system), _as_shown(str(theme.surface), system)]
+        inks = {"success": theme.success, "warning": theme.warning, "error": theme.error, "text": theme.foreground}
+        inks |= {name: theme.variables[name] for name in ("title", "quiet", "bright")}
+        for name, ink in inks.items():
+            for paper in papers:
+                assert contrast(_as_shown(str(ink), system), paper) >= READABLE, (theme.name, name)
+
+
+def _as_shown(colour: str, system: str) -> Colour:
+    """In 16 colours: xterm's colour of the same number."""
+    from rich.color import Color, ColorSystem
+
+    found = Color.parse(colour)
+    if system == "standard":
+        found = found.downgrade(ColorSystem.STANDARD)
+    red, green, blue = found.get_truecolor(XTERM)
+    return red, green, blue
+
+
+async def test_a_dialog_that_fits_has_no_scroll_bar() -> None:
+    """A scroll bar that is there while the box is laid out makes the text longer by a row, and stayed for it."""
+    for size in ((40, 20), (45, 30), (80, 24)):
+        async with showing(healthy()) as (app, pilot):
+            await pilot.resize_terminal(*size)
+            await pilot.press("k")
+            await until(pilot, lambda app=app: isinstance(app.screen, ConfirmByName))  # type: ignore[misc]
+            await pilot.pause()
+            body = app.screen.query_one("#body")
+            assert (body.max_scroll_y, body.show_vertical_scrollbar) == (0, False), size
+
+
+async def test_lists_and_charts_say_how_many_are_out_of_sight() -> None:
+    app = TrainwatchApp(rich_run(healthy(gpus=8)), starter=FakeStarter(), interval_s=0)
+    async with app.run_test(size=(80, 24)) as pilot:
+        look(app)
+        await pilot.pause()
+        await pilot.press("8")
+        await until(pilot, lambda: isinstance(app.screen, GpuScreen) and bool(app.screen.query_one(RowsPane).rows))
+        await pilot.pause()
+        gpus = app.screen.query_one(RowsPane)
+        seen = gpus.size.height - len(gpus.head)
+        assert 0 < seen < 8
+        assert f"{8 - seen} more ↓" in gpus.subtitle
+        gpus.go(7)
+        assert f"{8 - seen} more ↑" in gpus.subtitle
+        await pilot.resize_terminal(120, 60)
+        await pilot.pause()
+        assert "more" not in gpus.subtitle
+
+
+def test_a_long_word_is_split_at_its_separators() -> None:
+    path = "/data/outputs/luca/luca-step00000300.safetensors"
+    assert wrap_words(f"saving checkpoint: {path}", 40) == [
+        "saving checkpoint:", "/data/outputs/luca/", "luca-step00000300.safetensors",
+    ]  # fmt: skip
+    assert [path[a:b] for a, b in wrapped(path, 40)] == ["/data/outputs/luca/", "luca-step00000300.safetensors"]
+    assert wrap_words("x" * 50, 20) == ["x" * 20, "x" * 20, "x" * 10]
+
+
+async def test_a_log_of_few_rows_shows_how_its_lines_begin() -> None:
+    async with showing(healthy(), (40, 10)) as (app, pilot):
+        await pilot.pause()
+        rows = board(app).log_pane.plain_lines()
+        assert 0 < len(rows) <= FEW_ROWS
+        assert rows[-1].startswith("steps:")
+        assert rows[-1].endswith("…")
+
+
+async def test_the_label_of_a_curve_is_seen_on_narrow_terminals() -> None:
+    async with showing(healthy(), (45, 30)) as (app, pilot):
+        await pilot.pause()
+        assert any("loss" in row for row in board(app).timeline.plain_lines())
