@@ -31,7 +31,8 @@ import os
 import signal
 import struct
 import time
-from typing import Any, Dict, NamedTuple, Optional, Tuple
+import warnings
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 __all__ = ["Request", "callback_for", "close", "phase", "saved", "step"]
 
@@ -322,6 +323,8 @@ def _transformers() -> Any:
             wanted = step(state.global_step, loss=self.loss, total=state.max_steps)
             control.should_save = control.should_save or wanted.save
             control.should_training_stop = control.should_training_stop or wanted.stop
+            if control.should_save:
+                phase("save")
             return control
 
         def on_evaluate(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -343,18 +346,39 @@ def _lightning() -> Any:
         from pytorch_lightning import Callback  # type: ignore[import-not-found]
 
     class Heartbeat(Callback):  # type: ignore[misc]
-        """Tells trainwatch the step and phase of a Lightning Trainer, and saves or ends when it is asked."""
+        """Tells trainwatch the step, loss and phase of a Lightning Trainer, and saves or ends when it is asked."""
+
+        def __init__(self) -> None:
+            self.total: Optional[int] = None
+            self.last = -1
+            self.losses: List[float] = []
+
+        def on_train_start(self, trainer: Any, module: Any) -> None:
+            self.total, self.last, self.losses = _lightning_total(trainer, module), trainer.global_step, []
 
         def on_train_batch_end(self, trainer: Any, module: Any, outputs: Any, batch: Any, index: int) -> None:
-            total = getattr(trainer, "max_steps", -1)
-            wanted = step(trainer.global_step, total=total if total and total > 0 else None)
-            if wanted.save:
-                folder = getattr(trainer.checkpoint_callback, "dirpath", None) or trainer.default_root_dir
-                phase("save")
-                trainer.save_checkpoint(os.path.join(folder, "trainwatch-step=%d.ckpt" % trainer.global_step))
-                saved()
-            if wanted.stop:
+            value = _number(outputs.get("loss") if isinstance(outputs, dict) else outputs)
+            if value is not None:
+                self.losses.append(value)
+            if trainer.global_step == self.last:  # gradients are being accumulated
+                return
+            self.last = trainer.global_step
+            wanted = step(self.last, loss=_lightning_loss(trainer, module, self.losses), total=self.total)
+            self.losses = []
+            if wanted.save and self._save(trainer) and wanted.stop:
                 trainer.should_stop = True
+
+        def _save(self, trainer: Any) -> bool:
+            folder = getattr(trainer.checkpoint_callback, "dirpath", None) or trainer.default_root_dir
+            phase("save")
+            try:
+                trainer.save_checkpoint(os.path.join(folder, "trainwatch-step=%d.ckpt" % trainer.global_step))
+            except Exception as error:
+                warnings.warn("the checkpoint that trainwatch asked for was not saved: %r" % error, stacklevel=2)
+                return False
+            finally:
+                saved()
+            return True
 
         def on_validation_start(self, trainer: Any, module: Any) -> None:
             phase("eval")
@@ -363,3 +387,23 @@ def _lightning() -> Any:
             phase("train")
 
     return Heartbeat()
+
+
+def _lightning_total(trainer: Any, module: Any) -> "Optional[int]":
+    """Steps of the whole training as ``global_step`` counts them; None where Lightning does not know them."""
+    try:
+        if getattr(module, "automatic_optimization", True):
+            total = trainer.estimated_stepping_batches  # -1 or inf: not known
+        else:  # each step of each optimizer counts, and only max_steps counts them, too
+            total = trainer.max_steps if trainer.max_epochs in (None, -1) else -1
+        return int(total) if 0 < total < math.inf else None
+    except Exception:
+        return None
+
+
+def _lightning_loss(trainer: Any, module: Any, losses: "List[float]") -> "Optional[float]":
+    """The mean loss of the batches of a step. Lightning divides each by the number of batches that it accumulates."""
+    if not losses:
+        return None
+    divided = trainer.accumulate_grad_batches if getattr(module, "automatic_optimization", True) else 1
+    return divided * sum(losses) / len(losses)

@@ -1,0 +1,215 @@
+"""The callbacks of trainwatch.heartbeat in real frameworks: step, loss, total, save now, and end after a save."""
+
+import contextlib
+import math
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.e2e_world import PATIENCE_S, until
+from tests.fakes.framework_python import python_with
+from tests.tiers import SECOND_TIER
+from trainwatch import heartbeat
+from trainwatch.heartbeat import Page, page_path
+
+pytestmark = [SECOND_TIER, pytest.mark.timeout(600)]
+
+TRANSFORMERS = """
+import sys, time, torch, heartbeat
+from transformers import Trainer, TrainingArguments
+
+class Data(torch.utils.data.Dataset):
+    def __len__(self): return 4000
+    def __getitem__(self, i): return {"x": torch.ones(4) * (i % 7), "labels": torch.tensor([1.0])}
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 1)
+    def forward(self, x, labels):
+        time.sleep(0.02)
+        found = self.layer(x)
+        return {"loss": ((found - labels) ** 2).mean(), "logits": found}
+
+args = TrainingArguments(output_dir="out", max_steps=900, per_device_train_batch_size=2, gradient_accumulation_steps=2,
+                         save_strategy="no", logging_steps=1, report_to=[], use_cpu=True, disable_tqdm=True)
+Trainer(model=Model(), args=args, train_dataset=Data(), callbacks=[heartbeat.callback_for("transformers")]).train()
+"""
+LIGHTNING = """
+import sys, time, torch, heartbeat
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+import lightning as L
+
+kind = sys.argv[1]
+
+class Endless(IterableDataset):
+    def __iter__(self):
+        while True:
+            yield (torch.ones(4), torch.ones(1))
+
+class Model(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 1)
+        torch.nn.init.zeros_(self.layer.weight)
+        torch.nn.init.zeros_(self.layer.bias)
+        self.automatic_optimization = kind != "manual"
+    def training_step(self, batch, index):
+        time.sleep(0.02)
+        loss = ((self.layer(batch[0]) - batch[1]) ** 2).mean()
+        if kind == "manual":
+            for optimizer in self.optimizers():
+                optimizer.zero_grad()
+            self.manual_backward(loss)
+            for optimizer in self.optimizers():
+                optimizer.step()
+        return loss
+    def configure_optimizers(self):
+        if kind == "manual":
+            return [torch.optim.SGD([p], lr=0.0) for p in (self.layer.weight, self.layer.bias)]
+        return torch.optim.SGD(self.parameters(), lr=0.0)
+
+data = DataLoader(TensorDataset(torch.ones(1001, 4), torch.ones(1001, 1)), batch_size=1)
+words = {"accumulated": {"max_epochs": 2, "accumulate_grad_batches": 4}, "manual": {"max_epochs": 2},
+         "steps": {"max_steps": 700}, "endless": {"max_epochs": 1}, "unlimited": {"max_epochs": -1}}[kind]
+if kind == "endless":
+    data = DataLoader(Endless(), batch_size=1)
+trainer = L.Trainer(accelerator="cpu", devices=1, logger=False, enable_progress_bar=False, default_root_dir="out",
+                    enable_model_summary=False, callbacks=[heartbeat.callback_for("lightning")], **words)
+trainer.fit(Model(), data)
+"""
+ACCELERATE = """
+import time, torch, heartbeat
+from accelerate import Accelerator
+
+accelerator = Accelerator(cpu=True, gradient_accumulation_steps=2)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+data = torch.utils.data.DataLoader(torch.ones(4000, 4), batch_size=2)
+model, optimizer, data = accelerator.prepare(model, optimizer, data)
+output_dir, global_step, max_steps, running_loss = "out", 0, 900, None
+for batch in data:
+    with accelerator.accumulate(model):
+        loss = ((model(batch) - 1) ** 2).mean()
+        running_loss = loss.item()
+        accelerator.backward(loss)
+        optimizer.step()
+        optimizer.zero_grad()
+    time.sleep(0.02)
+    if accelerator.sync_gradients:
+        global_step += 1
+        wanted = heartbeat.step(global_step, loss=running_loss, total=max_steps)
+        if wanted.save:
+            accelerator.save_state(f"{output_dir}/checkpoint-{global_step}")
+        if wanted.stop:
+            break
+"""
+
+
+class Training:
+    """A script with a copy of heartbeat.py beside it, as a supervisor would start it."""
+
+    def __init__(self, folder: Path, python: str, script: str, *words: str) -> None:
+        self.folder = folder
+        attempt = folder / "attempt"
+        attempt.mkdir()
+        shutil.copy(heartbeat.__file__, folder / "heartbeat.py")
+        (folder / "train.py").write_text(script)
+        self._page = Path(page_path(str(attempt)))
+        self._log = (folder / "log").open("wb")
+        env = {k: v for k, v in os.environ.items() if k not in {"RANK", "WORLD_SIZE"}}
+        self.process = subprocess.Popen(
+            [python, "train.py", *words], cwd=folder, stdout=self._log, stderr=subprocess.STDOUT,
+            env=env | {"TRAINWATCH_ATTEMPT": str(attempt), "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"},
+        )  # fmt: skip
+
+    @property
+    def said(self) -> str:
+        return (self.folder / "log").read_text(errors="replace")
+
+    def told(self) -> dict[str, Any]:
+        """What it told last; empty before that."""
+        assert self.process.poll() in {None, 0}, self.said
+        if not self._page.exists():
+            return {}
+        with contextlib.suppress(ValueError):
+            return Page(str(self._page)).read() or {}
+        return {}
+
+    def at(self, step: int) -> dict[str, Any]:
+        """Wait until it tells this step and a loss."""
+
+        def look() -> dict[str, Any] | None:
+            told = self.told()
+            return told if (told.get("step") or 0) >= step and told["loss"] is not None else None
+
+        return until(look, f"step {step} of: {self.said}")
+
+    def ask(self, *, stop: bool = False) -> None:
+        Page(str(self._page)).ask(stop=stop)
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        self._log.close()
+        self._page.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def training(folder: Path, python: str, script: str, *words: str) -> Iterator[Training]:
+    made = Training(folder, python, script, *words)
+    try:
+        yield made
+    finally:
+        made.end()
+
+
+def saves_and_ends(run: Training, pattern: str) -> None:
+    """A checkpoint when it is asked, training goes on; at a stop another one, at the last step that was made."""
+
+    def saved() -> list[int]:
+        return sorted(
+            int(p.name.partition(".")[0].replace("=", "-").rpartition("-")[2]) for p in run.folder.rglob(pattern)
+        )
+
+    run.ask()
+    (first,) = until(saved, "the checkpoint")
+    told = run.at(first + 3)
+    assert told["step"] > first
+    run.ask(stop=True)
+    assert run.process.wait(PATIENCE_S) == 0, run.said
+    last = run.told()["step"]
+    assert saved() == [first, last]
+
+
+def test_transformers_tells_its_steps_saves_and_ends(tmp_path: Path) -> None:
+    with training(tmp_path, python_with("transformers", "accelerate"), TRANSFORMERS) as run:
+        told = run.at(3)
+        assert told["total"] == 900
+        assert 0 <= told["loss"] < 1000
+        saves_and_ends(run, "checkpoint-*")
+
+
+def test_accelerate_in_a_loop_of_ones_own_tells_its_steps_saves_and_ends(tmp_path: Path) -> None:
+    with training(tmp_path, python_with("accelerate", "torch"), ACCELERATE) as run:
+        told = run.at(3)
+        assert told["total"] == 900
+        assert 0 <= told["loss"] < 10
+        saves_and_ends(run, "checkpoint-*")
+
+
+@pytest.mark.parametrize(
+    ("kind", "total"),
+    [("accumulated", 502), ("steps", 700), ("manual", None), ("endless", None), ("unlimited", None)],
+)
+def test_lightning_tells_its_steps_loss_and_length_saves_and_ends(tmp_path: Path, kind: str, total: int | None) -> None:
+    with training(tmp_path, python_with("lightning"), LIGHTNING, kind) as run:
+        told = run.at(2)
+        assert told["total"] == total
+        assert math.isclose(told["loss"], 1.0), "the loss of a step, whatever is accumulated"
+        saves_and_ends(run, "trainwatch-step=*.ckpt")
