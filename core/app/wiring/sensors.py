@@ -21,6 +21,7 @@ from ...model.ports.supervision import AttemptTarget, DetailDesk, Inbox, Sensor
 from ...model.preset import Preset
 from ...model.run import RunSpec
 from ...model.settings import Watch
+from ...sense.files.byte_evidence import written_by_all
 from ...sense.files.checkpoint_directory import CheckpointDirectory
 from ...sense.files.checkpoint_folders import CheckpointFolders
 from ...sense.files.checkpoint_values import CheckpointValuesSensor
@@ -42,6 +43,7 @@ from ...sense.process.node_samples import NodeSamples
 from ...sense.process.process_tree import ProcessTree
 from ...sense.process.run_tree import RunTree
 from ...sense.sampler import Sampler, SamplersInOneThread
+from ...sense.shared_look import SharedLook, namespaces
 from ...store import annex
 from ...store.atomic import write_atomically
 from ...store.clock import RunClock
@@ -134,6 +136,7 @@ def output_search(
         created_wall=spec.created_wall,
         written=written,
         tree=tree,
+        machine=SharedLook(shared_path("writes"), written_by_all),
         on_problem=on_problem,
     )
 
@@ -155,6 +158,7 @@ def host_sensor(
         interval_s=spec.settings.watch.interval_s,
         output_dir=spec.output_dir or spec.cwd,
         details=details,
+        shared=shared_path("memory"),
         on_problem=on_problem,
     )
 
@@ -224,7 +228,7 @@ def sensors(
         """Read the last log lines, memory, disk, checkpoints, metrics: why it ended, and what to resume from."""
         log.drain()
         beats.sample()
-        host.sample()
+        host.sample_at_end()
         checkpoints.drain()
         search.drain()
         metrics.drain()
@@ -306,6 +310,15 @@ def _shared_readings(watch: Watch) -> SharedReadings | None:
     driver = os.environ.get("LD_LIBRARY_PATH", "")
     told = (str(home()), driver, f"{watch.interval_s:g}", f"{watch.gpu_timeout_s:g}", __version__)
     return SharedReadings(place / "gpu" / hashlib.sha256("\0".join(told).encode()).hexdigest()[:16])
+
+
+def shared_path(name: str) -> Path | None:
+    """The file in which the supervisors of this machine that see the same processes share a reading of it."""
+    place = runtime_folder(os.environ)
+    if place is None:
+        return None
+    told = (str(home()), namespaces(), __version__)
+    return place / "machine" / f"{hashlib.sha256(chr(0).join(told).encode()).hexdigest()[:16]}.{name}"
 
 
 def _cloud(setting: Literal["auto", "off", "aws", "gcp", "azure"]) -> Cloud | None:

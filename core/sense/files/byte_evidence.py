@@ -2,6 +2,7 @@
 
 import os
 import time
+from array import array
 from collections import deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -9,9 +10,10 @@ from typing import Literal, NamedTuple
 
 from ...model.launch.output_place import is_below
 from ...model.ports.supervision import AttemptTarget
-from ..process.proc_stat import read_all
+from ..process.proc_stat import all_pids, read_all
 from ..process.process_identity import is_alive
 from ..process.run_tree import tree_of
+from ..shared_look import SharedLook
 from .written_files import growth, written_bytes, written_in_all
 
 SAMPLES = 8
@@ -38,14 +40,27 @@ class Save(NamedTuple):
 NO_SAMPLE = ByteSample(0.0, {})
 
 
+def written_by_all() -> bytes:
+    """What each process of the machine has written: pid and bytes in turn, 8 bytes each."""
+    return array("Q", [number for pair in written_bytes(all_pids()).items() for number in pair]).tobytes()
+
+
+def _sample_of(data: bytes) -> dict[int, int]:
+    numbers = array("Q", data)
+    return dict(zip(numbers[::2], numbers[1::2], strict=True))
+
+
 class ByteEvidence:
     """Samples of the bytes that processes have written, and what they say. Not thread-safe.
 
     The run's own are sampled more often than those of all other processes of the machine. So another process may be
     taken for one that wrote as much, if it did so some seconds before; then it cannot be told who wrote.
+
+    ``machine``: the bytes that all processes of the machine have written.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, machine: SharedLook) -> None:
+        self._machine = machine
         self._own: deque[ByteSample] = deque(maxlen=SAMPLES)
         self._others: deque[ByteSample] = deque(maxlen=SAMPLES)
 
@@ -62,9 +77,13 @@ class ByteEvidence:
         """Remember what the run's processes and its runner have written by now."""
         self._own.append(ByteSample(time.monotonic(), written_bytes(own)))
 
-    def sample_others(self, own: Iterable[int], processes: Iterable[int]) -> None:
-        """Remember what all other processes have written by now."""
-        self._others.append(_others(own, processes))
+    def sample_others(self, own: Iterable[int], max_age_s: float) -> None:
+        """Remember what all other processes have written by now, or at most that many seconds ago."""
+        look = self._machine.take(max_age_s)
+        if look.at != _last(self._others).at:
+            mine = {*own, os.getpid()}
+            written = {pid: done for pid, done in _sample_of(look.data).items() if pid not in mine}
+            self._others.append(ByteSample(look.at, written))
 
     def writer_of(
         self, save: Save, target: AttemptTarget, members: Iterable[int], may_write: Callable[[int], bool]

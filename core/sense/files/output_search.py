@@ -26,6 +26,7 @@ from ...model.observation import OutputSeen
 from ...model.ports.supervision import AttemptTarget, Clock, Inbox
 from ..process.run_tree import RunTree
 from ..sensor_problem import OnProblem, ProblemReport, ignore_problem
+from ..shared_look import SharedLook
 from ..wakeup import Wakeup
 from .folder_tree import FolderTree
 from .inotify import Inotify
@@ -69,7 +70,7 @@ class OutputSearch:
     ``checkpoint_of``: path of a file, folders that are no checkpoints → the checkpoint that it belongs to; may raise
     OSError. ``state_of``: the same for whatever may be state, of any make and name (None = as ``checkpoint_of``).
     ``ignored``: folders of trainwatch itself. ``open_files``: what processes hold open for writing.
-    ``named``, ``taken``: as in ``WriterEvidence``. ``last``: the newest attempt, also one that has ended.
+    ``named``, ``taken``, ``machine``: as in ``WriterEvidence``. ``last``: the newest attempt, also one that has ended.
     ``written``: told each file that is written while an attempt is followed, in this sensor's thread.
     """
 
@@ -90,6 +91,7 @@ class OutputSearch:
         created_wall: float = 0.0,
         written: Callable[[str], None] = ignore_problem,
         tree: RunTree | None = None,
+        machine: SharedLook | None = None,
         on_problem: OnProblem = ignore_problem,
     ) -> None:
         self._tell_written = written
@@ -106,6 +108,7 @@ class OutputSearch:
             taken=taken,
             open_files=open_files,
             tree=tree or RunTree(),
+            machine=machine,
         )
         self._created_wall = created_wall
         self._problems = ProblemReport(on_problem)
@@ -191,6 +194,7 @@ class OutputSearch:
             with self._drained:
                 self._drains_done, self._looks_done = asked, done
                 self._drained.notify_all()
+        self._writers.close()
         if self._inotify is not None:
             self._inotify.close()
 

@@ -12,15 +12,16 @@ from ...model.checkpoints.checkpoint_names import is_temporary
 from ...model.checkpoints.other_files import is_other_file
 from ...model.launch.output_place import is_below
 from ...model.ports.supervision import AttemptTarget
-from ..process.proc_stat import all_pids
 from ..process.run_tree import RunTree
-from .byte_evidence import ByteEvidence, Save, has_to_do_with
+from ..shared_look import SharedLook
+from .byte_evidence import ByteEvidence, Save, has_to_do_with, written_by_all
 from .written_files import OpenFile, ended_at
 
 OTHERS_S = 4.0
 """Period in which the bytes of all processes that are not of the run are counted while no output folder is known,"""
 KNOWN_OTHERS_S = 12.0
-"""and once one is known: each time all processes of the machine are read."""
+"""and once one is known. Each time all processes of the machine are read, by one supervisor for all that need it
+within a period."""
 MEMBERS_S = 0.5
 """Age of the list of the run's processes that is good enough."""
 BEFORE_WRITE_S = 2.0
@@ -48,7 +49,8 @@ class WriterEvidence:
     """Follows the processes of an attempt and tells whether they wrote a checkpoint. Not thread-safe.
 
     ``working_folder``: of the run. ``named``: path → who names it (the trainer's source or command). ``taken``: whether
-    another run saves to a folder. ``open_files``: what processes hold open for writing.
+    another run saves to a folder. ``open_files``: what processes hold open for writing. ``machine``: what all processes
+    of the machine have written.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class WriterEvidence:
         taken: Callable[[str], bool],
         open_files: Callable[[Iterable[int]], Iterable[OpenFile]],
         tree: RunTree,
+        machine: SharedLook | None = None,
     ) -> None:
         self.members: frozenset[int] = frozenset()
         """Pids of the run at the last sample."""
@@ -67,14 +70,19 @@ class WriterEvidence:
         self._taken = taken
         self._open_files = open_files
         self._run_tree = tree
-        self._bytes = ByteEvidence()
+        self._machine = machine or SharedLook(None, written_by_all)
+        self._bytes = ByteEvidence(self._machine)
         self._names: dict[int, str] = {}
         self._writers: dict[str, int] = {}
         self._others_sampled = 0.0
 
     def count_others(self) -> None:
         """Count the bytes of all processes of the machine before anything of the run is known."""
-        self._bytes.sample_others((), all_pids())
+        self._bytes.sample_others((), 0.0)
+
+    def close(self) -> None:
+        """Leave no files of the shared reading behind."""
+        self._machine.close()
 
     def begin(self) -> None:
         """Begin another attempt."""
@@ -89,9 +97,10 @@ class WriterEvidence:
         members = frozenset(self._run_tree.look(target, max_age_s=MEMBERS_S))
         own = members if target.runner is None else members | {target.runner.pid}
         self._bytes.sample_own(own)
-        if now - self._others_sampled >= (KNOWN_OTHERS_S if known else OTHERS_S):
+        period_s = KNOWN_OTHERS_S if known else OTHERS_S
+        if now - self._others_sampled >= period_s:
             self._others_sampled = now
-            self._bytes.sample_others(own, all_pids())
+            self._bytes.sample_others(own, period_s)
         self.members = members
         for pid in members:
             if pid not in self._names:

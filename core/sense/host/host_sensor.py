@@ -1,14 +1,18 @@
 """The sensor of the machine: memory, swap, disk, processor, pressure."""
 
 import threading
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
+
+import msgspec
 
 from ...model.observation import HostSample
 from ...model.ports.supervision import AttemptTarget, Clock, DetailDesk, Inbox, NoDetails
 from ..kernel_text import kernel_text
 from ..sampler import Sampler
 from ..sensor_problem import OnProblem, ignore_problem
+from ..shared_look import SharedLook
 from .disk_space import DiskSpace
 from .host_details import HostDetailReadings
 from .memory_limit import MemoryLimit, MemoryLimits, limit_again
@@ -24,6 +28,26 @@ class HostMemory(NamedTuple):
     available: float | None
     swap_total: float | None
     swap_free: float | None
+
+
+class MachineNow(msgspec.Struct, frozen=True):
+    """What the kernel says of the whole machine. ``busy``: as ``parse_busy``; ``psi_pct``: as ``parse_pressure``."""
+
+    memory: HostMemory
+    busy: tuple[int, int] | None
+    psi_pct: float | None
+    oom_kills: int | None
+
+
+def read_machine(proc: Path = Path("/proc")) -> bytes:
+    """A ``MachineNow`` as JSON."""
+    now = MachineNow(
+        memory=read_memory(proc),
+        busy=parse_busy(kernel_text(f"{proc}/stat")),
+        psi_pct=parse_pressure(kernel_text(f"{proc}/pressure/memory")),
+        oom_kills=parse_oom_kills(kernel_text(f"{proc}/vmstat")),
+    )
+    return msgspec.json.encode(now)
 
 
 class TrainerMemory(NamedTuple):
@@ -69,6 +93,12 @@ def parse_busy(text: str) -> tuple[int, int] | None:
     return sum(ticks) - ticks[3] - ticks[4], sum(ticks)
 
 
+def parse_oom_kills(text: str) -> int | None:
+    """Processes that the kernel killed for lack of memory since boot, from ``/proc/vmstat``."""
+    _, found, rest = f"\n{text}".partition("\noom_kill ")
+    return int(rest.partition("\n")[0]) if found else None
+
+
 def trainer_memory(memory: HostMemory, limit: MemoryLimit | None) -> TrainerMemory:
     """Memory of the cgroup if its limit is tighter than the host's memory, else of the host. Used: not available."""
     total, available = memory.total, memory.available
@@ -88,8 +118,8 @@ class Host(Sampler):
     """Puts a ``HostSample`` every ``interval_s``.
 
     Free disk space is that of ``output_dir`` or its nearest existing parent. The cgroup is the trainer's if an attempt
-    is followed, else that of this process. ``details``: shown while wanted. ``proc``: another place than ``/proc``, for
-    tests.
+    is followed, else that of this process. ``details``: shown while wanted. ``shared``: where the supervisors of this
+    user share what is read of the whole machine. ``proc``: another place than ``/proc``, for tests.
     """
 
     name = "host"
@@ -103,6 +133,7 @@ class Host(Sampler):
         output_dir: str | None = None,
         proc: Path = Path("/proc"),
         details: DetailDesk | None = None,
+        shared: Path | None = None,
         on_problem: OnProblem = ignore_problem,
     ) -> None:
         super().__init__(interval_s=interval_s, on_problem=on_problem)
@@ -112,6 +143,8 @@ class Host(Sampler):
         self._clock = clock
         self._proc = proc
         self._disk = DiskSpace(None if output_dir is None else Path(output_dir))
+        self._machine = SharedLook(shared, partial(read_machine, proc))
+        self._decoder = msgspec.json.Decoder(MachineNow)
         self._busy: tuple[int, int] | None = None
         self._turn = threading.Lock()
         self._own_limit = MemoryLimits("self", proc=proc)
@@ -127,18 +160,25 @@ class Host(Sampler):
     def stop(self) -> None:
         super().stop()
         self._disk.close()
+        self._machine.close()
 
     def sample(self) -> None:
-        """Take a sample. Thread-safe: one more is taken when the trainer has ended."""
+        """Take a sample; what is said of the whole machine may be half an interval old. Thread-safe."""
         with self._turn:
-            self._sample()
+            self._sample(self._interval_s / 2)
 
-    def _sample(self) -> None:
-        memory = parse_meminfo(self._read("meminfo"))
+    def sample_at_end(self) -> None:
+        """Take a sample of this moment: the trainer has ended, and memory may be why. Thread-safe."""
+        with self._turn:
+            self._sample(0.0)
+
+    def _sample(self, max_age_s: float) -> None:
+        machine = self._decoder.decode(self._machine.take(max_age_s).data)
+        memory = machine.memory
         limit = self._limit()
         share = trainer_memory(memory, limit)
         of_group = limit is not None and limit.limit_bytes == share.total
-        kills = limit.oom_kills if limit is not None and of_group else self._oom_kills()
+        kills = limit.oom_kills if limit is not None and of_group else machine.oom_kills
         room = self._disk.room()
         self._inbox.put(
             HostSample(
@@ -151,8 +191,8 @@ class Host(Sampler):
                 disk_free_bytes=None if room is None else room.free_bytes,
                 disk_total_bytes=None if room is None else room.total_bytes,
                 disk_free_inodes=None if room is None else room.free_inodes,
-                cpu_pct=self._cpu_pct(),
-                psi_memory_pct=parse_pressure(self._read("pressure/memory")),
+                cpu_pct=self._cpu_pct(machine.busy),
+                psi_memory_pct=machine.psi_pct,
                 oom_kills=kills,
                 oom_counter=None if kills is None else str(limit.folder) if limit and of_group else "machine",
             )
@@ -172,15 +212,8 @@ class Host(Sampler):
             self._limited = (target, found)
         return found or self._own_limit.now()
 
-    def _cpu_pct(self) -> float | None:
-        before, self._busy = self._busy, parse_busy(self._read("stat"))
-        if before is None or self._busy is None or self._busy[1] <= before[1]:
+    def _cpu_pct(self, busy: tuple[int, int] | None) -> float | None:
+        before, self._busy = self._busy, busy
+        if before is None or busy is None or busy[1] <= before[1]:
             return None
-        return 100.0 * max(0, self._busy[0] - before[0]) / (self._busy[1] - before[1])
-
-    def _oom_kills(self) -> int | None:
-        _, found, rest = f"\n{self._read('vmstat')}".partition("\noom_kill ")
-        return int(rest.partition("\n")[0]) if found else None
-
-    def _read(self, name: str) -> str:
-        return kernel_text(f"{self._proc}/{name}")
+        return 100.0 * max(0, busy[0] - before[0]) / (busy[1] - before[1])
