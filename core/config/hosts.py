@@ -1,8 +1,6 @@
 """Other machines: ``[hosts.NAME]`` of the user's own file and of a project's trainwatch.toml."""
 
-import os
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +9,6 @@ import msgspec
 from ..model.remote.host import Host
 from .document import Document
 
-USER_FILE = "config.toml"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _DESTINATION = re.compile(r"[^\s\x00-\x1f\x7f-][^\s\x00-\x1f\x7f]*")
 """One word for ssh that it cannot take for an option."""
@@ -23,15 +20,6 @@ class HostTable(msgspec.Struct, frozen=True, kw_only=True):
     ssh: str = ""
     command: str = ""
     folder: str = ""
-
-
-def user_file(env: Mapping[str, str]) -> Path | None:
-    """``$XDG_CONFIG_HOME/trainwatch/config.toml``, else that below ``~/.config``; None without a home folder."""
-    config = env.get("XDG_CONFIG_HOME")
-    if config and Path(config).is_absolute():
-        return Path(config) / "trainwatch" / USER_FILE
-    home = env.get("HOME") or os.path.expanduser("~")  # noqa: PTH111  raises nothing
-    return None if home == "~" else Path(home) / ".config" / "trainwatch" / USER_FILE
 
 
 def user_hosts(path: Path) -> dict[str, Host]:

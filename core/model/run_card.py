@@ -38,6 +38,10 @@ class RunCard(msgspec.Struct, frozen=True, kw_only=True):
     cwd: str = ""
     command: tuple[str, ...] = ()
     hidden: bool = False
+    host: str = ""
+    """The machine that it runs on, if it is another one; its id begins with that name."""
+    link: str = ""
+    """A sentence, if there is no line to that machine: the card is as it was when there was one."""
     queued: int | None = None
     """It is no run yet: its place among those that wait in the queue, from 1; its id is ``queue:NUMBER``."""
 

@@ -25,6 +25,7 @@ from ...core.views.screens.run_list import (
     loss_text,
     ram_text,
     run_row,
+    shown_name,
     speed_text,
     step_text,
 )
@@ -135,11 +136,11 @@ class RunsScreen(PlaceScreen):
 
     def show(self) -> None:
         """The table as last read."""
-        wall = self.now.now_wall or time()
+        wall = time() if self.now.machine else self.now.now_wall or time()
         rows = [run_row(c, wall, self.current) for c in self.listed]
         self.table.show_runs(rows, self._message, title=self._title(len(rows)), marked=self.marked)
         at = min(self.table.cursor, len(rows) - 1)
-        self.page.show(_about(rows[at]) if rows else (), title=rows[at].card.name if rows else "")
+        self.page.show(_about(rows[at]) if rows else (), title=shown_name(rows[at].card) if rows else "")
 
     @property
     def _message(self) -> str:
@@ -152,7 +153,8 @@ class RunsScreen(PlaceScreen):
     def _title(self, shown: int) -> str:
         """``runs of this machine · 12 of 40 · live ones · sorted by loss``."""
         choice, known = self.choice, len(self.cards or ())
-        parts = ["runs of this machine"]
+        others = len({card.host for card in self.cards or ()} - {""})
+        parts = [f"runs of {others + 1} machines" if others else "runs of this machine"]
         if known:
             parts.append(quantity.count(known) if shown == known else f"{shown} of {quantity.count(known)}")
         if choice.which != "all":
@@ -298,6 +300,8 @@ def _about(row: RunRow) -> list[Paragraph]:
     state = row.state + (", hidden" if row.card.hidden else "")
     machine = [f"GPU {gpu_text(row)}" if row.card.gpus else "", f"RAM {ram_text(row)}" if ram_text(row) else ""]
     paragraphs = [Paragraph(state, "state", row.level if row.level in {"warning", "danger"} else "text")]
+    if row.card.link:
+        paragraphs.append(Paragraph(row.card.link, "line", "warning"))
     if row.card.trouble:
         paragraphs.append(Paragraph(row.card.trouble, "wrong", row.level))
     paragraphs.append(Paragraph(f"{step} · {done}" if step and done else step or "not known", "step"))

@@ -1,11 +1,9 @@
 """Running a verb on another machine: its words, its output and its exit status are passed on as they are."""
 
-import contextlib
 import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO
@@ -13,18 +11,15 @@ from typing import IO
 from trainwatch import __version__
 
 from ...act.remote.ssh import SSH_FAILED, NoSshError, ssh_argv, why_failed
-from ...act.remote.there import MARK, MISSING, NO_FOLDER, command_there
+from ...act.remote.there import MISSING, NO_FOLDER, command_there
 from ...bound_process import bound
 from ...model.remote.host import Host
 from ...store.control_client import socket_folder
 from ..errors import CliError, ExitCode
+from .ssh_output import Said, behind_mark
 
 SOCKET_NAME_BYTES = 40 + 1 + 16
 """``%C`` of ssh_config(5), and what ssh adds while it makes the socket (mux.c)."""
-NOISE_BYTES = 1_000_000
-"""Most that the shell's own files may print before trainwatch there begins."""
-KEPT_BYTES = 4096
-"""Of standard error, for the reason of a failure."""
 ASKING = frozenset({"adopt", "checkpoints", "forget", "kill", "rehearse", "resume", "restart", "run", "stop", "trial"})
 """Verbs that ask a question on a terminal."""
 ON_TERMINAL = frozenset({"attach"})
@@ -73,7 +68,7 @@ def run_there(host: Host, words: Sequence[str], *, terminal: bool, warn: Callabl
         stdout=None if shown else subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    said = _Copied(process.stderr)
+    said = Said(process.stderr, onward=True)
     version: str | None = None
     try:
         if process.stdout is not None:
@@ -83,11 +78,14 @@ def run_there(host: Host, words: Sequence[str], *, terminal: bool, warn: Callabl
         process.terminate()
         process.wait()
         raise
+    finally:
+        if process.stdout is not None:
+            process.stdout.close()
     text = said.text()
     if code == SSH_FAILED:
         raise CliError(ExitCode.FAILED, _lost(host, text, began=version is not None))
     if code == MISSING and not version:
-        raise CliError(ExitCode.FAILED, _missing(host))
+        raise CliError(ExitCode.FAILED, missing_there(host))
     if code == NO_FOLDER and version is None and host.folder:
         raise CliError(
             ExitCode.FAILED, f"{host.name}: the folder {host.folder} is not there ([hosts.{host.name}] folder)"
@@ -101,7 +99,7 @@ def _lost(host: Host, said: str, *, began: bool) -> str:
     return f"{host.name}: the connection was cut; what was begun there goes on, its outcome is not known here"
 
 
-def _missing(host: Host) -> str:
+def missing_there(host: Host) -> str:
     if host.command:
         return f"{host.name}: `{host.command}` is not there, or no trainwatch ([hosts.{host.name}] command)"
     return (
@@ -112,31 +110,16 @@ def _missing(host: Host) -> str:
 
 def _pass_on(stream: IO[bytes], host: Host, warn: Callable[[str], None]) -> str | None:
     """Copy standard output behind the line with MARK. Returns the version that it names; None: the line never came."""
-    head = b""
-    mark = MARK.encode()
-    reader = stream.fileno()
-    while True:
-        at = head.find(mark)
-        end = head.find(b"\n", at) if at >= 0 else -1
-        if end >= 0:
-            break
-        got = os.read(reader, 65_536)
-        if not got or len(head) > NOISE_BYTES:
-            return None
-        head += got
-    version = version_of(head[at + len(mark) : end].decode(errors="replace"))
+    began = behind_mark(stream)
+    if began is None:
+        return None
+    version, rest = began
     if version and version != __version__:
         warn(f"{host.name} has trainwatch {version}, this machine {__version__}: they may understand different things")
-    _write(head[end + 1 :])
-    while got := os.read(reader, 65_536):
+    _write(rest)
+    while got := os.read(stream.fileno(), 65_536):
         _write(got)
     return version
-
-
-def version_of(line: str) -> str:
-    """The number in ``trainwatch 0.2.0``; empty if it is none."""
-    name, _, number = line.strip().partition(" ")
-    return number.strip() if name == "trainwatch" else ""
 
 
 def _write(data: bytes) -> None:
@@ -144,26 +127,3 @@ def _write(data: bytes) -> None:
     sys.stdout.flush()
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
-
-
-class _Copied:
-    """Passes standard error on as it comes, and keeps its end."""
-
-    def __init__(self, stream: IO[bytes] | None) -> None:
-        assert stream is not None
-        self._stream = stream
-        self._kept = bytearray()
-        self._thread = threading.Thread(target=self._copy, name="ssh stderr", daemon=True)
-        self._thread.start()
-
-    def _copy(self) -> None:
-        with contextlib.suppress(OSError, ValueError):
-            while got := os.read(self._stream.fileno(), 4096):
-                self._kept += got
-                del self._kept[:-KEPT_BYTES]
-                os.write(2, got)
-
-    def text(self) -> str:
-        """What came. The shared connection may keep the other end open, so its end is not waited for."""
-        self._thread.join(0.2)
-        return bytes(self._kept).decode(errors="replace")

@@ -73,9 +73,9 @@ class StoreFeed:
             self._story = apply(self._story, EDGE.value(record))
         story = self._story
         latest = self._history.latest()
-        wall = time.time()
+        wall = self.wall()
         zero = story.wall0 if story.run is not None else self._zero
-        life = self._look_at_supervisor(wall)
+        life = self.look_at_supervisor(wall)
         if not life.alive:
             story = self._as_found(self._directory, story)
         return Situation(
@@ -96,7 +96,12 @@ class StoreFeed:
             health=self._health,
         )
 
-    def _look_at_supervisor(self, wall: float) -> SupervisorLife:
+    def wall(self) -> float:
+        """The time of the situation, in seconds since the epoch."""
+        return time.time()
+
+    def look_at_supervisor(self, wall: float) -> SupervisorLife:
+        """Look at it; it is asked for its own troubles every ASK_S."""
         first = self._asked_at is None
         asks = self._asked_at is not None and abs(wall - self._asked_at) >= ASK_S
         life = supervisor_life(self._directory, ask=asks)

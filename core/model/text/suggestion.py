@@ -2,6 +2,8 @@
 
 import shlex
 
+from .far_run import parted
+
 _called = ["trainwatch"]
 
 
@@ -13,7 +15,9 @@ def called_from(host: str) -> None:
 def typed(verb: str, *words: str) -> str:
     """``trainwatch VERB WORDS``, each word quoted for a shell if it has to be. Capitals are for a person to replace.
 
-    A command about one run names it by its id: a name may be that of several runs, and without one the working folder
-    decides.
+    A command about one run names it by its id (``box1:job-1a2b3c4d`` is one of another machine): a name may be that of
+    several runs, and without one the working folder decides.
     """
+    if words and (far := parted(words[0])) is not None:
+        return f"trainwatch --on {far[0]} {verb} {shlex.join((far[1], *words[1:]))}".rstrip()
     return f"{_called[0]} {verb} {shlex.join(words)}".rstrip()

@@ -75,7 +75,7 @@ def gpu_page_view(now: Situation, details: GpuDetails | None, *, late: bool = Fa
     pane = gpu_pane_view(now)
     if now.gpu is None or not pane.gpus:
         return GpuPageView(message=pane.message or "", note=pane.note or "")
-    age_s = None if details is None else now.now_t - details.t
+    age_s = None if details is None else now.age_s(details.t)
     stale = age_s is not None and age_s > STALE_S
     by_index = {detail.index: detail for detail in details.gpus} if details is not None else {}
     versions = tuple(_versions(details))
@@ -127,7 +127,7 @@ def _card(
     gauges = [g for g in _gauges(reading, view, detail or NO_DETAIL) if awaited or g.series or g.now is not None]
     facts = [*_facts(reading, detail or NO_DETAIL), *versions]
     slowed, slowed_level = _slowed(reading)
-    old = now.gpu is None or old_words(now.now_t - now.gpu.t) is not None
+    old = now.gpu is None or old_words(now.age_s(now.gpu.t)) is not None
     meters: tuple[Level, ...] = tuple(m.level for m in view.meters if m.level != "unknown")
     known: Level = "danger" if view.trouble and view.own is not False else "unknown" if view.trouble or old else "safe"
     bad = (fact.level for fact in facts if fact.level in {"warning", "danger"})

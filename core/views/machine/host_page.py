@@ -77,7 +77,7 @@ def host_page_view(now: Situation, details: MachineDetails, *, late: bool = Fals
 
 
 def _fresh(now: Situation, host: HostDetails | None) -> HostDetails | None:
-    return host if host is not None and now.now_t - host.t <= STALE_S else None
+    return host if host is not None and now.age_s(host.t) <= STALE_S else None
 
 
 def _note(now: Situation, found: HostDetails | TreeDetails | None, *, late: bool) -> str:
@@ -85,7 +85,7 @@ def _note(now: Situation, found: HostDetails | TreeDetails | None, *, late: bool
         if now.supervisor_alive is False:
             return "Not known: no supervisor is running, which reads it"
         return LATE if late else READING
-    age_s = now.now_t - found.t
+    age_s = now.age_s(found.t)
     return f"{quantity.duration(age_s)} old" if age_s > STALE_S else ""
 
 
@@ -96,7 +96,7 @@ def _rows_note(now: Situation, tree: TreeDetails | None, *, late: bool) -> str:
 
 def _cpu(now: Situation) -> Gauge:
     pct = now.host.cpu_pct if now.host is not None else None
-    old = now.host is None or now.now_t - now.host.t > STALE_S
+    old = now.host is None or now.age_s(now.host.t) > STALE_S
     return Gauge(
         title="CPU of the machine", text=quantity.percent(pct), level="unknown" if pct is None or old else "safe",
         series="host.cpu",

@@ -43,7 +43,7 @@ def gpu_pane_view(now: Situation) -> GpuPaneView:
     if sample is None:
         return GpuPaneView(message=_nothing_yet(now))
     note = "SIMULATED" if sample.simulated else None
-    old = old_words(now.now_t - sample.t)
+    old = old_words(now.age_s(sample.t))
     if sample.gpus and old is not None:
         note = old if note is None else f"{note}, {old}"
     if not sample.gpus:

@@ -16,6 +16,15 @@ RESUME = {
 }
 
 
+CLOCKS_DIFFER_S = 5.0
+"""Of two machines that both follow a time server; ages are told by the clock of the run's machine."""
+
+
+def clock_words(ahead_s: float) -> str:
+    """``2 m ahead``, ``40 s behind``."""
+    return f"{quantity.duration(abs(ahead_s))} {'ahead' if ahead_s > 0 else 'behind'}"
+
+
 class HeaderView(msgspec.Struct, frozen=True, kw_only=True):
     """``done`` 0..1 or None (total unknown). ``facts``: short clauses, the most important first."""
 
@@ -29,8 +38,9 @@ def header_view(now: Situation, name: str = "") -> HeaderView:
     """Project the head. ``name``: used until the journal has one."""
     story = now.story
     done = 1.0 if story.state == "finished" else fraction(run_progress(now))
+    name = story.run.name if story.run else name
     return HeaderView(
-        name=story.run.name if story.run else name,
+        name=f"{now.machine}: {name}" if now.machine else name,
         verdict=verdict(now),
         done=done,
         facts=_facts(now),
@@ -57,4 +67,6 @@ def _facts(now: Situation) -> tuple[str, ...]:
         facts.append(RESUME[story.run.resume.will])
     if attempt is not None and live and attempt.pid is not None:
         facts.append(f"pid {attempt.pid}")
+    if abs(now.clock_ahead_s) > CLOCKS_DIFFER_S:
+        facts.append(f"its clock {clock_words(now.clock_ahead_s)}")
     return tuple(facts)

@@ -80,7 +80,7 @@ def memory_view(now: Situation) -> MemoryView:
                 bounds=bounds["disk_free"],
             )
         )
-    old = old_words(now.now_t - host.t)
+    old = old_words(now.age_s(host.t))
     return MemoryView(meters=tuple(meters if old is None else map(dimmed, meters)), note=old)
 
 

@@ -69,6 +69,8 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     def state_word(self) -> str:
         """``running``; ``queued, place 2`` of one that waits in the queue."""
         place = self.card.queued
+        if self.card.link:
+            return f"was {STATE_WORDS[self.card.state]}" if self.card.attempts or self.card.cwd else "no line"
         if place is None:
             return STATE_WORDS[self.card.state]
         return "queued, next" if place == 1 else f"queued, place {place}"
@@ -81,6 +83,8 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
 
 def run_row(card: RunCard, now_wall: float, current: str | None = None) -> RunRow:
     """``current``: id of the run that is open."""
+    if card.link:  # what is so now is not known
+        return RunRow(card=card, level="unknown", unwatched=False, now_wall=now_wall, open=card.id == current)
     alone = not card.watched and card.state not in SETTLED
     level: Level = "warning" if alone else LEVELS[card.state]
     if card.level is not None and (card.state != "stopped" or card.trouble):
@@ -146,7 +150,7 @@ def _is_of(card: RunCard, which: Which) -> bool:
 
 def _text(card: RunCard) -> str:
     state = STATE_WORDS[card.state] if card.queued is None else "queued"
-    parts = (card.name, card.id, card.cwd, *card.command, state, card.trouble)
+    parts = (card.name, card.host, card.id, card.cwd, *card.command, state, card.trouble)
     return " ".join(parts).lower()
 
 
@@ -215,7 +219,7 @@ def ram_text(row: RunRow) -> str:
 
 def trouble_text(row: RunRow) -> str:
     """The worst that is wrong now, else the newest incident; empty if there is neither."""
-    return row.card.trouble or incident_text(row)
+    return row.card.link or row.card.trouble or incident_text(row)
 
 
 def incident_text(row: RunRow) -> str:
@@ -228,8 +232,13 @@ def done_text(row: RunRow) -> str:
     return "" if row.done is None else f"{100 * row.done:.0f} %"
 
 
+def shown_name(card: RunCard) -> str:
+    """With the machine, if it is another one: ``box1: job``."""
+    return f"{card.host}: {card.name}" if card.host and card.cwd else card.name
+
+
 def _name(row: RunRow) -> str:
-    return row.card.name
+    return shown_name(row.card)
 
 
 def _name_style(row: RunRow) -> str:

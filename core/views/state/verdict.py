@@ -50,6 +50,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 def verdict(now: Situation) -> Verdict:
     """The sentence for a situation."""
+    if now.link:
+        return _as_it_was(now)
     if unwatched(now):
         said = _unwatched(now)
     elif now.frozen and now.story.state not in TERMINAL_STATES:
@@ -123,6 +125,12 @@ def expected(now: Situation) -> tuple[str, ...]:
     span = f" in {time_words(found)}" if found.seconds is not None else ""
     guess = " (a guess)" if found.guess else ""
     return (f"expected: {quantity.count(found.steps)} steps{span}{guess}",)
+
+
+def _as_it_was(now: Situation) -> Verdict:
+    """Without a line to the run's machine nothing is known of now."""
+    then = f"then {STATE_WORDS[now.story.state]}" if now.story.attempts else "nothing was seen of it yet"
+    return Verdict(level="warning", clauses=(now.link[0].upper() + now.link[1:], then, *where(now)[:1]), vital=2)
 
 
 def _unwatched(now: Situation) -> Verdict:
