@@ -151,6 +151,8 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     """Waiting for the user, newest last, one per name."""
     budget_used: int = 0
     budget_max: int = 0
+    charged_after: int = 0
+    """The attempt after which the budget was charged last; 0 = none."""
     supervisor_pid: int | None = None
     act: Act | None = None
     """What is done without a person; None = no journal yet."""
@@ -164,6 +166,23 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     """The newest sentences for the user, oldest first, at most NOTICES."""
     actions: tuple[ActionStory, ...] = ()
     """The newest decisions (without notifications), oldest first, at most ACTIONS."""
+
+    def charged(self, used: int, most: int) -> "RunStory":
+        """The story with another state of the budget, charged after the newest attempt if ``used`` is more."""
+        after = self.attempts[-1].number if self.attempts and used > self.budget_used else 0
+        return msgspec.structs.replace(self, budget_used=used, budget_max=most, charged_after=after)
+
+    @property
+    def restart_waits(self) -> bool:
+        """Whether the restart that was charged last was not made yet: it is held, or waits for its time."""
+        if self.state == "given_up" or not self.attempts:
+            return False
+        return self.budget_used > 0 and self.attempts[-1].number == self.charged_after
+
+    @property
+    def restarts_made(self) -> int:
+        """Restarts of the budget that were made."""
+        return self.budget_used - (1 if self.restart_waits else 0)
 
     @property
     def attempt(self) -> AttemptStory | None:

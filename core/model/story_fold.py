@@ -139,7 +139,7 @@ def _apply_fact(story: RunStory, record: Record, fact: Fact, checkpoints: Checkp
             reading = HealthReading(metric=fact.metric, value=fact.value, unit=fact.unit, level=fact.level)
             return replace(story, health={**story.health, fact.metric: reading})
         case BudgetChanged():
-            return replace(story, budget_used=fact.used, budget_max=fact.max)
+            return story.charged(fact.used, fact.max)
         case ProfileChanged():
             switch = ProfileSwitch(t=record.t, profile=fact.profile, why=fact.why, pending=fact.pending)
             return replace(

@@ -152,8 +152,8 @@ def healthy_story(end: float = 5.2 * HOUR) -> RunStory:
     told.tell(CRASH.t + 1, StateChanged(state="backing_off", reason="waits for the GPU", until_t=CRASH.t + 20))
     told.tell(
         CRASH.t + 29,
-        *started(2, 2160, (Change(where="config", key="vae_batch_size", before=2, after=1, why="CUDA out of memory"),)),
         BudgetChanged(used=1, max=3),
+        *started(2, 2160, (Change(where="config", key="vae_batch_size", before=2, after=1, why="CUDA out of memory"),)),
     )
     closed = msgspec.structs.replace(
         CRASH,

@@ -55,7 +55,7 @@ def _facts(now: Situation) -> tuple[str, ...]:
     if attempt is not None:
         facts.append(f"attempt {attempt.number}")
         if story.budget_max:
-            left = max(0, story.budget_max - story.budget_used)
+            left = max(0, story.budget_max - story.restarts_made)
             facts.append(f"{quantity.plural(left, 'restart')} left")
     if story.act in {"ask", "notify"}:
         facts.append("asks first" if story.act == "ask" else "only notifies")

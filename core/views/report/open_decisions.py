@@ -23,8 +23,9 @@ def needs(now: Situation) -> Iterator[Need]:
         yield Need(kind="unwatched", text=text, subject=_attempt(now))
     yield from (need for need in _of_incidents(now) if not _is_told(now, need, of_the_end))
     yield from _of_checkpoints(now)
+    told = any(i.open and i.kind == "disk" for i in now.story.incidents) or "disk" in now.story.state_reason
     for reading in now.story.health.values():
-        if reading.level == "danger" and reading.metric.endswith("disk_free"):
+        if reading.level == "danger" and reading.metric.endswith("disk_free") and not told:
             yield Need(kind="disk", text=f"The disk is nearly full: {quantity.size(reading.value)} free.")
 
 

@@ -38,7 +38,8 @@ def _lines(report: Report) -> Iterator[str]:
     yield from _time(report)
     found = [i for i in report.incidents if i.open or max(i.wall, i.closed_wall or 0.0) >= since]
     found = [i for i in found if not (i.kind == "quiet" and BECAME_A_HANG in i.ending)]
-    yield from _newest([_incident(i, report) for i in found], MOST_INCIDENTS, "earlier incident")
+    told = [i for i in found if not _needs_somebody(i, report)]
+    yield from _newest([_incident(i, report) for i in told], MOST_INCIDENTS, "earlier incident")
     walls = report.change_walls or [report.written_wall] * len(report.changes)
     made = zip(walls, report.changes, strict=True)
     changes = [f"changed: {text}" for wall, text in made if wall >= since and GOES_ON not in text]
@@ -51,6 +52,12 @@ def _lines(report: Report) -> Iterator[str]:
     if report.eta_s is not None:
         at = quantity.clock(report.written_wall + report.eta_s, report.written_wall)
         yield f"done about {at}{by_words(report.total_by)}"
+
+
+def _needs_somebody(row: IncidentRow, report: Report) -> bool:
+    """Whether it is told with what needs a person: there it stands with its time, too."""
+    said = row.seen.removeprefix("held: ")
+    return row.open and any(need.incident == row.id or (said and said in need.text) for need in report.needs)
 
 
 def _newest(lines: Sequence[str], most: int, what: str) -> Iterator[str]:

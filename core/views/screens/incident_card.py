@@ -134,7 +134,8 @@ def _own_frame(dump: str) -> str:
 
 def _rows(now: Situation, incident: Incident, detail: IncidentDetail, where: Sequence[str]) -> Iterator[CardRow]:
     parts: dict[Part, Heading] = {"cause": "why", "then": "why", "why": "why", "evidence": "why", "stacks": "where"}
-    yield CardRow(heading="happened", text=sentence(_without_cause(incident.reason, detail)))
+    if _plain(incident.reason) != _plain(detail.view.title):  # else the title says it
+        yield CardRow(heading="happened", text=sentence(_without_cause(incident.reason, detail)))
     yield CardRow(heading="happened", text=next(line.text for line in detail.lines if line.part == "state"))
     for part, heading in parts.items():
         for line in detail.lines:
@@ -171,12 +172,15 @@ def _done(now: Situation, incident: Incident) -> Iterator[CardRow]:
     if not actions and incident.open:
         yield CardRow(heading="done", text="nothing yet")
     before = ""
+    listed: set[str] = set()
     for action in actions:
         words = ACTION_WORDS.get(action.kind, action.kind.replace("_", " "))
         told = f"{words}{_outcome(action)}"
-        if told != before:  # the checkpoints are listed again before a launch
+        if told != before and told not in listed:  # the checkpoints are listed again before a launch
             yield CardRow(heading="done", text=f"+{max(0.0, action.t - incident.t):.0f} s  {told}")
         before = told
+        if action.kind == "list_checkpoints":
+            listed.add(told)
 
 
 def _outcome(action: ActionStory) -> str:
@@ -198,14 +202,16 @@ def _cost(now: Situation, incident: Incident, view: IncidentView) -> str:
 
 
 def _without_repeats(rows: Iterable[CardRow], title: str) -> Iterator[CardRow]:
-    """Leave out what a row before says already, or the title."""
-    said: list[str] = []
+    """Leave out what a row before says already, or the title; the row that says it gets the line of the log."""
+    kept: list[CardRow] = []
     for row in rows:
         text = _plain(row.text)
-        if row.heading in {"why", "where", "end"} and any(text in other or text == _plain(title) for other in said):
-            continue
-        said.append(text)
-        yield row
+        said = next((at for at, other in enumerate(kept) if text in _plain(other.text)), None)
+        if row.heading not in {"why", "where", "end"} or not kept or (said is None and text != _plain(title)):
+            kept.append(row)
+        elif said is not None and kept[said].line is None:
+            kept[said] = msgspec.structs.replace(kept[said], line=row.line)
+    yield from kept
 
 
 def _with_confidence(rows: Iterable[CardRow], incident: Incident) -> Iterator[CardRow]:

@@ -24,6 +24,7 @@ from .lost_time import lost_time
 from .readings import current_readings
 from .run_progress import over_run
 from .troubles import shown, troubles
+from .unconfirmed import unconfirmed
 
 NOBODY = SupervisorLife()
 DEFAULT_HEALTH = Health()
@@ -99,7 +100,8 @@ def status_object(
             "moves": [{"t": s.t, **msgspec.to_builtins(s.move)} for s in story.ramp],
             "dead": [msgspec.to_builtins(rung) for rung in story.failed_rungs],
         },
-        "budget": {"used": story.budget_used, "max": story.budget_max},
+        "budget": {"used": story.budget_used, "max": story.budget_max, "made": story.restarts_made},
+        "unconfirmed": unconfirmed(story),
         "incidents": [
             {
                 "id": i.id,

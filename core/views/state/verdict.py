@@ -17,6 +17,7 @@ from .concerns import SILENT, concerns, saved_after_nan, worst_clause
 from .last_step import last_step, usually
 from .level import SEVERITY
 from .run_progress import live_progress, run_progress
+from .unconfirmed import unconfirmed
 
 SOON_S = 600.0
 """Seconds to the end below which a countdown is shown instead of a time of day."""
@@ -299,7 +300,9 @@ def _after_trouble(now: Situation, clauses: tuple[str, ...]) -> Verdict:
 
 def _paused(now: Situation) -> Verdict:
     since = quantity.age(now.now_t - now.story.state_t)
-    return Verdict(level="warning", clauses=(f"Paused {since}: [u] continue", *where(now)[:1]))
+    doubt = unconfirmed(now.story)
+    said = f"To be paused, asked {since}, {doubt}" if doubt else f"Paused {since}"
+    return Verdict(level="warning", clauses=(f"{said}: [u] continue", *where(now)[:1]))
 
 
 def _suspended(now: Situation) -> Verdict:
@@ -363,8 +366,10 @@ def _given_up(now: Situation) -> Verdict:
     story = now.story
     trouble = newest_trouble(now)
     why = () if trouble is None else (title_of(trouble),)
+    doubt = unconfirmed(story)
+    first = f"Given up, {doubt}" if doubt else "Given up"
     reason = story.state_reason or "no further attempt is made"
-    return Verdict(level="danger", clauses=("Given up", *why, "[e] see why", "[r] resume", reason), vital=4 + len(why))
+    return Verdict(level="danger", clauses=(first, *why, "[e] see why", "[r] resume", reason), vital=4 + len(why))
 
 
 def _with_reason(now: Situation, word: str, level: Level) -> Verdict:

@@ -1,5 +1,6 @@
 """The status of a run as text."""
 
+import re
 import time
 from typing import Any
 
@@ -9,6 +10,7 @@ from trainwatch.core.model.text.suggestion import typed
 from trainwatch.core.views import quantity
 from trainwatch.core.views.act_words import ACT_WORDS
 from trainwatch.core.views.length_words import by_words
+from trainwatch.core.views.report.short_report import BECAME_A_HANG
 from trainwatch.core.views.state.backup_state import backup_line
 
 from ..output import printable
@@ -29,7 +31,7 @@ def status_lines(status: dict[str, Any], still: str) -> list[str]:
     progress = status["progress"]
     alive = status["supervisor"]["alive"]
     said = _reasons(status, still)
-    lines = [f"{status['run']}: {status['state']}" + (f" ({said})" if said else "")]
+    lines = [_head(status) + (f" ({said})" if said else "")]
     position = []
     overall = status["overall"]
     if overall["step"] is not None:
@@ -48,7 +50,7 @@ def status_lines(status: dict[str, Any], still: str) -> list[str]:
     lines += ["  " + " · ".join(position)] if position else []
     lines.append(
         f"  attempt {status['attempt']} · pid {status['pid'] or '–'} · "
-        f"restarts {status['budget']['used']} of {status['budget']['max']} · profile {status['profile'] or '–'}"
+        f"restarts {status['budget']['made']} of {status['budget']['max']} · profile {status['profile'] or '–'}"
     )
     lines.extend(
         f"  the ramp fell from {rung['profile']}: {rung['failure']} after {rung['ran_s'] / 3600:.1f} h there"
@@ -78,10 +80,7 @@ def status_lines(status: dict[str, Any], still: str) -> list[str]:
     ]
     for place in status["output"][-1:]:
         lines.append(f"  output {place['folder']} ({place['why']})")
-    lines.extend(
-        f"  {'open' if i['open'] else 'closed'} incident {i['id']}: {i['kind']} {i['class']}: {i['reason']}"
-        for i in status["incidents"][-5:]
-    )
+    lines += [f"  {_incident(i)}" for i in status["incidents"] if BECAME_A_HANG not in i["ending"]][-5:]
     lines += [f"  {line}" for line in machine_lines(status)]
     if status["gpu_trouble"]:
         lines.append(f"  GPU: {status['gpu_trouble']}")
@@ -93,6 +92,21 @@ def status_lines(status: dict[str, Any], still: str) -> list[str]:
     elif not alive and status["state"] not in {"finished", "ended_early", "given_up", "stopped"}:
         lines.append(f"  no supervisor is watching: `{typed('resume', status['id'])}` starts one (or S on the screen)")
     return [printable(line) for line in lines]
+
+
+def _incident(i: dict[str, Any]) -> str:
+    """One line; the value of an open one about a reading stands with the newest readings."""
+    reason = i["reason"]
+    if i["open"] and i["kind"] in {"disk", "health"}:
+        reason = _VALUE.sub("", reason)
+    return f"{'open' if i['open'] else 'closed'} incident {i['id']}: {i['kind']} {i['class']}: {reason}"
+
+
+_VALUE = re.compile(r": [^(]*(?= \(limit)")
+
+
+def _head(status: dict[str, Any]) -> str:
+    return ", ".join(filter(None, (f"{status['run']}: {status['state']}", status["unconfirmed"])))
 
 
 def _reasons(status: dict[str, Any], still: str) -> str:
