@@ -291,6 +291,36 @@ def test_values_that_only_the_page_saw_are_gaps_where_nobody_looked() -> None:
     assert recent.columns("fan", window, 8) == (None,) * 8
 
 
+def test_charts_of_what_only_the_page_saw_grow_every_four_seconds_as_all_others() -> None:
+    recent = Recent()
+    seen = set()
+    for second in range(100, 112):
+        recent.add(float(second), [("fan", 50.0)])
+        window = TimeWindow(since_t=90.0, length_s=60.0, scrolls=False, now_t=float(second))
+        seen.add(recent.columns("fan", window, 60))
+    assert len(seen) == 3
+
+
+async def test_rows_of_a_curve_where_nothing_is_seen_are_not_painted_again() -> None:
+    gauge = Gauge(title="fan", text="1 %", series="x", low=0.0, high=100.0, unit="%")
+    app = app_of(healthy())
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await opened(app, pilot, "8")
+        pane: GaugesPane = screen.gauges
+        window = TimeWindow(since_t=0.0, length_s=600.0, scrolls=False, now_t=600.0)
+        pane.show((gauge,), {}, window, Recent())
+        (query,) = pane.series_queries()
+        drawn = []
+        for known in (20, 40):
+            values = tuple(1.0 if at < known else None for at in range(query.columns))
+            pane.show((gauge,), {query: values}, window, Recent())
+            drawn.append(pane.lines(*pane.size))
+        before, after = drawn
+        assert before != after, "the curve has grown"
+        changed = [y for y, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
+        assert len(changed) == 1, "the curve lies in the lowest row"
+
+
 async def test_a_gauge_has_the_colour_of_its_level_and_a_scale_of_its_own() -> None:
     gauge = Gauge(title="rate", text="5 B/s", series="x", high=None, unit="B/s")
     app = app_of(healthy())

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Iterable
 
-from .series import Columns, span_of
+from .series import REST_S, Columns, span_of
 from .time_window import TimeWindow
 
 KEPT_S = 1800.0
@@ -29,14 +29,20 @@ class Recent:
                 kept.popleft()
 
     def columns(self, key: str, window: TimeWindow, count: int) -> Columns:
-        """``count`` values over the window, oldest first; None where nothing was seen."""
+        """``count`` values over the window, oldest first; None where nothing was seen.
+
+        The newest values follow every ``REST_S`` seconds, as in other charts.
+        """
         since, until = span_of(window.series_query("", count), window.now_t)
         if until <= since:
             return (None,) * count
         width = (until - since) / count
         values: list[float | None] = [None] * count
         before: tuple[float, float] | None = None
+        drawn_t = window.now_t // REST_S * REST_S
         for t, value in self._kept.get(key, ()):
+            if t > drawn_t:
+                break
             joined = before is not None and t - before[0] <= max(JOINED_S, 2 * width)
             first = min(before[0] + width, t) if joined and before is not None else t
             for at in range(max(0, int((first - since) / width)), min(count - 1, int((t - since) / width)) + 1):

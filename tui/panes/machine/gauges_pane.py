@@ -162,11 +162,13 @@ class GaugesPane(Pane):
         for number, row in enumerate(drawn):
             label = ends[0] if number == 0 else ends[1] if number == rows - 1 else ""
             line: list[Span] = [("label", right(label, GUTTER - 2)), ("faint", " ┤" if label else " │")]
+            style = "text"
             for at, char in enumerate(row):
                 if char == " " and marks.get(at) == "mark":
                     line.append(("mark", self.glyphs.mark))
-                else:
-                    line.append((styles[at], char))
+                    continue
+                style = style if char == " " else styles[at]  # no other style, so no repaint, where nothing is seen
+                line.append((style, char))
             lines.append(fit(line, width))
         return lines
 
