@@ -184,6 +184,9 @@ class Backup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     the checkpoint's own name."""
     to: str = ""
     """A folder on another disk: each copy is read back and verified, in a folder of the run's own."""
+    which: Literal["newest", "best", "both"] = "newest"
+    """Which checkpoints are copied: each new one (if several wait, the newest), the one with the best score of
+    ``[evaluate]`` whenever there is a better one, or both."""
     timeout_s: float = 3600.0
     """A command that takes longer is ended, and the copy is made again later."""
 

@@ -93,6 +93,25 @@ def score_of(c: Checkpoint, story: RunStory) -> str:
     return score_words(found) + (", best" if best is not None and best.path == c.path else "")
 
 
+def scores_of(story: RunStory) -> str:
+    """``fid 12.3 at step 300, best 11.8 at step 200``: the newest score, and the best if that is another one.
+
+    Of the checkpoints that are there; empty if none was evaluated.
+    """
+    known = [(c, e) for c in story.checkpoints if (e := story.evaluation(c)) is not None]
+    scored = [(c, e) for c, e in known if e.score is not None]
+    if not scored:
+        return "score unknown" if known else ""
+    (newest, found), best = max(scored, key=lambda each: each[0].mtime), story.best
+    text = f"{score_words(found)} at {step_words(newest)}"
+    if best is None or best.score is None:
+        return text
+    if best.path == newest.path:
+        return f"{text} (the best)"
+    where = next(step_words(c) for c, e in scored if e.path == best.path)
+    return f"{text}, best {best.score:.4g} at {where}"
+
+
 def step_words(c: Checkpoint) -> str:
     """``step 5,880``; ``epoch 3`` if the step is unknown; ``–`` if both are."""
     if c.step is not None:

@@ -1,9 +1,14 @@
 """[backup]: the newest verified checkpoint is copied, one at a time, never twice; a failure is told and repeated."""
 
+from typing import Any
+
+import msgspec
 import pytest
 
 from tests.builders import World, judge
 from tests.unit.test_judge_recovery import crash, running
+from trainwatch.core.judge.evaluation.evaluations import with_result
+from trainwatch.core.model.checkpoints.evaluation import Evaluation
 from trainwatch.core.model.decision import BackUpCheckpoint, EndWatch, NotifyPeople, RunAtEnd
 from trainwatch.core.model.observation import CheckpointEvent, HostSample, Outcome
 from trainwatch.core.model.settings import Backup, End, Hang, Restart, Settings
@@ -13,9 +18,9 @@ from trainwatch.core.views.state.backup_state import BACK_UP, backup_line, backu
 WALL = 1_000_000.0
 
 
-def world(*, silent: bool = True, restarts: int = 3) -> World:
+def world(*, silent: bool = True, restarts: int = 3, which: Any = "newest") -> World:
     settings = Settings(
-        backup=Backup(to="/mnt/other"),
+        backup=Backup(to="/mnt/other", which=which),
         end=End(at_give_up=("off",)),
         hang=Hang(min_s=1e5, max_s=1e6),
         restart=Restart(max_restarts=restarts),
@@ -86,6 +91,44 @@ def test_the_end_waits_for_the_copy_of_the_newest_checkpoint() -> None:
     assert [order.path for order in orders] == ["out/step-20", "out/step-40"]
     last = [type(entry) for _, entry in run.entries[-3:]]
     assert last == [BackUpCheckpoint, RunAtEnd, EndWatch]
+
+
+def scored(run: World, step: int, score: float) -> World:
+    """The checkpoint of this step is evaluated."""
+    mtime = next(k.mtime for k in run.state.checkpoints.known if k.path == f"out/step-{step}")
+    assert mtime is not None
+    found = Evaluation(path=f"out/step-{step}", mtime=mtime, metric="fid", score=score, better="lower")
+    run.state = msgspec.structs.replace(run.state, evaluations=with_result(run.state.evaluations, found))
+    return run.see(HostSample(t=run.t + 1))
+
+
+@pytest.mark.parametrize(
+    ("which", "expected"),
+    [
+        ("newest", ["out/step-20", "out/step-40", "out/step-60"]),
+        ("best", ["out/step-20", "out/step-60"]),
+        ("both", ["out/step-20", "out/step-40", "out/step-60"]),
+    ],
+)
+def test_only_the_best_is_copied_where_that_is_chosen(which: Any, expected: list[str]) -> None:
+    run = world(silent=False, which=which)
+    for step, score in ((20, 9.0), (40, 12.0), (60, 7.0)):
+        scored(save(run, step).wait(5), step, score)
+    assert copied(run) == expected
+
+
+def test_the_best_is_copied_too_if_a_slow_copy_passed_it_over() -> None:
+    run = scored(save(world(which="both"), 20).wait(5), 20, 9.0)
+    scored(save(run, 40), 40, 5.0)
+    save(run, 60).wait(5)
+    outcome(run, ok=True)
+    outcome(run, ok=True)
+    assert copied(run) == ["out/step-20", "out/step-40", "out/step-60"]
+
+
+def test_without_a_score_none_is_the_best() -> None:
+    run = save(world(silent=False, which="best"), 20).wait(5)
+    assert copied(run) == []
 
 
 def test_nothing_is_copied_unless_it_is_set() -> None:

@@ -9,8 +9,12 @@ import pytest
 from tests.fakes.feed import asking, empty, finished, given_up, healthy
 from tests.unit.test_report_texts import report
 from tests.unit.test_views_header import NAN, stepped, with_incidents
+from trainwatch.core.model.checkpoints.evaluation import Evaluation
 from trainwatch.core.model.incident import ENDED_WITH_ATTEMPT
+from trainwatch.core.views.checkpoint_list import step_words
 from trainwatch.core.views.panes.timeline import timeline_view
+from trainwatch.core.views.report.html_report import html
+from trainwatch.core.views.report.markdown_report import markdown
 from trainwatch.core.views.report.open_decisions import needs
 from trainwatch.core.views.report.short_report import MOST_INCIDENTS, short_report
 
@@ -37,6 +41,23 @@ def test_a_finished_night_in_a_few_lines() -> None:
 def test_a_running_training_says_when_it_will_be_done() -> None:
     assert any(line.startswith("  done about ") for line in short_report(report(healthy())).splitlines())
     assert "done about" not in short_report(report(given_up()))
+
+
+def test_scores_of_checkpoints_are_in_every_form_and_the_best_is_marked() -> None:
+    now = finished()
+    older, newest = now.story.checkpoints[-2:]
+    found = {
+        c.path: Evaluation(path=c.path, mtime=c.mtime, step=c.step, metric="fid", score=score, better="lower")
+        for c, score in ((older, 7.5), (newest, 9.0))
+    }
+    now = msgspec.structs.replace(now, story=msgspec.structs.replace(now.story, evaluations=found))
+    told = report(now)
+    line = f"fid 9 at {step_words(newest)}, best 7.5 at {step_words(older)}"
+    assert f"  checkpoints: {line}" in short_report(told).splitlines()
+    for text in (markdown(told), html(told)):
+        assert line in text
+        assert "fid 7.5, best" in text
+    assert "score" not in markdown(report(finished()))
 
 
 def test_what_needs_a_person_is_said() -> None:

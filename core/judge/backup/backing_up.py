@@ -1,4 +1,4 @@
-"""When a checkpoint is copied off the machine: the newest verified one, one at a time, never twice.
+"""When a checkpoint is copied off the machine: the newest verified one, the best, or both; one at a time, never twice.
 
 If several wait, only the newest is copied: a copy that is slower than the saves must not fall behind for ever. Nothing
 is ever deleted, here or there.
@@ -8,6 +8,7 @@ import msgspec
 
 from ...model.decision import BackUpCheckpoint
 from ...model.observation import Outcome
+from ..evaluation.evaluations import is_best
 from ..resume.known_checkpoint import KnownCheckpoint, base_name
 from ..state import JudgeState
 from ..step_builder import StepBuilder
@@ -19,17 +20,15 @@ replace = msgspec.structs.replace
 def follow(builder: StepBuilder) -> None:
     """Begin the next copy, if one is due."""
     if builder.state.backups.running is None:
-        chosen = _next(builder.state, builder.t)
-        if chosen is not None:
+        for chosen in _due(builder, builder.t)[:1]:
             _begin(builder, chosen)
 
 
 def last(builder: StepBuilder) -> None:
-    """The run ends: copy its newest checkpoint; the supervisor waits for what is being copied."""
+    """The run ends: copy what is not copied yet; the supervisor waits for what is being copied."""
     if not builder.knowledge.settings.backup.wanted:
         return
-    chosen = _next(builder.state, float("inf"))
-    if chosen is not None:
+    for chosen in _due(builder, float("inf")):
         _begin(builder, chosen)
 
 
@@ -55,20 +54,29 @@ def on_outcome(builder: StepBuilder, outcome: Outcome) -> None:
         builder.notify("warning", f"{base_name(known.path)} was not copied", body)
 
 
-def _next(state: JudgeState, t: float) -> KnownCheckpoint | None:
-    """The newest verified checkpoint of this run, unless it is copied, or not due again before ``t``."""
+def _due(builder: StepBuilder, t: float) -> list[KnownCheckpoint]:
+    """What is to be copied at ``t``: of the verified checkpoints of this run the best and the newest, as it is set.
+
+    The best comes first: it changes less often than the newest one, which would always be copied before it.
+    """
+    state, which = builder.state, builder.knowledge.settings.backup.which
     good = [k for k in state.checkpoints.known if k.own and k.complete and k.bad is None and k.mtime is not None]
-    if not good:
-        return None
-    newest = max(good, key=lambda k: (k.mtime or 0.0, k.t))
-    known = state.backups
-    is_running = known.running is not None and (known.path, known.mtime) == (newest.path, newest.mtime)
-    if is_running or known.done.get(newest.path) == newest.mtime:
-        return None
-    failed = known.failed.get(newest.path)
-    if failed is not None and failed[0] == newest.mtime and (failed[1] >= MOST or t < failed[2]):
-        return None
-    return newest
+    found = []
+    if which != "newest":
+        found += [k for k in good if is_best(state.evaluations, good, k.path)]
+    if which != "best" and good:
+        newest = max(good, key=lambda k: (k.mtime or 0.0, k.t))
+        found += [] if newest in found else [newest]
+    return [k for k in found if _is_due(state.backups, k, t)]
+
+
+def _is_due(known: Backups, chosen: KnownCheckpoint, t: float) -> bool:
+    """Whether it is not copied, not being copied, and did not fail too often or too shortly before ``t``."""
+    is_running = known.running is not None and (known.path, known.mtime) == (chosen.path, chosen.mtime)
+    if is_running or known.done.get(chosen.path) == chosen.mtime:
+        return False
+    failed = known.failed.get(chosen.path)
+    return failed is None or failed[0] != chosen.mtime or (failed[1] < MOST and t >= failed[2])
 
 
 def _times(known: Backups, path: str, mtime: float) -> int:

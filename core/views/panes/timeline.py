@@ -7,11 +7,10 @@ from typing import Literal
 import msgspec
 
 from ...model.checkpoints.checkpoint import Checkpoint
-from ...model.checkpoints.evaluation import score_words
 from ...model.situation import Situation
 from .. import quantity
 from ..charts.attempts import AttemptSpan, attempt_spans
-from ..checkpoint_list import score_of, step_words
+from ..checkpoint_list import score_of, scores_of, step_words
 from ..state.cadence import cadence
 from ..state.last_step import last_step
 from ..state.run_progress import live_progress
@@ -265,18 +264,8 @@ def _title(now: Situation) -> str:
 
 
 def _quality(now: Situation) -> str:
-    """``; fid 12.3 at step 300, best 11.8 at step 200``: the newest score, and the best if that is another one."""
-    by_path = {c.path: c for c in now.story.checkpoints}
-    found = [e for e in now.story.evaluations.values() if e.path in by_path and e.score is not None]
-    if not found:
-        return ""
-    newest, best = max(found, key=lambda e: by_path[e.path].mtime), now.story.best
-    text = f" · {score_words(newest)} at {step_words(by_path[newest.path])}"
-    if best is None or best.score is None:
-        return text
-    if best.path == newest.path:
-        return f"{text} (the best)"
-    return f"{text}, best {best.score:.4g} at {step_words(by_path[best.path])}"
+    scores = scores_of(now.story)
+    return f" · {scores}" if scores else ""
 
 
 def _cadence(now: Situation) -> str:

@@ -6,10 +6,10 @@ from html import escape
 from .report import IncidentRow, Report, state_words
 from .report_rows import (
     ATTEMPT_HEAD,
-    CHECKPOINT_HEAD,
     METRIC_HEAD,
     attempt_cells,
     checkpoint_cells,
+    checkpoint_head,
     footer,
     incident_points,
     incident_title,
@@ -62,7 +62,7 @@ def _body(report: Report, title: str, charts: str) -> Iterator[str]:
     for incident in report.incidents:
         yield from _incident(incident)
     yield "<h2>Checkpoints</h2>"
-    yield from _table(CHECKPOINT_HEAD, checkpoint_cells(report))
+    yield from _table(checkpoint_head(report), checkpoint_cells(report))
     yield "<h2>Changes made</h2>"
     yield from _items(report.changes, "None.")
     if report.targets:

@@ -6,10 +6,10 @@ from ...model.text.printable import printable
 from .report import IncidentRow, Report, state_words
 from .report_rows import (
     ATTEMPT_HEAD,
-    CHECKPOINT_HEAD,
     METRIC_HEAD,
     attempt_cells,
     checkpoint_cells,
+    checkpoint_head,
     footer,
     incident_points,
     incident_title,
@@ -54,7 +54,7 @@ def _lines(report: Report) -> Iterator[str]:
     yield "## Checkpoints"
     yield ""
     cells = checkpoint_cells(report)
-    yield from _table(CHECKPOINT_HEAD, cells) if cells else ("None.",)
+    yield from _table(checkpoint_head(report), cells) if cells else ("None.",)
     if len(report.checkpoints) > len(cells):
         yield ""
         yield f"… and {len(report.checkpoints) - len(cells)} older ones."

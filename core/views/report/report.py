@@ -93,7 +93,10 @@ class IncidentRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CheckpointRow(msgspec.Struct, frozen=True, kw_only=True):
-    """Newest first. ``good``: complete; ``unknown``: not understood, so that only its trainer can tell."""
+    """Newest first. ``good``: complete; ``unknown``: not understood, so that only its trainer can tell.
+
+    ``score``: as text, also whether it is the best; empty if it was not evaluated.
+    """
 
     name: str
     path: str
@@ -104,6 +107,7 @@ class CheckpointRow(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     good: bool
     unknown: bool
+    score: str = ""
 
 
 class Away(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,6 +159,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     attempts: tuple[AttemptRow, ...]
     incidents: tuple[IncidentRow, ...]
     checkpoints: tuple[CheckpointRow, ...]
+    scores: str = ""
+    """The newest score and the best one; empty without ``[evaluate]``."""
     changes: tuple[str, ...]
     change_walls: tuple[float, ...] = ()
     """When each of them was made."""

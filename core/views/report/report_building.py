@@ -18,7 +18,7 @@ from ...model.situation import Situation
 from ...model.story import RunStory
 from ...model.text.redact import Redaction, url_secrets
 from .. import quantity
-from ..checkpoint_list import step_words
+from ..checkpoint_list import score_of, scores_of, step_words
 from ..state.cadence import cadence
 from ..state.concerns import nan_since
 from ..state.lost_time import lost_time
@@ -90,7 +90,8 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
         withheld=hide.texts(_withheld(now)),
         attempts=tuple(_attempt(a, now, sources, hide) for a in story.attempts),
         incidents=incidents,
-        checkpoints=tuple(_checkpoint(c, hide) for c in reversed(story.checkpoints)),
+        checkpoints=tuple(_checkpoint(c, story, hide) for c in reversed(story.checkpoints)),
+        scores=hide.text(scores_of(story)),
         changes=hide.texts(text for _, text in changes),
         change_walls=tuple(wall for wall, _ in changes),
         environment=tuple(_environment(now, sources, hide)),
@@ -245,7 +246,7 @@ def _done(records: Sequence[Record]) -> dict[int, list[str]]:
     return done
 
 
-def _checkpoint(c: Checkpoint, hide: Redaction) -> CheckpointRow:
+def _checkpoint(c: Checkpoint, story: RunStory, hide: Redaction) -> CheckpointRow:
     return CheckpointRow(
         name=c.name,
         path=c.path,
@@ -256,6 +257,7 @@ def _checkpoint(c: Checkpoint, hide: Redaction) -> CheckpointRow:
         reason=hide.text(c.reason or ""),
         good=c.verdict == "complete",
         unknown=not c.understood,
+        score=hide.text(score_of(c, story)),
     )
 
 

@@ -31,6 +31,7 @@ def overview(report: Report) -> list[tuple[str, str]]:
         ("save interval", cadence_words(report.cadence)),
         ("restarts", quantity.count(report.restarts)),
         ("checkpoints", _checkpoint_counts(report)),
+        *([("scores", report.scores)] if report.scores else []),
     ]
     return [(what, value) for what, value in rows if quantity.UNKNOWN not in value or what in {"state", "steps"}]
 
@@ -85,8 +86,13 @@ def footer(report: Report) -> str:
     return f"Written {date(report.written_wall)} by trainwatch for run {report.id}; secrets are removed."
 
 
+def checkpoint_head(report: Report) -> tuple[str, ...]:
+    """The head of ``checkpoint_cells``: with scores, if there are any."""
+    return (*CHECKPOINT_HEAD, "score") if report.scores else CHECKPOINT_HEAD
+
+
 def checkpoint_cells(report: Report) -> list[tuple[str, ...]]:
-    """name, position, size, date, verdict of the newest ones."""
+    """Name, position, size, date, verdict, score of the newest ones."""
     return [
         (
             c.name,
@@ -94,6 +100,7 @@ def checkpoint_cells(report: Report) -> list[tuple[str, ...]]:
             quantity.size(c.size_bytes),
             date(c.mtime),
             c.verdict + (f": {c.reason}" if c.reason else ""),
+            *([c.score] if report.scores else []),
         )
         for c in report.checkpoints[:CHECKPOINTS_SHOWN]
     ]

@@ -49,6 +49,8 @@ def _lines(report: Report) -> Iterator[str]:
     if report.loss.first is not None and report.loss.last is not None:
         last = "NaN" if report.loss_is_nan else quantity.three_digits(report.loss.last)
         yield f"loss {quantity.three_digits(report.loss.first)} → {last}"
+    if report.scores:
+        yield f"checkpoints: {report.scores}"
     if report.eta_s is not None:
         at = quantity.clock(report.written_wall + report.eta_s, report.written_wall)
         yield f"done about {at}{by_words(report.total_by)}"

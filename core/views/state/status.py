@@ -14,6 +14,7 @@ from ...model.run import HALTED_STATES, LIVE_STATES
 from ...model.settings import Health
 from ...model.story import RunStory, WithheldAction
 from ...model.supervisor_life import SupervisorLife, Trouble
+from ..checkpoint_list import scores_of
 from ..metric_words import view_command
 from ..resume_words import resume_object
 from ..withheld_words import commands
@@ -92,6 +93,7 @@ def status_object(
             "age_s": max(0.0, wall - newest.mtime) if newest else None,
             "count": len(story.checkpoints) + story.left_out,
             "best": _score(story.best),
+            "quality": scores_of(story) or None,
             "scores": [_score(each) for each in story.evaluations.values()],
         },
         "backup": backup_state(story),

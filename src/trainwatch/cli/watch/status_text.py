@@ -68,12 +68,7 @@ def status_lines(status: dict[str, Any], still: str) -> list[str]:
         lines += [f"    {what}: `{command}`" for what, command in question["commands"].items()]
     if status["act"] not in {None, "all"}:
         lines.append(f"  {ACT_WORDS[status['act']]}; `{typed('act', 'all', status['id'])}` (or ask, notify) changes it")
-    newest = status["checkpoints"]["newest"]
-    if newest:
-        age_min = status["checkpoints"]["age_s"] / 60
-        lines.append(f"  newest checkpoint {newest['name']} · {newest['verdict']} · {age_min:.0f} min ago")
-    else:
-        lines.append("  no checkpoint yet")
+    lines += _checkpoint_lines(status["checkpoints"])
     lines += [
         *(f"  {printable(line)}" for line in filter(None, [status.get("place"), backup_line(status["backup"])])),
         *(f"  metrics: `{files['view'] or files['folder']}`" for files in status["metric_files"]),
@@ -107,6 +102,15 @@ _VALUE = re.compile(r": [^(]*(?= \(limit)")
 
 def _head(status: dict[str, Any]) -> str:
     return ", ".join(filter(None, (f"{status['run']}: {status['state']}", status["unconfirmed"])))
+
+
+def _checkpoint_lines(known: dict[str, Any]) -> list[str]:
+    """The newest one, and what evaluations say."""
+    newest = known["newest"]
+    if newest is None:
+        return ["  no checkpoint yet"]
+    lines = [f"  newest checkpoint {newest['name']} · {newest['verdict']} · {known['age_s'] / 60:.0f} min ago"]
+    return [*lines, f"  scores: {printable(known['quality'])}"] if known["quality"] else lines
 
 
 def _reasons(status: dict[str, Any], still: str) -> str:
