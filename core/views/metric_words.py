@@ -11,6 +11,7 @@ import msgspec
 from ..model.text.memory_words import GIB, LEAST_GIB, MIB
 from ..model.text.patterns import LazyPattern
 from . import quantity
+from .words import passing
 
 if TYPE_CHECKING:
     from ..model.ports.screen import Point
@@ -130,19 +131,8 @@ def without_doubles(metrics: Sequence[str]) -> tuple[str, ...]:
 
 def matching(metrics: Sequence[str], sought: str) -> tuple[str, ...]:
     """Those whose name or title contains a text, or matches it as a regular expression; upper case does not matter."""
-    if not sought:
-        return tuple(metrics)
-    try:
-        pattern = re.compile(sought, re.IGNORECASE)
-    except re.error:
-        pattern = re.compile(re.escape(sought), re.IGNORECASE)
-    names = [(m, words_of(m).title) for m in metrics]
-    plain = sought.lower()
-    return tuple(
-        m
-        for m, title in names
-        if plain in m.lower() or plain in title.lower() or pattern.search(m) or pattern.search(title)
-    )
+    found = passing(sought)
+    return tuple(m for m in metrics if found(m) or found(words_of(m).title))
 
 
 def unit_of(metric: str, points: Sequence["Point"]) -> str:

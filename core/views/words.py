@@ -1,5 +1,8 @@
 """Names of states, phases, hangs and findings as text. Titles of failure classes are in failures.toml."""
 
+import re
+from collections.abc import Callable
+
 from ..model.incident import Incident
 from ..model.text.health_words import reading_name
 
@@ -80,3 +83,13 @@ def shown(value: object) -> str:
         return str(value).lower()
     text = str(value)
     return "…/" + text.rstrip("/").rpartition("/")[2] if text.startswith("/") and text.count("/") > 2 else text
+
+
+def passing(sought: str) -> Callable[[str], bool]:
+    """Tells whether a text contains ``sought``, or matches it as a regular expression; upper case does not matter."""
+    try:
+        pattern = re.compile(sought, re.IGNORECASE)
+    except re.error:
+        pattern = re.compile(re.escape(sought), re.IGNORECASE)
+    plain = sought.lower()
+    return lambda text: plain in text.lower() or pattern.search(text) is not None

@@ -14,6 +14,7 @@ from trainwatch.core.model.observation import GpuSample
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.views.machine.gauge import Gauge
 from trainwatch.tui.app import TrainwatchApp
+from trainwatch.tui.dialogs.ask_filter import AskFilter
 from trainwatch.tui.panes.machine.gauges_pane import GaugesPane
 from trainwatch.tui.screens.dashboard.dashboard_screen import Dashboard
 from trainwatch.tui.screens.machine.gpu_screen import GpuScreen
@@ -143,6 +144,33 @@ async def test_processes_are_sorted_filtered_and_copied() -> None:
         dialog: Any = app.screen
         assert "this run" in str(dialog._body)
         assert "--config_file sdxl.toml" in str(dialog._body)
+
+
+@pytest.mark.parametrize(
+    ("key", "sought", "pids"), [("8", "XORG", [812]), ("8", "^mira$", [4202]), ("9", "4207", [4207])]
+)
+async def test_processes_are_filtered_by_command_user_or_pid(key: str, sought: str, pids: list[int]) -> None:
+    app = app_of(healthy())
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await opened(app, pilot, key)
+        everything = [row.pid for row in screen.rows]
+        assert len(everything) == 2
+        await pilot.press("slash")
+        await until(pilot, lambda: isinstance(app.screen, AskFilter))
+        await pilot.press(
+            *(("circumflex_accent" if c == "^" else "dollar_sign" if c == "$" else c) for c in sought), "enter"
+        )
+        await until(pilot, lambda: app.screen is screen)
+        await pilot.pause()
+        assert [row.pid for row in screen.rows] == pids
+        listed = screen.panes["processes" if key == "8" else "tree"]
+        assert f"with “{sought}”" in str(listed.border_title)
+        screen.state.filter = "no such"
+        screen.draw()
+        assert "No process with “no such”" in said(screen, listed.id)
+        await pilot.press("escape")
+        assert [row.pid for row in screen.rows] == everything
+        assert app.screen is screen
 
 
 async def test_enter_on_the_gpu_pane_and_on_the_memory_pane_opens_the_pages_and_z_stays_zoom() -> None:

@@ -15,7 +15,7 @@ from ...panes.pane import Pane
 from ...panes.rows_pane import RowsPane
 from ..box import Box
 from ..place_screen import bindings_of
-from .machine_screen import ALSO, PANE_KEYS, TIME_KEYS, MachineScreen
+from .machine_screen import ALSO, FILTER_KEY, PANE_KEYS, TIME_KEYS, MachineScreen
 
 FACTS_FROM = 100
 FACTS_COLUMNS = 42
@@ -31,6 +31,7 @@ GPU_KEYS: tuple[Key, ...] = (
     Key(key="enter", shown="Enter", action="process", label="process", help="all that is known of the chosen process"),
     Key(key="s", shown="s", action="sort", label="sort", help="sort the processes by memory, GPU time, CPU, RAM, GPU"),
     Key(key="o", shown="o", action="own", label="own/all", help="only the processes of this run, or all"),
+    FILTER_KEY,
     Key(key="y", shown="y", action="copy", label="copy", footer=False,
         help="copy pid and command of the chosen process"),
     *TIME_KEYS,
@@ -63,7 +64,14 @@ class GpuScreen(MachineScreen):
         several, rows = len(self.view.cards) > 1, bool(self.view.processes)
         useless = {
             key
-            for key, useful in (("left", several), ("s", rows), ("o", rows), ("y", rows), ("enter", rows))
+            for key, useful in (
+                ("left", several),
+                ("s", rows),
+                ("o", rows),
+                ("slash", rows),
+                ("y", rows),
+                ("enter", rows),
+            )
             if not useful
         }
         return tuple(key for key in super().offered() if key.key not in useless and (self.view.cards or key.always))
@@ -121,20 +129,25 @@ class GpuScreen(MachineScreen):
         what = "own processes" if self.state.own_only else "processes"
         self.processes.show_processes(
             rows,
-            title=f"{what} · {len(rows)} · by {SORTS[self.state.sort]}" if rows else what,
-            note=view.processes_note or (self._no_own() if self.state.own_only else ""),
+            title=(f"{what} · {len(rows)} · by {SORTS[self.state.sort]}" if rows else what) + self.filter_words,
+            note=view.processes_note or self._none(),
             old=view.stale,
         )
 
     @property
     def rows(self) -> tuple[ProcessRow, ...]:
         """The processes that are listed, in their order."""
-        rows = [row for row in self.view.processes if row.own or not self.state.own_only]
+        rows = [row for row in self.view.processes if (row.own or not self.state.own_only) and self.passes(row)]
         if self.state.sort == len(SORTS) - 1:
             return tuple(sorted(rows, key=lambda row: (row.gpu, -row.order[0])))
         return tuple(sorted(rows, key=lambda row: (-row.order[self.state.sort], row.gpu, row.pid)))
 
-    def _no_own(self) -> str:
+    def _none(self) -> str:
+        """Why no process is listed."""
+        if self.state.filter:
+            return f"No process with “{self.state.filter}”: / changes the filter, Esc ends it"
+        if not self.state.own_only:
+            return ""
         if any(row.own is None for row in self.view.processes):
             return "Not known: the driver has other pids than this machine (a container)"
         return "No process of this run uses a GPU"

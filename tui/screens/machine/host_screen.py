@@ -14,7 +14,7 @@ from ...panes.machine.machine_rows import CoresPane, TreeRows
 from ...panes.pane import Pane
 from ..box import Box
 from ..place_screen import bindings_of
-from .machine_screen import ALSO, PANE_KEYS, TIME_KEYS, MachineScreen
+from .machine_screen import ALSO, FILTER_KEY, PANE_KEYS, TIME_KEYS, MachineScreen
 
 FACTS_FROM = 100
 FACTS_COLUMNS = 38
@@ -29,6 +29,7 @@ HOST_KEYS: tuple[Key, ...] = (
     Key(key="enter", shown="Enter", action="process", label="process", help="all that is known of the chosen process"),
     Key(key="o", shown="o", action="others", label="own/all", help="the processes of the run, or also the others"),
     Key(key="s", shown="s", action="sort", label="sort", help="sort the processes: tree, CPU, RAM, bytes"),
+    FILTER_KEY,
     Key(key="y", shown="y", action="copy", label="copy", help="copy pid and command of the chosen process",
         footer=False),
     *TIME_KEYS,
@@ -52,7 +53,7 @@ class HostScreen(MachineScreen):
     def offered(self) -> tuple[Key, ...]:
         """Without the keys that have nothing to choose from."""
         return tuple(
-            key for key in super().offered() if self.view.rows or key.key not in {"up", "s", "y", "enter", "o"}
+            key for key in super().offered() if self.view.rows or key.key not in {"up", "s", "y", "enter", "o", "slash"}
         )
 
     def first_list(self) -> str:
@@ -90,12 +91,14 @@ class HostScreen(MachineScreen):
         by = SORTS[self.state.sort]
         what = "processes that use most" if self.state.all_processes else "processes of the run"
         title = f"{what} · {len(rows)} · {by if by == 'tree' else f'by {by}'}"
-        self.table.show_tree(rows, title=title if rows else what, note=view.rows_note)
+        none = f"No process with “{self.state.filter}”: / changes the filter, Esc ends it" if self.state.filter else ""
+        self.table.show_tree(rows, title=(title if rows else what) + self.filter_words, note=view.rows_note or none)
 
     @property
     def rows(self) -> tuple[TreeRow, ...]:
         """The processes in their order."""
-        rows = (*self.view.rows, *self.view.others) if self.state.all_processes else self.view.rows
+        listed = (*self.view.rows, *self.view.others) if self.state.all_processes else self.view.rows
+        rows = tuple(row for row in listed if self.passes(row))
         if not self.state.sort:
             return rows
         return tuple(sorted(rows, key=lambda row: (-row.order[self.state.sort - 1], row.pid)))

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from time import monotonic
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from ....core.model.machine_details import MachineDetails
+from ....core.views.words import passing
 from ...keys import Key
 from ...panes.machine.facts_pane import FactsPane
 from ...panes.machine.gauges_pane import GaugesPane
@@ -27,6 +28,10 @@ PANE_KEYS: tuple[Key, ...] = (
     Key(key="tab", shown="tab", action="pane(1)", label="pane", help="the next pane (shift: back)"),
     Key(key="z", shown="z", action="whole", label="zoom", help="show the pane at full size, and back"),
 )
+FILTER_KEY = Key(
+    key="slash", shown="/", action="filter", label="filter",
+    help="show the processes whose command, user or pid contains a text; Esc shows all again",
+)  # fmt: skip
 TIME_KEYS: tuple[Key, ...] = (
     Key(key="left_square_bracket", shown="[ ]", action="zoom(-1)", label="time",
         help="all charts show a shorter or longer time"),
@@ -41,6 +46,19 @@ ALSO: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 
 
+class Listed(Protocol):
+    """A process in a list."""
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def user(self) -> str: ...
+
+    @property
+    def command(self) -> str: ...
+
+
 class MachineState:
     """What the page restores when it is opened again."""
 
@@ -53,6 +71,7 @@ class MachineState:
         self.chosen = 0
         self.own_only = False
         self.all_processes = False
+        self.filter = ""
 
 
 class MachineScreen(PlaceScreen):
@@ -159,9 +178,32 @@ class MachineScreen(PlaceScreen):
         self.draw()
         self.show_message(f"Charts show {self.session.window.words}; [ shorter, ] longer")
 
+    def passes(self, row: Listed) -> bool:
+        """Whether a process passes the filter."""
+        found = passing(self.state.filter)
+        return not self.state.filter or any(map(found, (row.command, row.user, str(row.pid))))
+
+    @property
+    def filter_words(self) -> str:
+        """For the title of the processes."""
+        return f" · with “{self.state.filter}”" if self.state.filter else ""
+
+    def action_filter(self) -> None:
+        """Ask for a text; nothing shows all of them."""
+        from ...dialogs.ask_filter import AskFilter
+
+        def answered(text: str | None) -> None:
+            if text is not None:
+                self.state.filter = text
+                self.draw()
+
+        self.app.push_screen(AskFilter("processes whose command, user or pid", self.state.filter), answered)
+
     def action_back(self) -> None:
-        """Take back full size, then the pane, then the page."""
-        if self.state.whole:
+        """Take back the filter, full size, then the pane, then the page."""
+        if self.state.filter:
+            self.state.filter = ""
+        elif self.state.whole:
             self.state.whole = False
         elif self.state.focused:
             self.state.focused = ""

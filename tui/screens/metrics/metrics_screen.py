@@ -432,14 +432,14 @@ class MetricsScreen(PlaceScreen):
 
     def action_filter(self) -> None:
         """Ask for a text; nothing shows all of them."""
-        from .ask_filter import AskFilter
+        from ...dialogs.ask_filter import AskFilter
 
         def answered(text: str | None) -> None:
             if text is not None:
                 self.state.filter = text
                 self.draw()
 
-        self.app.push_screen(AskFilter(self.state.filter), answered)
+        self.app.push_screen(AskFilter("metrics whose name", self.state.filter), answered)
 
     def action_back(self) -> None:
         """Take back the newest of: cursor, zoom, single chart, filter; then leave."""
