@@ -185,7 +185,11 @@ class TrainwatchApp(App[None]):
         if name == "launch":
             return self.launcher is not None and not self.read_only
         dashboard = self.dashboard
-        return dashboard is not None and (name != "samples" or dashboard.run.samples is not None)
+        if dashboard is None:
+            return False
+        if name == "ranks":
+            return dashboard.run.ranks is not None and dashboard.context.distributed
+        return name != "samples" or dashboard.run.samples is not None
 
     def action_leave_place(self) -> None:
         """Go back to the screen that this one was opened from; from the first one to the list of runs."""

@@ -22,6 +22,11 @@ class KeyContext(msgspec.Struct, frozen=True, kw_only=True):
     read_only: bool = False
 
     @property
+    def distributed(self) -> bool:
+        """It has several ranks, or runs as a job."""
+        return self.now.job is not None or bool(self.now.process is not None and self.now.process.ranks)
+
+    @property
     def state(self) -> str:
         return self.now.story.state
 
@@ -160,6 +165,8 @@ KEYS: tuple[Key, ...] = (
     Key(key="y", shown="y", action="app.copy_text", label="copy", help="copy the text of this screen", footer=False),
     Key(key="i", shown="i", action="app.place('samples')", label="images", footer=False,
         help="the newest sample images of the run", when=lambda c: c.samples),
+    Key(key="D", shown="D", action="app.place('ranks')", label="ranks",
+        help="the ranks of a distributed training, and the nodes of its job", when=lambda c: c.distributed),
     Key(key="l", shown="l", action="app.place('launch')", label="launch", acts=True,
         help="start something: a run of trainwatch.toml, or a command", when=lambda c: c.launchable),
     Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),

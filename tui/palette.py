@@ -14,6 +14,7 @@ from .screens.place_screen import PlaceScreen
 
 SIDE_WORDS = {
     "samples": ("images", "i", "the newest sample images of the run"),
+    "ranks": ("ranks", "D", "the ranks of a distributed training, and the nodes of its job"),
     "launch": ("launch", "l", "start something: a run of trainwatch.toml, or a command"),
 }
 

@@ -22,5 +22,5 @@ PLACES: tuple[Place, ...] = (
     Place("8", "gpus"),
     Place("9", "host"),
 )
-SIDE_PLACES: frozenset[str] = frozenset({"launch", "samples"})
+SIDE_PLACES: frozenset[str] = frozenset({"launch", "samples", "ranks"})
 """Screens without a number: they are opened over another one, and Escape returns to it."""

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from .launch.job import JobRecord
 from .observation import GpuSample, HostSample, ProcessSample
 from .progress import Outlook, Progress
 from .settings import Health
@@ -46,6 +47,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     def age_s(self, t: float) -> float:
         """Seconds since ``t`` (run seconds), also those without a line."""
         return self.now_t - t + self.silent_s
+    job: JobRecord | None = None
+    """The job that the newest attempt runs as."""
 
     @property
     def watched(self) -> bool:

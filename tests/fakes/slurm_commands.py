@@ -121,6 +121,8 @@ def main() -> None:
         control(words)
     elif name == "scancel":
         cancel(words)
+    elif name == "srun" and "TRAINWATCH_AGENT" in os.environ and "FAKE_SLURM_AGENTS" in os.environ:
+        pass  # others write what the agents would
     elif name == "srun":
         while words and words[0].startswith("--"):
             words.pop(0)

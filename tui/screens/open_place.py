@@ -43,6 +43,10 @@ def place_screen(name: str, application: Application, session: RunSession | None
         from .machine.host_screen import HostScreen
 
         return HostScreen(application, session)
+    if name == "ranks":
+        from .machine.ranks_screen import RanksScreen
+
+        return RanksScreen(application, session)
     if name == "samples":
         from .samples_screen import SamplesScreen
 

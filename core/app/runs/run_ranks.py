@@ -3,7 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ...model.observation import ProcessSample, Rank
+from ...model.rank_table import RankNow
 
 TAIL_BYTES = 64 * 1024
 """End of the log that is read."""
@@ -11,26 +14,41 @@ TAIL_BYTES = 64 * 1024
 
 def ranks_now(process: ProcessSample | None, log: str | None) -> list[dict[str, Any]]:
     """One object for each rank, for ``status --json``; empty if the run has fewer than two."""
-    if process is None or not process.ranks:
-        return []
-    from ...judge.hang.ranks import with_processes, with_text
+    return [msgspec.to_builtins(row) for row in rank_rows(process, log)]
 
-    found = with_text(with_processes((), process.ranks, process.t), _tail(log), process.t)
+
+def rank_rows(process: ProcessSample | None, log: str | None) -> tuple[RankNow, ...]:
+    """The ranks of a sample, each with what sets it apart from the others."""
+    if process is None or not process.ranks:
+        return ()
+    from ...judge.hang.ranks import with_processes, with_text
+    from ...views.state.rank_standing import with_standing
+
     told = {each.rank: each for each in process.ranks}
-    return [
-        {
-            "rank": each.rank,
-            "pid": each.pid,
-            "node": each.node or None,
-            "state": each.state,
-            "step": each.step,
-            "sec_per_step": _pace_s(told[each.rank]),
-            "last_line": each.line,
-            "last_line_age_s": told[each.rank].line_age_s,
-        }
-        for each in found
-        if each.pid is not None
-    ]
+    found = with_processes((), process.ranks, process.t)
+    if not all(each.line for each in process.ranks):  # else each has a log file of its own
+        found = with_text(found, _tail(log), process.t)
+    return with_standing(
+        [
+            RankNow(
+                rank=each.rank,
+                pid=each.pid,
+                node=each.node or None,
+                state=each.state,
+                step=each.step,
+                sec_per_step=_pace_s(told[each.rank]),
+                last_line=each.line,
+                last_line_age_s=_age_s(told[each.rank]),
+                seen_age_s=told[each.rank].seen_s,
+            )
+            for each in found
+            if each.pid is not None
+        ]
+    )
+
+
+def _age_s(rank: Rank) -> float | None:
+    return None if rank.line_age_s is None else rank.line_age_s + rank.seen_s
 
 
 def _pace_s(rank: Rank) -> float | None:

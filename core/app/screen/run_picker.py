@@ -12,6 +12,7 @@ from .run_cards import current_story, hide, refuse_queued, run_cards
 from .run_causes import RunCauses
 from .run_checkpoints import RunCheckpoints
 from .run_looks import RunLooks
+from .run_ranks import RunRanks
 from .run_services import AttemptStamps, IncidentFolder, RunLaunch, RunProfiles, RunSamples
 from .run_settings import settings_of
 from .run_trials import RunTrials
@@ -43,6 +44,7 @@ class MachineRuns:
             samples=RunSamples(spec, run.load_spec),
             trials=RunTrials(spec),
             details=DetailReader(run.path),
+            ranks=RunRanks(run),
             screen=spec.settings.screen,
             keep_last=spec.settings.checkpoints.keep_last,
             plan=RunPlan(

@@ -19,6 +19,7 @@ from ...store.journal import JournalFollower, JournalTooNew
 from ...store.journal.stored_story import StoredStory, read_shortest, read_stored
 from ...store.run_directory import RunDirectory
 from ...views.state.troubles import frozen_text
+from ..runs.jobs.job_now import JobReader, log_of
 from ..runs.supervisor_life import supervisor_life
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class StoreFeed:
         self._directory = directory
         self._zero = created_wall
         self._begin(read_shortest(directory.journal))
+        self._job = JobReader()
         self._polled = False
         self._asked_at: float | None = None
         self._troubles: tuple[Trouble, ...] = ()
@@ -94,6 +96,7 @@ class StoreFeed:
             frozen=frozen_text(life) if life.frozen else "",
             troubles=self._troubles,
             health=self._health,
+            job=self._job.read(log_of(story)),
         )
 
     def wall(self) -> float:

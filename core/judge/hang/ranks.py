@@ -81,7 +81,7 @@ def _with_line(each: SeenRank, process: Rank | None, t: float) -> SeenRank:
     """Take the newest line of its own log file."""
     if process is None or not process.line:
         return each
-    at = t - (process.line_age_s or 0.0)
+    at = t - process.seen_s - (process.line_age_s or 0.0)
     if process.line == each.line and each.own:
         return each
     step = step_of(process.line)

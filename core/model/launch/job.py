@@ -82,3 +82,10 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     home: str = ""
     asked: bool = False
     failed_node: str = ""
+
+
+def left_s(job: JobRecord, wall: float) -> float | None:
+    """Seconds until its time limit; None = it has none, or that is not known. ``wall``: now, epoch seconds."""
+    if job.left_s is None or job.phase not in {"running", "ending"}:
+        return None
+    return max(0.0, job.left_s - max(0.0, wall - job.wall))

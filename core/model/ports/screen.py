@@ -18,6 +18,7 @@ from ..launch.trial import TrialResult
 from ..machine_details import MachineDetails
 from ..observation import Command
 from ..profile import Profile
+from ..rank_table import RankTable
 from ..run_card import RunCard, RunPlan, RunSettings
 from ..settings import Screen as ScreenSettings
 from ..situation import Situation
@@ -123,6 +124,14 @@ class DetailSource(Protocol):
 
     def look(self) -> MachineDetails:
         """The newest details; each call has them read for some seconds more. May block; called in a thread."""
+        ...
+
+
+class RankSource(Protocol):
+    """The ranks of a distributed training and the nodes of its job."""
+
+    def look(self) -> RankTable:
+        """The newest ones. May block; called in a thread, while a page shows them."""
         ...
 
 
@@ -314,6 +323,7 @@ class OpenRun(msgspec.Struct, frozen=True, kw_only=True):
     samples: SampleFolder | None = None
     trials: Trials | None = None
     details: DetailSource | None = None
+    ranks: RankSource | None = None
     screen: ScreenSettings = ScreenSettings()
     keep_last: int = 0
     """How many checkpoints retention keeps; 0 = all."""

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from ...model.launch.nodes import Node, NodeProcesses, Nodes
-from ...model.observation import HEARTBEAT, GpuReading, GpuSample, LogChunk, ProcessSample, RankEnded
+from ...model.observation import HEARTBEAT, GpuReading, GpuSample, LogChunk, ProcessSample, Rank, RankEnded
 from ...model.ports.supervision import Clock, Inbox
 from ..log.heartbeat_lines import AT_FIRST, Told, told_as_lines
 from ..sampler import Sampler
@@ -159,9 +159,14 @@ def processes_of(nodes: list[Node], t: float) -> ProcessSample:
         write_bytes=_sum([node.process.write_bytes for node in nodes]),
         procs=sum(node.process.procs for node in nodes),
         states=states,
-        ranks=tuple(sorted((rank for node in nodes for rank in node.process.ranks), key=lambda each: each.rank)),
+        ranks=tuple(sorted((rank for node in nodes for rank in _ranks_of(node, t)), key=lambda each: each.rank)),
         agents=tuple(agent for node in nodes for agent in node.process.agents),
     )
+
+
+def _ranks_of(node: Node, t: float) -> list[Rank]:
+    seen_s = max(0.0, t - node.grew_t)
+    return [msgspec.structs.replace(rank, seen_s=seen_s) for rank in node.process.ranks]
 
 
 def gpus_of(nodes: list[Node]) -> tuple[GpuReading, ...]:

@@ -3,6 +3,7 @@
 from ..columns import Column
 from .gpu_page import GpuCard, ProcessRow
 from .host_page import TreeRow
+from .ranks_page import RankRow
 
 
 def _bad(card: GpuCard) -> str:
@@ -79,3 +80,21 @@ TREE_COLUMNS: tuple[Column[TreeRow], ...] = (
     Column(title="command", text=lambda p: "  " * p.depth + p.command, before=2, style="label"),
 )
 """The processes of the run."""
+
+
+def _rank_style(row: RankRow) -> str:
+    return row.level if row.level != "safe" else "text"
+
+
+RANK_COLUMNS: tuple[Column[RankRow], ...] = (
+    Column(title="rank", text=lambda r: str(r.rank), width=4, right=True, style="accent"),
+    Column(title="", text=lambda r: r.standing, width=7, before=1, style=_rank_style),
+    Column(title="step", text=lambda r: r.step, width=10, right=True, style="strong"),
+    Column(title="speed", text=lambda r: r.pace, width=13, right=True, style="text"),
+    Column(title="last line", text=lambda r: r.age, width=11, right=True, style=_rank_style),
+    Column(title="st", text=lambda r: r.state, width=2, before=2, style="label"),
+    Column(title="node", text=lambda r: r.node, width=20, fit=True, before=2, style="label", if_any=True),
+    Column(title="pid", text=lambda r: r.pid, width=8, right=True, style="label", from_width=74),
+    Column(title="line", text=lambda r: r.line, before=2, style="label", from_width=90),
+)
+"""The ranks of a distributed training."""

@@ -50,7 +50,7 @@ def gpu_pane_view(now: Situation) -> GpuPaneView:
         if sample.trouble:
             return GpuPaneView(message=sample.trouble, note=note)
         return GpuPaneView(message="No NVIDIA GPU seen on this machine", note=note)
-    gpus = tuple(_gpu(now, g, sample.trouble) for g in sample.gpus)
+    gpus = tuple(gpu_view(now, g, sample.trouble) for g in sample.gpus)
     if old is not None:
         gpus = tuple(
             msgspec.structs.replace(
@@ -69,7 +69,8 @@ def _nothing_yet(now: Situation) -> str:
     return "No reading yet"
 
 
-def _gpu(now: Situation, g: GpuReading, sample_trouble: str | None) -> GpuView:
+def gpu_view(now: Situation, g: GpuReading, sample_trouble: str | None = None) -> GpuView:
+    """Project one GPU. ``sample_trouble``: why none can be read."""
     vram_pct = None
     if g.mem_used_bytes is not None and g.mem_total_bytes:
         vram_pct = 100 * g.mem_used_bytes / g.mem_total_bytes

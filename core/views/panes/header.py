@@ -2,6 +2,7 @@
 
 import msgspec
 
+from ...model.launch.job import JobRecord, left_s
 from ...model.run import LIVE_STATES
 from ...model.situation import Situation
 from .. import quantity
@@ -47,6 +48,14 @@ def header_view(now: Situation, name: str = "") -> HeaderView:
     )
 
 
+def job_fact(job: JobRecord, wall: float) -> str:
+    """The job in few words: its number, its state if it does not run, and the time left."""
+    left = left_s(job, wall)
+    state = "" if job.phase == "running" else f" {job.state or job.phase}"
+    why = f" ({job.reason})" if job.reason and job.phase == "queued" else ""
+    return f"job {job.handle.id}{state}{why}" + ("" if left is None else f", {quantity.duration(left)} left")
+
+
 def _facts(now: Situation) -> tuple[str, ...]:
     story = now.story
     attempt = story.attempt
@@ -57,6 +66,8 @@ def _facts(now: Situation) -> tuple[str, ...]:
         if story.budget_max:
             left = max(0, story.budget_max - story.restarts_made)
             facts.append(f"{quantity.plural(left, 'restart')} left")
+    if now.job is not None and live:
+        facts.append(job_fact(now.job, now.now_wall))
     if story.act in {"ask", "notify"}:
         facts.append("asks first" if story.act == "ask" else "only notifies")
     if story.profile is not None:

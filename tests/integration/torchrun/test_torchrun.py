@@ -1,5 +1,6 @@
 """A training under two agents of torchrun (real torch, gloo on CPUs): what fails is named, and the run goes on."""
 
+import re
 import socket
 import sys
 from pathlib import Path
@@ -45,9 +46,8 @@ def _finished(world: World) -> tuple[list[Incident], list[str]]:
 
 
 def _recovered(incident: Incident) -> bool:
-    return (
-        incident.ending is not None and "recovered: resumed from step-20.pt at step 20, 4 steps lost" in incident.ending
-    )
+    ending = incident.ending or ""  # the healthy rank may have printed one step more
+    return re.search("recovered: resumed from step-20.pt at step 20, [45] steps lost", ending) is not None
 
 
 def test_a_killed_worker_without_restarts_of_torchrun_is_named_by_its_rank(world: World) -> None:

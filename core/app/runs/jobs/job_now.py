@@ -1,13 +1,13 @@
 """The job that the newest attempt of a run runs as, and its nodes, from the files of the attempt."""
 
-import time
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
-from ....model.launch.job import JobRecord
+from ....model.launch.job import JobRecord, left_s
 from ....model.launch.nodes import Nodes
+from ....model.story import RunStory
 from ....model.text.json_line import decode_exact
 
 JOB_FILE, NODES_FILE = "job.json", "nodes.json"
@@ -19,16 +19,36 @@ def job_of(log: str | None) -> JobRecord | None:
     return _read(log, JOB_FILE, JobRecord)
 
 
+class JobReader:
+    """The job of a run, read again only if its file has changed."""
+
+    def __init__(self) -> None:
+        self._key: tuple[str, int, int] | None = None
+        self._job: JobRecord | None = None
+
+    def read(self, log: str | None) -> JobRecord | None:
+        """As ``job_of``."""
+        if log is None:
+            return None
+        path = Path(log).with_name(JOB_FILE)
+        try:
+            stat = path.stat()
+        except OSError:
+            return None
+        key = (str(path), stat.st_mtime_ns, stat.st_ino)
+        if key != self._key:
+            self._key, self._job = key, job_of(log)
+        return self._job
+
+
+def log_of(story: RunStory) -> str | None:
+    """The log of the newest attempt."""
+    return None if story.attempt is None else story.attempt.log
+
+
 def nodes_of(log: str | None) -> Nodes | None:
     """The nodes of the job of the attempt whose log this is; None as long as none has written."""
     return _read(log, NODES_FILE, Nodes)
-
-
-def left_s(job: JobRecord, wall: float | None = None) -> float | None:
-    """Seconds until its time limit; None = it has none, or that is not known. ``wall``: now, epoch seconds."""
-    if job.left_s is None or job.phase not in {"running", "ending"}:
-        return None
-    return max(0.0, job.left_s - max(0.0, (time.time() if wall is None else wall) - job.wall))
 
 
 def job_object(job: JobRecord | None, wall: float) -> dict[str, Any] | None:

@@ -1,0 +1,186 @@
+"""The page of ranks and nodes: a row for each rank, a row of GPUs for each node, and the job."""
+
+import msgspec
+
+from ...model.health import Level
+from ...model.launch.job import JobRecord, left_s
+from ...model.launch.nodes import Node, Nodes
+from ...model.observation import GpuReading
+from ...model.rank_table import RankNow, RankTable, Standing
+from ...model.situation import Situation
+from .. import quantity
+from ..panes.gpu import gpu_view
+from ..state.level import worst
+from ..state.rank_standing import ORDER
+
+OLD_S = 60.0
+"""A sample of the ranks that is older is said to be old: nodes write every ten seconds."""
+LEVELS: dict[Standing, Level] = {
+    "stopped": "danger",
+    "ended": "danger",
+    "silent": "danger",
+    "behind": "warning",
+    "slowest": "warning",
+}
+WORDS: dict[Standing, str] = {
+    "stopped": "stopped",
+    "ended": "ended",
+    "silent": "silent",
+    "behind": "behind",
+    "slowest": "slowest",
+}
+
+
+class RankRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One rank as text."""
+
+    rank: int
+    node: str
+    pid: str
+    state: str
+    step: str
+    pace: str
+    age: str
+    standing: str
+    line: str
+    level: Level
+
+
+class GpuCell(msgspec.Struct, frozen=True, kw_only=True):
+    """One GPU of a node: its utilisation in per cent, and the worst of its levels."""
+
+    text: str
+    level: Level
+
+
+class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One node. ``note``: since when it is silent, or how many of its GPUs cannot be read."""
+
+    name: str
+    cells: tuple[GpuCell, ...]
+    note: str
+    level: Level
+
+
+class RanksPageView(msgspec.Struct, frozen=True, kw_only=True):
+    """``title``, ``note``: of the list of ranks. ``job``: its state, reason and time left."""
+
+    ranks: tuple[RankRow, ...] = ()
+    title: str = "ranks"
+    note: str = ""
+    message: str = ""
+    nodes: tuple[NodeRow, ...] = ()
+    nodes_title: str = "nodes"
+    job: str = ""
+
+
+def ranks_page_view(now: Situation, table: RankTable) -> RanksPageView:
+    """Project the newest table."""
+    age_s = None if table.t is None else max(0.0, now.now_t - table.t)
+    ranks = sorted(table.ranks, key=lambda row: (_order(row), row.rank))
+    nodes = _nodes(now, table.nodes)
+    old = age_s is not None and age_s > OLD_S
+    return RanksPageView(
+        ranks=tuple(_rank(row, age_s or 0.0, old=old) for row in ranks),
+        title=" · ".join(filter(None, (quantity.plural(len(ranks), "rank"), _worst_of(ranks)))) if ranks else "ranks",
+        note=f"{quantity.duration(age_s)} old" if old else "",
+        message=_nothing(now),
+        nodes=nodes,
+        nodes_title=_nodes_title(nodes),
+        job=job_words(now.job, now.now_wall),
+    )
+
+
+def job_words(job: JobRecord | None, wall: float) -> str:
+    """The job in one clause: state, reason, nodes, time left; "" if the run is none."""
+    if job is None:
+        return ""
+    state = "RUNNING" if job.phase == "running" else job.state or job.phase.upper()
+    why = f" ({job.reason})" if job.reason and job.phase in {"queued", "unknown"} else ""
+    at = f" on {job.nodes}" if job.nodes and job.phase != "queued" else ""
+    left = left_s(job, wall)
+    limit = "" if left is None else f" · {quantity.duration(left)} left"
+    return f"job {job.handle.id} {state}{why}{at}{limit}"
+
+
+def _order(row: RankNow) -> int:
+    return len(ORDER) if row.standing is None else ORDER.index(row.standing)
+
+
+def _worst_of(ranks: list[RankNow]) -> str:
+    """The worst kind of rank apart, with its numbers: the title names a silent one."""
+    first = ranks[0].standing if ranks else None
+    if first is None:
+        return ""
+    found = [str(row.rank) for row in ranks if row.standing == first]
+    more = f" and {len(found) - 4} more" if len(found) > 4 else ""
+    return f"rank{'s' * (len(found) > 1)} {', '.join(found[:4])}{more} {WORDS[first]}"
+
+
+def _rank(row: RankNow, since_s: float, *, old: bool) -> RankRow:
+    age_s = None if row.last_line_age_s is None else row.last_line_age_s + since_s
+    return RankRow(
+        rank=row.rank,
+        node=row.node or "",
+        pid=quantity.UNKNOWN if row.pid is None else str(row.pid),
+        state=row.state or quantity.UNKNOWN,
+        step=quantity.count(row.step),
+        pace=quantity.UNKNOWN if row.sec_per_step is None else quantity.pace(row.sec_per_step),
+        age=quantity.UNKNOWN if age_s is None else quantity.duration(age_s),
+        standing="" if row.standing is None else WORDS[row.standing],
+        line=row.last_line or "",
+        level="unknown" if old else "safe" if row.standing is None else LEVELS[row.standing],
+    )
+
+
+def _nothing(now: Situation) -> str:
+    if now.supervisor_alive is False:
+        return "No ranks are known: no supervisor is running"
+    if now.job is not None and now.job.phase == "queued":
+        return "No ranks yet: its job waits in the queue"
+    return "No ranks are known: fewer than two processes have a rank"
+
+
+def _nodes(now: Situation, nodes: Nodes | None) -> tuple[NodeRow, ...]:
+    if nodes is None:
+        return ()
+    rows, first = [], 0
+    for node in nodes.nodes:
+        rows.append(_node(now, nodes, node, first))
+        first += len(node.gpus or ())
+    return tuple(rows)
+
+
+def _node(now: Situation, nodes: Nodes, node: Node, first: int) -> NodeRow:
+    """``first``: number of its first GPU over all nodes, as the judge counts them."""
+    silent_s = nodes.silent_s(node, now.now_t)
+    cells = tuple(
+        _cell(now, msgspec.structs.replace(gpu, index=first + at), silent=silent_s is not None)
+        for at, gpu in enumerate(node.gpus or ())
+    )
+    if silent_s is not None:
+        return NodeRow(name=node.node, cells=cells, note=f"silent for {quantity.duration(silent_s)}", level="warning")
+    note = "its GPUs cannot be read" if node.gpus is None else ""
+    return NodeRow(
+        name=node.node, cells=cells, note=note, level=worst(tuple(cell.level for cell in cells)) if cells else "unknown"
+    )
+
+
+def _cell(now: Situation, gpu: GpuReading, *, silent: bool) -> GpuCell:
+    if silent:
+        return GpuCell(text=quantity.UNKNOWN, level="unknown")
+    view = gpu_view(now, gpu)
+    if view.trouble:
+        return GpuCell(text=quantity.UNKNOWN, level="danger")
+    level = worst(tuple(meter.level for meter in view.meters if meter.level != "unknown") or ("unknown",))
+    return GpuCell(text=quantity.UNKNOWN if gpu.util_pct is None else f"{gpu.util_pct:.0f}", level=level)
+
+
+def _nodes_title(rows: tuple[NodeRow, ...]) -> str:
+    if not rows:
+        return "nodes"
+    gpus = sum(len(row.cells) for row in rows)
+    silent = [row.name for row in rows if row.note.startswith("silent")]
+    more = f" and {len(silent) - 3} more" if len(silent) > 3 else ""
+    told = f"{', '.join(silent[:3])}{more} silent" if silent else ""
+    return " · ".join(filter(None, (quantity.plural(len(rows), "node"), quantity.plural(gpus, "GPU"), told)))

@@ -1,0 +1,38 @@
+"""Which ranks are apart from the others, and which only look so because they were looked at earlier."""
+
+from trainwatch.core.model.rank_table import RankNow
+from trainwatch.core.views.state.rank_standing import with_standing
+
+
+def row(rank: int, **more: object) -> RankNow:
+    values: dict[str, object] = {"step": 100, "sec_per_step": 1.0, "last_line_age_s": 0.5, "state": "S"}
+    return RankNow(rank=rank, **(values | more))  # type: ignore[arg-type]
+
+
+def standings(*rows: RankNow) -> list[str | None]:
+    return [each.standing for each in with_standing(rows)]
+
+
+def test_a_rank_that_was_stopped_is_silent_is_behind_or_is_slow_is_named() -> None:
+    assert standings(row(0), row(1, state="T", last_line_age_s=60.0), row(2)) == [None, "stopped", None]
+    assert standings(row(0), row(1, last_line_age_s=42.0), row(2)) == [None, "silent", None]
+    assert standings(row(0), row(1, step=80), row(2)) == [None, "behind", None]
+    assert standings(row(0), row(1, sec_per_step=1.5), row(2)) == [None, "slowest", None]
+
+
+def test_ranks_of_a_node_that_was_looked_at_earlier_are_not_behind() -> None:
+    earlier = {"step": 91, "last_line_age_s": 9.5, "seen_age_s": 9.0}
+    assert standings(row(0), row(1), row(2, **earlier), row(3, **earlier)) == [None] * 4
+
+
+def test_a_slow_step_is_no_silence_and_the_next_line_may_come_within_two() -> None:
+    slow = {"sec_per_step": 30.0}
+    rows = (row(0, **slow), row(1, **slow, last_line_age_s=55.0), row(2, **slow, step=99))
+    assert standings(*rows) == [None] * 3
+
+
+def test_nothing_is_said_of_all_of_one_alone_or_without_values() -> None:
+    assert standings(row(0, last_line_age_s=500.0), row(1, last_line_age_s=500.0)) == [None, None]
+    assert standings(row(0, state="T")) == [None]
+    unknown = {"step": None, "sec_per_step": None, "last_line_age_s": None}
+    assert standings(row(0, **unknown), row(1, **unknown), row(2)) == [None] * 3
