@@ -35,6 +35,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     frozen: str = ""
     troubles: tuple[Trouble, ...] = ()
     health: Health = Health()
+    job: JobRecord | None = None
+    """The job that the newest attempt runs as."""
     machine: str = ""
     """The machine of the run, if it is another one."""
     link: str = ""
@@ -47,8 +49,6 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     def age_s(self, t: float) -> float:
         """Seconds since ``t`` (run seconds), also those without a line."""
         return self.now_t - t + self.silent_s
-    job: JobRecord | None = None
-    """The job that the newest attempt runs as."""
 
     @property
     def watched(self) -> bool:
