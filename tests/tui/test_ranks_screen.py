@@ -10,8 +10,8 @@ from tests.tui.conftest import look, until
 from tests.tui.test_machine_screens import app_of, said
 from trainwatch.core.model.launch.job import JobHandle, JobRecord
 from trainwatch.core.model.launch.nodes import Node, Nodes
+from trainwatch.core.model.launch.rank_table import RankNow, RankTable
 from trainwatch.core.model.observation import GpuReading
-from trainwatch.core.model.rank_table import RankNow, RankTable
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.views.state.rank_standing import with_standing
 from trainwatch.tui.screens.machine.ranks_screen import RanksScreen

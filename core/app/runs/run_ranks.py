@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
+from ...model.launch.rank_table import RankNow
 from ...model.observation import ProcessSample, Rank
-from ...model.rank_table import RankNow
 
 TAIL_BYTES = 64 * 1024
 """End of the log that is read."""

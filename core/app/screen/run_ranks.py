@@ -1,7 +1,7 @@
 """The table of ranks and nodes of one run, for the screen."""
 
+from ...model.launch.rank_table import RankTable
 from ...model.ports.screen import RankSource
-from ...model.rank_table import RankTable
 from ...store.metrics.latest import latest_without_metrics
 from ...store.run_directory import RunDirectory
 from ..runs.jobs.job_now import nodes_of

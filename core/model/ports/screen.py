@@ -13,12 +13,12 @@ from ..control_messages import Reply
 from ..incident import EvidenceFile
 from ..launch.change import Change
 from ..launch.launch_preview import LaunchCheck, LaunchOffer, LaunchPreview, LaunchRequest
+from ..launch.rank_table import RankTable
 from ..launch.rehearsal import Rehearsal
 from ..launch.trial import TrialResult
 from ..machine_details import MachineDetails
 from ..observation import Command
 from ..profile import Profile
-from ..rank_table import RankTable
 from ..run_card import RunCard, RunPlan, RunSettings
 from ..settings import Screen as ScreenSettings
 from ..situation import Situation

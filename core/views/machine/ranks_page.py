@@ -5,8 +5,8 @@ import msgspec
 from ...model.health import Level
 from ...model.launch.job import JobRecord, left_s
 from ...model.launch.nodes import Node, Nodes
+from ...model.launch.rank_table import RankNow, RankTable, Standing
 from ...model.observation import GpuReading
-from ...model.rank_table import RankNow, RankTable, Standing
 from ...model.situation import Situation
 from .. import quantity
 from ..panes.gpu import gpu_view

@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from .launch.nodes import Nodes
+from .nodes import Nodes
 
 Standing = Literal["stopped", "ended", "silent", "behind", "slowest"]
 """What sets a rank apart from the others, the worst first. ``stopped``: state T. ``silent``: its newest line is older
