@@ -9,8 +9,7 @@ from tests.fakes.feed import healthy
 from tests.tui.conftest import look, until
 from tests.tui.test_machine_screens import app_of, said
 from trainwatch.core.model.launch.job import JobHandle, JobRecord
-from trainwatch.core.model.launch.nodes import Node, Nodes
-from trainwatch.core.model.launch.rank_table import RankNow, RankTable
+from trainwatch.core.model.launch.nodes import Node, Nodes, RankNow, RankTable
 from trainwatch.core.model.observation import GpuReading
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.views.state.rank_standing import with_standing

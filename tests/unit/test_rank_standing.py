@@ -1,6 +1,6 @@
 """Which ranks are apart from the others, and which only look so because they were looked at earlier."""
 
-from trainwatch.core.model.launch.rank_table import RankNow
+from trainwatch.core.model.launch.nodes import RankNow
 from trainwatch.core.views.state.rank_standing import with_standing
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from ...model.launch.rank_table import RankNow
+from ...model.launch.nodes import RankNow
 from ...model.observation import ProcessSample, Rank
 
 TAIL_BYTES = 64 * 1024

@@ -13,7 +13,7 @@ from ..control_messages import Reply
 from ..incident import EvidenceFile
 from ..launch.change import Change
 from ..launch.launch_preview import LaunchCheck, LaunchOffer, LaunchPreview, LaunchRequest
-from ..launch.rank_table import RankTable
+from ..launch.nodes import RankTable
 from ..launch.rehearsal import Rehearsal
 from ..launch.trial import TrialResult
 from ..machine_details import MachineDetails

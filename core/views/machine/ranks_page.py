@@ -4,8 +4,7 @@ import msgspec
 
 from ...model.health import Level
 from ...model.launch.job import JobRecord, left_s
-from ...model.launch.nodes import Node, Nodes
-from ...model.launch.rank_table import RankNow, RankTable, Standing
+from ...model.launch.nodes import Node, Nodes, RankNow, RankTable, Standing
 from ...model.observation import GpuReading
 from ...model.situation import Situation
 from .. import quantity
