@@ -1,4 +1,4 @@
-"""What a job does on each of its nodes now, as the agents there write it; and the ranks of a training over all nodes."""
+"""What a job does on each of its nodes now, as the agents there write it; the ranks of a training over all nodes."""
 
 from typing import Literal
 
