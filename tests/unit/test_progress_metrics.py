@@ -265,3 +265,20 @@ def test_a_learning_rate_of_caching_evaluation_or_download_is_no_metric() -> Non
         "Evaluating: 12/90, lr 0.5\n"
     )
     assert dict(reader.take()) == {}
+
+
+def test_what_a_preamble_prints_once_is_no_metric() -> None:
+    """kohya prints its numbers of batches and steps once; before, each was a chart of one value."""
+    log = (Path(__file__).parents[1] / "fixtures" / "frameworks" / "kohya.log").read_text()
+    reader = MetricReader(SHAPES)
+    taken: set[str] = set()
+    for _ in range(2):  # the preamble of another attempt comes after steps
+        for line in log.splitlines(keepends=True):
+            reader.read(line)
+            taken |= set(reader.take())
+        reader.begin_attempt()
+    assert "avr_loss" in taken
+    assert not {name for name in taken | set(reader.values) if "num " in name or "total" in name or "size" in name}
+    once = MetricReader(SHAPES)
+    once.read("step 1/100 loss 0.5 lr 1e-4\n")
+    assert once.values["loss"] == 0.5, "a log of one line has nothing else"

@@ -1,8 +1,10 @@
 """The named numbers of a log: lr, grad norm, tokens per second, validation loss, whatever the trainer prints by name.
 
-They are for charts and reports; nothing is decided by them, so they are no part of the judge's state. Numbers count in
-lines of training and evaluation, and in the rows of a table or block around such a line; settings printed before the
-training do not. Known limit: rows of a block above the first line with a step count only if they begin with "|".
+They are for charts and reports; nothing is decided by them, so they are no part of the judge's state. Numbers count
+in lines of training and evaluation, and in the rows of a table or block around such a line; settings printed before
+the training do not, nor do rows that are printed only until the counter of an attempt first moves on (kohya: batches
+per epoch, total optimization steps): a value that is printed once in a preamble is a setting. Known limit: rows of a
+block above the first line with a step count only if they begin with "|".
 """
 
 from collections.abc import Mapping
@@ -21,6 +23,8 @@ from ..text.shapes.shape_table import ShapeTable
 
 BLOCK_LINES = 60
 """Lines after a training line in which a row belongs to its block: the longest table of a library has about forty."""
+PREAMBLE_HEARTBEATS = 1
+"""The first sign of the counter (0/48) ends no preamble: kohya prints its settings before and after it."""
 REDRAWS_READ = 2
 """Of the redraws of a line the last ones are read: the others held the same names."""
 
@@ -39,7 +43,17 @@ class MetricReader:
         self._table: Metrics = {}
         self._fresh: set[str] = set()
         self._left_out: set[str] = set()
-        self.values: Metrics = {}
+        self._known: Metrics = {}
+        self._series: set[str] = set()
+        """Names that are no settings: in a line of training, or in a row after the counter had moved on."""
+        self._moved = False
+
+    @property
+    def values(self) -> Metrics:
+        """By name; settings of the preamble count only in a log without a further step."""
+        if not self._moved:
+            return self._known
+        return {name: value for name, value in self._known.items() if name in self._series}
 
     @property
     def left_out(self) -> int:
@@ -66,9 +80,9 @@ class MetricReader:
 
     def take(self) -> Mapping[str, float]:
         """The finite values that were read since the last call."""
-        fresh = {name: value for name in sorted(self._fresh) if (value := self.values[name]) is not None}
+        sure = sorted(self._fresh & self._series)
         self._fresh.clear()
-        return fresh
+        return {name: value for name in sure if (value := self._known[name]) is not None}
 
     def _read_redraws(self, lines: list[tuple[int, str]]) -> None:
         for number, line in lines:
@@ -83,11 +97,12 @@ class MetricReader:
         phase = self._reading.progress.phase
         if _trained(before, self._reading):
             table = {} if before.columns is None else values_in(before.columns, line.lower())
-            self._keep(self._table | (table or (metrics_of(line) if row is None else dict([row]))))
+            self._keep(self._table | (dict([row]) if row is not None and not table else {}), rows=True)
+            self._keep(table or (metrics_of(line) if row is None else {}))
         elif before.heartbeats and (found := _evaluated(line, phase)):
             self._keep(found)
         elif row is not None and number <= self._row_until:
-            self._keep({row[0] if phase != "eval" else _evaluation_name(row[0]): row[1]})
+            self._keep({row[0] if phase != "eval" else _evaluation_name(row[0]): row[1]}, rows=True)
             self._row_until = max(self._row_until, number + BLOCK_LINES // 2)
             return
         elif row is not None:
@@ -98,14 +113,18 @@ class MetricReader:
         self._table = {}
         self._row_until = number + BLOCK_LINES
 
-    def _keep(self, found: Metrics) -> None:
+    def _keep(self, found: Metrics, *, rows: bool = False) -> None:
+        self._moved = self._moved or self._reading.heartbeats > PREAMBLE_HEARTBEATS
+        sure = not rows or self._reading.heartbeats > PREAMBLE_HEARTBEATS
         for name, value in found.items():
-            if name not in self.values and len(self.values) >= MOST_METRICS:
+            if name not in self._known and len(self._known) >= MOST_METRICS:
                 if len(self._left_out) < MOST_METRICS:
                     self._left_out.add(name)
                 continue
-            self.values[name] = value
+            self._known[name] = value
             self._fresh.add(name)
+            if sure:
+                self._series.add(name)
 
 
 def _trained(before: Reading, after: Reading) -> bool:
