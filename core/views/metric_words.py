@@ -192,6 +192,16 @@ def axis_unit(unit: str, low: float, high: float) -> tuple[float, str]:
     return factor, f"{word}/s" if unit == RATE else word
 
 
+def fitted(tick: str, cells: int) -> str:
+    """A tick in at most so many cells: with fewer digits, or with an exponent, never cut. ``cells``: at least 6."""
+    if len(tick) <= cells:
+        return tick
+    value = float(tick.replace(",", ""))
+    forms = [f"{value:.{digits}g}" for digits in (3, 2, 1)]
+    forms += [quantity.exponent(value, digits) for digits in (2, 1, 0)]
+    return next((form for form in forms if len(form) <= cells and "e+" not in form and "e-0" not in form), forms[-1])
+
+
 def tick_text(value: float, step: float) -> str:
     """A tick with as many decimals as the distance of the ticks has: 0.050, 2.5, 1,200, 1e-5. ``step`` 0: not even."""
     if value == 0:

@@ -24,9 +24,14 @@ def number(value: float | None) -> str:
     if value is None or not math.isfinite(value):
         return UNKNOWN
     if value != 0 and not 1e-3 <= abs(value) < 1e7:
-        mantissa, _, power = f"{value:.2e}".partition("e")
-        return f"{mantissa.rstrip('0').rstrip('.')}e{int(power)}"
+        return exponent(value, 2)
     return three_digits(value)
+
+
+def exponent(value: float, decimals: int) -> str:
+    """2.5e-6, with at most so many decimals."""
+    mantissa, _, power = f"{value:.{decimals}e}".partition("e")
+    return f"{mantissa.rstrip('0').rstrip('.') if '.' in mantissa else mantissa}e{int(power)}"
 
 
 def count(value: float | None) -> str:

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterator, Sequence
 
+from tests.fakes.e2e_world import Done
+
 _CLAUSE = re.compile(r"\s*(?:[;·→()`]|[.:,] |\.$)\s*")
 _NUMBER = re.compile(r"(?<![\d.,-])(\d[\d,.]*\d|\d) ?(°C|W|[kMGT]i?B|bytes|restarts?|attempts?)(?!\w|/)")
 LEAST_WORDS = 4
@@ -28,3 +30,9 @@ def repeated(texts: Sequence[str]) -> list[str]:
                 found.append(fact)
             seen.append(fact)
     return found
+
+
+def lines_of(done: Done) -> list[str]:
+    """What a verb printed."""
+    assert done.code == 0, done.err
+    return done.out.splitlines()

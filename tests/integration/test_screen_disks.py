@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.e2e_world import World, world
-from tests.fakes.repeated_facts import repeated
+from tests.fakes.repeated_facts import lines_of, repeated
 from tests.fakes.small_disk import NEEDS_MOUNTS, SmallDisk, small_disk
 from tests.fakes.tmux_terminal import NO_TMUX, Terminal, terminal
 from tests.integration.test_screen_truth import head
@@ -70,8 +70,8 @@ def test_a_held_restart_tells_needed_and_free_room_apart(world: World) -> None:
         person.trainwatch("--run", "full")
         card = person.see("disk nearly full").partition("─╮")[2].partition("─╯")[0]
         assert not repeated([" ".join(re.sub(r"[│╭╰]", " ", card).split())])
-        assert not repeated(world.do("status", "full").out.splitlines())
-        assert not repeated(world.do("report", "full", "--short").out.splitlines())
+        assert not repeated(lines_of(world.do("status", "full")))
+        assert not repeated(lines_of(world.do("report", "full", "--short")))
         person.press("Escape")  # the card of what needs a person
         text = person.until(lambda text: "held:" in head(text), "the held restart")
         found = re.search(r"continues when (\S+ \S+) are free \((\S+ \S+) were\)", head(text))

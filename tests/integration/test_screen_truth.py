@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.e2e_world import HASTY, World, until, world
-from tests.fakes.repeated_facts import repeated
+from tests.fakes.repeated_facts import lines_of, repeated
 from tests.fakes.tmux_terminal import NO_TMUX, Terminal, terminal
 from tests.tiers import SECOND_TIER
 
@@ -84,7 +84,7 @@ def test_nan_is_danger_through_acknowledgement_and_the_end(world: World) -> None
         person.trainwatch("--run", "nan")
         person.until(lambda text: "✖ Loss is NaN since step 4" in head(text), "the NaN")
         first = world.do("status", "nan").out.splitlines()[0]
-        assert not repeated(world.do("report", "nan", "--short").out.splitlines())
+        assert not repeated(lines_of(world.do("report", "nan", "--short")))
         assert re.fullmatch(r"nan: running \(Loss is NaN since step 4\d\)", first), first
         person.press("c")
         person.until(
@@ -181,8 +181,8 @@ def test_a_hang_is_told_with_what_is_done_about_it_and_the_number_of_the_next_at
             return "● Training" in seen[-1] and "attempt 2" in seen[-1]
 
         person.until(again, "the next attempt")
-        assert not repeated(world.do("status").out.splitlines())
-        assert not repeated(world.do("report", "--short").out.splitlines())
+        assert not repeated(lines_of(world.do("status")))
+        assert not repeated(lines_of(world.do("report", "--short")))
         assert any("✖ Seems to hang: no step for" in each and "is ended and restarted" in each for each in seen)
         assert not any("Starting attempt 1" in each and "hung" in each for each in seen)
 

@@ -2,9 +2,13 @@
 
 import math
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from trainwatch.core.views.metric_words import fitted
+from trainwatch.tui.panes.timeline_pane import GUTTER as TIMELINE_GUTTER
+from trainwatch.tui.panes.timeline_pane import curve_heads
 from trainwatch.tui.ui.glyphs import ASCII, UNICODE
 from trainwatch.tui.ui.plot import Layer, Row, Scale, plotted, tick_rows
 
@@ -71,3 +75,16 @@ def test_two_rows_are_enough_to_tell_the_scale() -> None:
     assert [t for t in tick_rows(Scale(0.31, 0.34), 2) if t] == ["0.340", "0.310"]
     assert [t for t in tick_rows(Scale(6472, 14352), 6) if t] == ["14,000", "12,000", "10,000", "8,000"]
     assert [t for t in tick_rows(Scale(0, 2**31), 5, 2**30) if t] == ["2", "1", "0"]
+
+
+@pytest.mark.parametrize("low", [0.0, 3.2e-7, 0.00459, 0.0126, 0.998, 6472.0, 123_456.0, 9_876_543.0, 2.5e11])
+@pytest.mark.parametrize("rows", [2, 3, 5, 9])
+def test_no_tick_is_cut(low: float, rows: int) -> None:
+    """Before: 0.004… on a terminal of 100 columns."""
+    for high in (low + 1e-6, low * 1.01 + 1e-9, low * 3 + 0.1, low + 1e6):
+        scale = Scale(low, high)
+        heads = curve_heads("loss", "0.1", scale, rows, TIMELINE_GUTTER)
+        assert not any("…" in text for head in heads for _, text in head)
+        for tick in filter(None, tick_rows(scale, rows)):
+            assert len(fitted(tick, 7)) <= 7
+            assert float(fitted(tick, 6).replace(",", "")) == pytest.approx(float(tick.replace(",", "")), rel=0.25)

@@ -212,7 +212,7 @@ def test_the_host_page_without_details_says_why() -> None:
 @pytest.mark.parametrize(
     ("value", "unit", "label"),
     [(100.0, "%", "100 %"), (16 * 2**30, "GiB", "16 GiB"), (2.37e6, "B/s", "2.4 MB/s"), (985e6, "B/s", "985 MB/s"),
-     (0.0, "B/s", "0 B/s"), (3105.0, "MHz", "3,105"), (0.04, "", "0.0"), (69e9, "B", "69 GB")],
+     (0.0, "B/s", "0 B/s"), (3105.0, "MHz", "3,105"), (0.04, "", "0.04"), (69e9, "B", "69 GB")],
 )  # fmt: skip
 def test_labels_of_an_axis_fit_into_eight_cells(value: float, unit: str, label: str) -> None:
     assert axis_label(value, unit) == label

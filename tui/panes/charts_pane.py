@@ -11,7 +11,7 @@ from ...core.model.text.memory_words import MIB
 from ...core.views.charts.chart_view import ChartView, Curve
 from ...core.views.charts.curve import dotted, nearest, value_range
 from ...core.views.charts.zoom import Span as XSpan
-from ...core.views.metric_words import BYTES, MEMORY, RATE, axis_unit, value_text
+from ...core.views.metric_words import BYTES, MEMORY, RATE, axis_unit, fitted, value_text
 from ...core.views.panes.timeline import RANK, Mark
 from ..ui.cells import Line, Span, cut, fit, pad, right, spread, width_of, wrap_words
 from ..ui.plot import LOOKS, Layer, Row, Scale, plotted, tick_rows
@@ -258,7 +258,7 @@ class ChartsPane(Pane):
 
     def _gutter(self, chart: ChartView, scale: Scale, rows: int) -> list[str]:
         factor, word = axis_unit(chart.unit, scale.low, scale.high)
-        texts = tick_rows(scale, rows, factor)
+        texts = [fitted(tick, GUTTER - 1) if tick else "" for tick in tick_rows(scale, rows, factor)]
         if word and len(word) < GUTTER:
             free = next((y for y in range(rows) if not texts[y]), None)
             if free is not None:

@@ -28,13 +28,14 @@ class CheckpointsPane(Pane):
             return [(("label", self.reason),)]
         shown = self.views[:height]
         step = max(len(v.step) for v in shown)
+        steps = all(v.step.startswith("step ") for v in shown)  # else names stand there, which begin at the left
         size = max(len(v.size) for v in shown)
         age = max(len(v.age) for v in shown)
         lines: list[Line] = []
         for v in shown:
             line: list[Span] = [
                 (v.level, f"{self.glyphs.levels[v.level]} "),
-                ("strong" if v.resume else "text", pad(v.step, step + 1)),
+                ("strong" if v.resume else "text", right(v.step, step) + " " if steps else pad(v.step, step + 1)),
                 ("text", right(v.size, size + 1)),
                 ("label", right(v.age, age + 2) + "  "),
                 (v.level if v.level != "safe" else "label", v.verdict),

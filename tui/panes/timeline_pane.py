@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 
 from ...core.views.charts.attempts import silences
+from ...core.views.metric_words import fitted
 from ...core.views.panes.timeline import RANK, Mark, TimelineView, event_words, events, ticks
 from ...core.views.quantity import STEPS_PER_S, percent, size, three_digits
 from ..ui.cells import Line, Span, pad, right
@@ -331,6 +332,7 @@ class TimelinePane(Pane):
 def curve_heads(label: str, value: str, bounds: Scale | None, rows: int, gutter: int) -> list[list[Span]]:
     """What stands before each row of a curve: its label, its newest value, and ticks."""
     ticks_at = tick_rows(bounds, rows) if bounds is not None and rows > 1 else [""] * rows
+    ticks_at = [fitted(tick, NARROW_GUTTER - 2) if tick else "" for tick in ticks_at]
     if gutter == NARROW_GUTTER and rows > 1:
         first = [("text", pad(label, gutter)), ("strong", pad(value, gutter))]  # they need the room of two ticks
         return [[span] for span in first] + [[("label", right(tick, gutter - 1) + " ")] for tick in ticks_at[2:]]

@@ -67,8 +67,10 @@ def round_up(value: float) -> float:
 
 
 def _short(value: float) -> str:
-    """Two digits: 0.5, 1.2, 16, 450."""
-    return f"{value:.0f}" if abs(value) >= 9.95 or value == round(value) else f"{value:.1f}"
+    """Two digits: 0.02, 0.5, 1.2, 16, 450."""
+    if abs(value) >= 9.95 or value == round(value):
+        return f"{value:.0f}"
+    return f"{value:.1f}" if abs(value) >= 0.1 else f"{value:.1g}"
 
 
 def rate(bytes_per_s: float | None) -> str:

@@ -45,15 +45,15 @@ def status_lines(status: dict[str, Any], still: str) -> list[str]:
     if progress["sec_per_step"] is not None and not still:
         position.append(quantity.pace(progress["sec_per_step"]))
     if progress["eta_s"] is not None and status["state"] == "running" and not still:
-        at = time.strftime("%a %H:%M", time.localtime(time.time() + progress["eta_s"]))
-        position.append(f"done about {at}{by_words(progress['total_by'])}")
+        wall = time.time()
+        position.append(f"done about {quantity.clock(wall + progress['eta_s'], wall)}{by_words(progress['total_by'])}")
     lines += ["  " + " · ".join(position)] if position else []
     lines.append(
         f"  attempt {status['attempt']} · pid {status['pid'] or '–'} · "
         f"restarts {status['budget']['made']} of {status['budget']['max']} · profile {status['profile'] or '–'}"
     )
     lines.extend(
-        f"  the ramp fell from {rung['profile']}: {rung['failure']} after {rung['ran_s'] / 3600:.1f} h there"
+        f"  the ramp fell from {rung['profile']}: {rung['failure']} after {quantity.duration(rung['ran_s'])} there"
         for rung in status["ramp"]["dead"]
     )
     question = status["question"]
@@ -75,7 +75,7 @@ def status_lines(status: dict[str, Any], still: str) -> list[str]:
     ]
     for place in status["output"][-1:]:
         lines.append(f"  output {place['folder']} ({place['why']})")
-    lines += [f"  {_incident(i)}" for i in status["incidents"] if BECAME_A_HANG not in i["ending"]][-5:]
+    lines += [f"  {_incident(i)}" for i in status["incidents"] if BECAME_A_HANG not in (i["ending"] or "")][-5:]
     lines += [f"  {line}" for line in machine_lines(status)]
     if status["gpu_trouble"]:
         lines.append(f"  GPU: {status['gpu_trouble']}")
