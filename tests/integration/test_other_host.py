@@ -14,7 +14,10 @@ import pytest
 from tests.fakes.e2e_world import PATIENCE_S, World, lives, until, world_at
 from tests.fakes.ssh_host import LACKS, SshHost, end_connection, env_for, ssh_host
 from tests.tiers import SECOND_TIER
+from trainwatch import __version__
 from trainwatch.core.act.processes import all_processes
+from trainwatch.core.app.screen.mirror.all_runs import FarHosts
+from trainwatch.core.model.remote.host import Host
 
 pytestmark = [
     SECOND_TIER,
@@ -151,6 +154,7 @@ def test_what_is_wrong_is_told_in_plain_words(near: World, host: SshHost) -> Non
     missing = near.do("--on", "bare", "status")
     assert missing.code == 1
     assert "no trainwatch there" in missing.err
+    assert "trainwatch hosts install bare" in missing.err
     end_connection(host, near.env)
     host.reach(1)
     down = near.do("--on", "box1", "status")
@@ -172,3 +176,53 @@ def test_what_the_shell_prints_there_does_not_reach_json(near: World, host: SshH
         assert near.do("--on", "box1", "runs", "--json").json["runs"]
     finally:
         (host.user.home / ".bashrc").unlink()
+
+
+def test_another_version_there_is_told_and_used(near: World, host: SshHost) -> None:
+    old = host.user.home / "old"
+    old.write_text('#!/bin/sh\n[ "$1" = --version ] && { echo "trainwatch 0.0.9"; exit 0; }\n'
+                   '[ "$1" = mirror ] && { echo \'no verb "mirror"\' >&2; exit 2; }\necho "{}"\n')  # fmt: skip
+    old.chmod(0o755)
+    file = Path(near.env["XDG_CONFIG_HOME"]) / "trainwatch" / "config.toml"
+    file.write_text(f'[hosts.box1]\nssh = "box1"\ncommand = "{old}"\n')
+    done = near.do("--on", "box1", "runs", "--json")
+    assert (done.code, done.json) == (0, {})
+    assert "box1 has trainwatch 0.0.9" in done.err
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in near.env.items():
+            patch.setenv(name, value)
+        hosts = FarHosts([Host(name="box1", ssh="box1", command=str(old))])
+        far = hosts.known["box1"]
+        far.start()
+        until(lambda: "upgrade it there" in far.link.state.why, "the reason is told")
+        hosts.close()
+
+
+def test_the_list_of_hosts_says_which_answer(near: World, host: SshHost) -> None:
+    file = Path(near.env["XDG_CONFIG_HOME"]) / "trainwatch" / "config.toml"
+    file.write_text(file.read_text() + '[hosts.gone]\nssh = "ssh://127.0.0.1:1"\n')
+    rows = {row["name"]: row for row in near.do("hosts", "--json").json["hosts"]}
+    assert rows["box1"]["version"] == __version__
+    assert (rows["bare"]["reached"], rows["bare"]["version"]) == (True, None)
+    assert (rows["gone"]["reached"], "no ssh server" in rows["gone"]["trouble"]) == (False, True)
+    assert near.do("hosts", "list", "gone").code == 1
+    asked = near.do("hosts", "install", "bare")
+    assert asked.code == 2
+    assert f"put trainwatch {__version__} into ~/.local/share/trainwatch/from-another-host on bare" in asked.err
+    assert near.do("hosts", "install", "box1").code == 2
+
+
+def test_a_copy_is_put_there_on_request_and_removed(near: World, host: SshHost) -> None:
+    if not host.user.another:
+        pytest.skip("it would be put into the home folder of this user")
+    probe = ["pip", "download", "--no-deps", "--quiet", "-d", str(near.short), "msgspec"]
+    if subprocess.run([sys.executable, "-m", *probe], capture_output=True, check=False).returncode:
+        pytest.skip("no package index is reachable from here")
+    done = near.do("hosts", "install", "bare", "--yes", patience_s=6 * PATIENCE_S)
+    assert done.code == 0, done.err
+    own = host.user.home / ".local" / "share" / "trainwatch" / "from-another-host"
+    assert f"trainwatch {__version__} is in {own}/venv/bin/trainwatch" in done.out
+    assert near.do("--on", "bare", "runs", "--json").json["runs"] == []
+    assert near.do("hosts", "remove", "bare", "--yes").code == 0
+    assert not own.exists()
+    assert "no trainwatch there" in near.do("--on", "bare", "runs").err

@@ -66,6 +66,32 @@ def look_there(host: Host) -> str:
     )
 
 
+def unpack_there_script(wheel: str, version: str, codes: tuple[int, int, int]) -> str:
+    """A script that installs the wheel on its standard input into a new environment below OWN_COPY.
+
+    The environment in use is replaced at the end, by a link: one that fails changes nothing, and what runs with the
+    one before goes on. ``codes``: exit status without venv, of a failed pip, of a folder that cannot be written.
+    """
+    no_venv, no_pip, no_room = codes
+    return f"""umask 077
+{_PYTHON}
+own="{OWN_COPY}"
+new="$own/venv-{version}-$$"
+mkdir -p "$own" && cat > "$own/{wheel}" || exit {no_room}
+"$python" -m venv "$new" >&2 || {{ rm -rf "$new"; exit {no_venv}; }}
+quiet="--quiet --disable-pip-version-check"
+"$new/bin/python" -m pip install $quiet "$own/{wheel}" >&2 || {{ rm -rf "$new"; exit {no_pip}; }}
+"$new/bin/trainwatch" --version >&2 || {{ rm -rf "$new"; exit 1; }}
+rm -f "$own/{wheel}"
+ln -s "$new" "$own/venv.$$" && mv -T "$own/venv.$$" "$own/venv"
+"""
+
+
+def remove_there_script() -> str:
+    """A script that removes what ``unpack_there_script`` made, and nothing else."""
+    return f'rm -rf -- "{OWN_COPY}"'
+
+
 def _escaped(text: str) -> str:
     return text.replace("\x1e", "\\036")
 

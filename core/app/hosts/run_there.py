@@ -14,6 +14,7 @@ from ...act.remote.ssh import SSH_FAILED, NoSshError, ssh_argv, why_failed
 from ...act.remote.there import MISSING, NO_FOLDER, command_there
 from ...bound_process import bound
 from ...model.remote.host import Host
+from ...model.text.suggestion import typed
 from ...store.control_client import socket_folder
 from ..errors import CliError, ExitCode
 from .ssh_output import Said, behind_mark
@@ -102,9 +103,10 @@ def _lost(host: Host, said: str, *, began: bool) -> str:
 def missing_there(host: Host) -> str:
     if host.command:
         return f"{host.name}: `{host.command}` is not there, or no trainwatch ([hosts.{host.name}] command)"
+    install = typed("hosts", "install", host.name)
     return (
-        f"{host.name}: no trainwatch there (looked in PATH and ~/.local/bin); install it there, or name it by "
-        f"[hosts.{host.name}] command"
+        f"{host.name}: no trainwatch there (looked in PATH and ~/.local/bin); `{install}` puts a copy of this one "
+        f"into a folder of its own there, or name it by [hosts.{host.name}] command"
     )
 
 
@@ -115,7 +117,7 @@ def _pass_on(stream: IO[bytes], host: Host, warn: Callable[[str], None]) -> str 
         return None
     version, rest = began
     if version and version != __version__:
-        warn(f"{host.name} has trainwatch {version}, this machine {__version__}: they may understand different things")
+        warn(f"{host.name} has trainwatch {version}, this machine {__version__}: options and output are those of there")
     _write(rest)
     while got := os.read(stream.fileno(), 65_536):
         _write(got)
