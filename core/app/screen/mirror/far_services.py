@@ -3,9 +3,12 @@
 Without a line each raises what its Protocol allows, with a sentence.
 """
 
+import contextlib
 import re
+import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeVar, overload
+from typing import Any, overload
 
 import msgspec
 
@@ -19,7 +22,7 @@ from ....model.profile import Profile
 from ....model.text.log_lines import LogLine, LogStretch, LogTally, Stopped
 from .link import Link
 
-T = TypeVar("T")
+AGAIN_S = 5.0
 
 
 class FarRun:
@@ -112,19 +115,23 @@ class FarIncidents:
 
 
 class FarProfiles(Sequence[Profile]):
-    """Asked for at first use, and again until there is an answer; empty before."""
+    """Asked for in the background, again after AGAIN_S if there was no answer; empty before. Never waits."""
 
     def __init__(self, far: FarRun) -> None:
         self._far = far
         self._found: tuple[Profile, ...] | None = None
+        self._asked_at = -AGAIN_S
+        self._profiles()
 
     def _profiles(self) -> tuple[Profile, ...]:
-        if self._found is None:
-            try:
-                self._found = self._far.asked("profiles", tuple[Profile, ...])
-            except RuntimeError:
-                return ()
+        if self._found is None and time.monotonic() - self._asked_at >= AGAIN_S:
+            self._asked_at = time.monotonic()
+            threading.Thread(target=self._ask, name="profiles", daemon=True).start()
         return self._found or ()
+
+    def _ask(self) -> None:
+        with contextlib.suppress(RuntimeError):
+            self._found = self._far.asked("profiles", tuple[Profile, ...])
 
     @overload
     def __getitem__(self, index: int) -> Profile: ...
