@@ -1,9 +1,9 @@
 """Makes a release: version, changelog section, commit, tag, wheel and sdist. Publishes nothing.
 
-``./trainwatch.sh release 0.2.0`` calls it, in a clean checkout. The wheel is installed and started with each Python of
-this machine that it is for (``--no-smoke`` leaves that out: it needs a package index). If the checkout has a remote
-``origin`` on a web server, the distribution gets its addresses, and the links of the README that are relative to the
-checkout are made whole in it, so that it reads the same on a package index.
+``./trainwatch.sh release 0.2.0`` calls it, in a clean checkout. The wheel is installed and started with each Python
+of this machine that it is for, and supervises a short training (``--no-smoke`` leaves that out: it needs a package
+index). If the checkout has a remote ``origin`` on a web server, the distribution gets its addresses, and the links of
+the README that are relative to the checkout are made whole in it, so that it reads the same on a package index.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -20,6 +21,7 @@ VERSION_FILE = "src/trainwatch/__init__.py"
 VERSION = re.compile(r'__version__ = "([^"]+)"')
 NUMBER = re.compile(r"(\d+)\.(\d+)\.(\d+)((?:a|b|rc)\d+)?")
 UNRELEASED = "## Unreleased\n"
+TRAINING = "import time\nfor n in range(1, 21): print(f'step {n}/20 loss {1 / n:.3f}', flush=True); time.sleep(0.1)\n"
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 
 
@@ -66,6 +68,14 @@ def whole_links(readme: str, address: str, tag: str) -> str:
     return re.sub(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)", whole, readme)
 
 
+def readable_anywhere(readme: str, address: str | None, tag: str) -> str:
+    """The README for a package index. Without an address pictures are left out, and links are their words."""
+    if address is not None:
+        return whole_links(readme, address, tag)
+    without_pictures = re.sub(r"^!\[[^\]]*\]\((?![a-z]+:)[^)]*\)\n\n?", "", readme, flags=re.MULTILINE)
+    return re.sub(r"\[([^\]]*)\]\((?![a-z]+:|#)[^)\s]+\)", r"\1", without_pictures)
+
+
 def with_addresses(pyproject: str, address: str) -> str:
     """``[project.urls]``, before the scripts."""
     urls = (
@@ -79,9 +89,9 @@ def with_addresses(pyproject: str, address: str) -> str:
     )
 
 
-def run(*words: str, cwd: Path) -> str:
+def run(*words: str, cwd: Path, env: Mapping[str, str] | None = None) -> str:
     """The output of a command. Raises NotReleasedError."""
-    done = subprocess.run(words, cwd=cwd, capture_output=True, text=True, check=False)
+    done = subprocess.run(words, cwd=cwd, env=env, capture_output=True, text=True, check=False)
     if done.returncode:
         raise NotReleasedError(f"{' '.join(words[:4])} failed: {(done.stderr or done.stdout).strip()[-600:]}")
     return done.stdout.strip()
@@ -125,11 +135,11 @@ def build(root: Path, tag: str) -> list[Path]:
             shutil.copy2(root / name, target, follow_symlinks=False)
         remotes = run("git", "remote", cwd=root).split()
         address = web_address(run("git", "remote", "get-url", "origin", cwd=root)) if "origin" in remotes else None
+        readme, project = copy / "README.md", copy / "pyproject.toml"
+        readme.write_text(readable_anywhere(readme.read_text(), address, tag))
         if address is None:
             print("no remote `origin` on a web server: the distribution has no project addresses", file=sys.stderr)
         else:
-            readme, project = copy / "README.md", copy / "pyproject.toml"
-            readme.write_text(whole_links(readme.read_text(), address, tag))
             project.write_text(with_addresses(project.read_text(), address))
         before = set(dist.glob("*")) if dist.is_dir() else set()
         run(sys.executable, "-m", "hatchling", "build", "-d", str(dist), cwd=copy)
@@ -148,23 +158,24 @@ def pythons() -> list[str]:
 
 
 def started(python: str, wheel: Path) -> None:
-    """Install the wheel in a clean environment, and start it. Raises NotReleasedError."""
-    with tempfile.TemporaryDirectory() as place:
-        env = Path(place, "env")
-        run(python, "-m", "venv", str(env), cwd=Path(place))
+    """Install the wheel in a clean environment, and supervise a short training with it. Raises NotReleasedError."""
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        env = {"HOME": name, "TRAINWATCH_HOME": f"{name}/state", "PATH": f"{name}/env/bin:/usr/bin:/bin"}
+        run(python, "-m", "venv", f"{name}/env", cwd=place)
         run(
-            str(env / "bin/python"),
-            "-m",
-            "pip",
-            "install",
-            "-q",
-            "--disable-pip-version-check",
-            str(wheel),
-            cwd=Path(place),
+            f"{name}/env/bin/python", "-m", "pip", "install", "-q", "--disable-pip-version-check", str(wheel), cwd=place
         )
-        said = run(str(env / "bin/trainwatch"), "--version", cwd=Path(place))
-        run(str(env / "bin/trainwatch"), "presets", "list", cwd=Path(place))
-        print(f"{python}: {said}", file=sys.stderr)
+        (place / "train.py").write_text(TRAINING)
+        trainwatch = f"{name}/env/bin/trainwatch"
+        said = run(trainwatch, "--version", cwd=place, env=env)
+        run(trainwatch, "--help", cwd=place, env=env)
+        run(trainwatch, "doctor", cwd=place, env=env)
+        run(trainwatch, "run", "--headless", "--output-dir", "out", "--", "python", "train.py", cwd=place, env=env)
+        state = run(trainwatch, "status", cwd=place, env=env).partition("\n")[0]
+        if ": finished" not in state:
+            raise NotReleasedError(f"with {python} a short training ended so: {state}")
+        print(f"{python}: {said}, {state}", file=sys.stderr)
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""Writes docs/run-states.md out of the table of states: ``python docs/make_states.py``.
+"""Writes docs/run-states.md and the diagram of docs/how-it-decides.md: ``python docs/make_states.py``.
 
 States, events and transitions are in core/judge/run_machine.py and run_states.py and nowhere else; a test compares.
 """
@@ -11,6 +11,17 @@ from trainwatch.core.judge.run_machine import EVENTS, FROM_ANY_STATE, TRANSITION
 from trainwatch.core.judge.run_states import WORDS, State
 
 PAGE = Path(__file__).parent / "run-states.md"
+DECIDES = Path(__file__).parent / "how-it-decides.md"
+MARKS = ("<!-- diagram: begin (written by docs/make_states.py) -->\n", "<!-- diagram: end -->\n")
+BOXES: dict[str, tuple[str, tuple[State, ...]]] = {
+    "trainer": ("a trainer exists", ("starting", "running", "hung", "paused", "suspended", "queued")),
+    "ending": ("it is being ended", ("stopping",)),
+    "next": (
+        "the next attempt is prepared",
+        ("cleaning", "listing", "copying", "verifying", "backing_off", "held", "held_gpu"),
+    ),
+}
+"""Boxes of the short diagram; every other state is a box of its own."""
 GROUPS: dict[str, tuple[State, ...]] = {
     "trainer_exists": ("starting", "running", "hung", "paused", "suspended"),
     "next_attempt": ("cleaning", "listing", "copying", "verifying", "backing_off", "held", "held_gpu"),
@@ -66,6 +77,29 @@ def _arrows() -> dict[tuple[str, str], list[str]]:
     return arrows
 
 
+def decides() -> str:
+    """docs/how-it-decides.md with the short diagram of today between its marks."""
+    text = DECIDES.read_text("utf-8")
+    before, _, rest = text.partition(MARKS[0])
+    _, _, after = rest.partition(MARKS[1])
+    return f"{before}{MARKS[0]}{_short_diagram()}{MARKS[1]}{after}"
+
+
+def _short_diagram() -> str:
+    """The transitions between the boxes. What happens inside a box, or leads out of an end, is left out."""
+    box_of = {state: box for box, (_, members) in BOXES.items() for state in members}
+    arrows: dict[tuple[str, str], list[str]] = {}
+    for before, row in TRANSITIONS.items():
+        for event, after in () if before in GROUPS["ended"] else row.items():
+            pair = box_of.get(before, before), box_of.get(after, after)
+            if pair[0] != pair[1] and event not in FROM_ANY_STATE and event not in arrows.setdefault(pair, []):
+                arrows[pair].append(event)
+    lines = ["stateDiagram-v2", "    [*] --> idle"]
+    lines += [f'    state "{title}" as {box}' for box, (title, _) in BOXES.items()]
+    lines += [f"    {before} --> {after}: {', '.join(events)}" for (before, after), events in arrows.items() if events]
+    return "```mermaid\n" + "\n".join(lines) + "\n```\n"
+
+
 def _states() -> str:
     variants = {variant.__struct_config__.tag: variant for variant in run_states.Variant.__subclasses__()}
     rows = [f"| `{state}` | {_first_line(variants[state])} | {word} |" for state, word in WORDS.items()]
@@ -96,3 +130,4 @@ def _follows(state: State) -> Iterator[str]:
 
 if __name__ == "__main__":
     PAGE.write_text(page(), "utf-8")
+    DECIDES.write_text(decides(), "utf-8")

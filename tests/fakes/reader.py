@@ -31,13 +31,17 @@ class Reader(World):
         self._kept = ExitStack()
         self.person = root / "person"
         self.home = self.person / ".local" / "state" / "trainwatch"
-        programs = root / "programs"
-        for folder in (self.person, programs):
+        self.programs = root / "programs"
+        for folder in (self.person, self.programs):
             folder.mkdir()
-        (programs / "trainwatch").symlink_to(Path(sys.executable).with_name("trainwatch"))
-        self.offer(programs / "python", f'#!/bin/sh\nexec {sys.executable} "$@"\n')
-        self.offer(programs / "accelerate", '#!/bin/sh\nshift\nexec python "$@"\n')
-        self.env |= {"HOME": str(self.person), "PATH": f"{programs}:/usr/local/bin:/usr/bin:/bin", "USER": "reader"}
+        (self.programs / "trainwatch").symlink_to(Path(sys.executable).with_name("trainwatch"))
+        self.offer(self.programs / "python", f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+        self.offer(self.programs / "accelerate", '#!/bin/sh\nshift\nexec python "$@"\n')
+        self.env |= {
+            "HOME": str(self.person),
+            "PATH": f"{self.programs}:/usr/local/bin:/usr/bin:/bin",
+            "USER": "reader",
+        }
         for name in (
             "TRAINWATCH_HOME",
             "XDG_STATE_HOME",
@@ -78,9 +82,10 @@ class Reader(World):
     def code_of(self, terminal: Terminal) -> int:
         """The exit code of what the terminal's shell runs, once that has ended."""
         until(lambda: terminal.tmux("display-message", "-p", "#{pane_current_command}").strip() == "sh", "the prompt")
-        terminal.run("clear; echo the code is $?.")
-        text = terminal.see("the code is ", ".")
-        return int(re.search(r"^the code is (\d+)\.", text, re.MULTILINE)[1])  # type: ignore[index]
+        terminal.run("echo the code is $?.")
+        answer = re.compile(r"^the code is (\d+)\.", re.MULTILINE)
+        text = terminal.until(answer.search, "the exit code")
+        return int(answer.findall(text)[-1])
 
     def keep(self, made: AbstractContextManager[T]) -> T:
         """What a context manager makes, until the reader is gone."""

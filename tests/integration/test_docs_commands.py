@@ -48,6 +48,9 @@ class NotHere(NamedTuple):
 
 RENTED = "trainwatch run --headless --save-signal USR1 --output-dir /data/out -- python train.py --resume '{resume}'"
 POWEROFF = "trainwatch run --end-by 08:00 --at-finish 'sudo poweroff' -- python train.py --config cfg.yaml"
+BOX = tuple(f"trainwatch --on box1 {words}" for words in (
+    "runs", "status", "run -- python train.py --config a.yaml", "logs --follow", "stop"
+))  # fmt: skip
 TEXTFILE = "trainwatch metrics --textfile /var/lib/node_exporter/trainwatch.prom"
 NOT_HERE = {
     "./trainwatch.sh test": NotHere("is what runs this"),
@@ -63,6 +66,7 @@ NOT_HERE = {
     ),
     POWEROFF: NotHere("switches the machine off", POWEROFF.replace("--end-by", "--dry-run --end-by")),
     TEXTFILE: NotHere("node_exporter's folder", TEXTFILE.replace("/var/lib/node_exporter", ".")),
+    **dict.fromkeys(BOX, NotHere("there is no other machine; test_other_host runs them over ssh")),
 }
 
 
@@ -112,7 +116,8 @@ def _training(reader: Reader) -> None:
     reader.has_script(steps=100_000, save_steps=500, step_time=0.005)
     done = reader.types("trainwatch run --detach --output-dir outputs -- python train.py --config cfg.yaml")
     assert done.code == 0, done.err
-    _sees(reader, "checkpoint-500: complete")
+    until((reader.out / "checkpoint-500").is_dir, "checkpoint-500 is saved")
+    _sees(reader, ": complete")
 
 
 def _stopped(reader: Reader) -> None:
@@ -205,6 +210,17 @@ def _queue(reader: Reader) -> None:
         shutil.copy(reader.project / "cfg.yaml", reader.project / name)
 
 
+def _rented(reader: Reader) -> None:
+    """The page's trainwatch.toml, with a folder for the volume and programs of the provider that do nothing."""
+    _script(reader)
+    page = next(block for block in blocks() if block.page.name == "rented-boxes.md" and block.language == "toml")
+    text = "\n".join(line.text for line in page.lines)
+    assert "/workspace" in text
+    (reader.project / "trainwatch.toml").write_text(text.replace("/workspace", str(reader.project)))
+    for name in ("runpodctl", "rclone"):
+        reader.offer(reader.programs / name, "#!/bin/sh\n")
+
+
 def _notifier(reader: Reader) -> None:
     """The page's ``notify.py``, with the address of a server on this machine, and a run."""
     (program,) = (block for block in blocks() if block.page.name == "notifications.md" and block.language == "python")
@@ -237,7 +253,7 @@ SCENES: Mapping[str, Scene] = {
     "trainwatch run --output-dir outputs/first -- .venv/bin/python -m trainwatch.configs.examples.char_trainer"
     " --output-dir outputs/first --steps 2000 --step-time 0.1": Scene(_checkout),
     "trainwatch init --output-dir outputs -- python train.py --config cfg.yaml": Scene(_script),
-    "trainwatch status README": Scene(_training),
+    "trainwatch status (README)": Scene(_training),
     "trainwatch diagnose train.log --exit-code 1": Scene(_saved),
     # docs/how-to
     "pip install 'trainwatch-tui[web]'": Scene(_training),
@@ -254,11 +270,11 @@ SCENES: Mapping[str, Scene] = {
         _script_and_config, apart=True
     ),
     "trainwatch resume --with gradient-checkpointing": Scene(_kohya_stopped, apart=True),
-    "trainwatch status resume.md": Scene(_stopped, apart=True),
+    "trainwatch status (resume)": Scene(_stopped, apart=True),
     "trainwatch resume --lr 5e-5": Scene(_stopped),
     "trainwatch run --from newest --lr 5e-5 --set max_train_epochs=6 -- accelerate launch train_network.py"
     " --config_file c.toml": Scene(_kohya_saved),
-    "trainwatch --headless": Scene(_interrupted),
+    "trainwatch --headless (resume)": Scene(_interrupted),
     "trainwatch run --from newest --output-dir outputs -- python train.py --output_dir outputs"
     " --resume '{resume}'": Scene(_saved, apart=True),
     "trainwatch checkpoints list outputs/": Scene(_saved),
@@ -266,11 +282,14 @@ SCENES: Mapping[str, Scene] = {
     "trainwatch run --detach --output-dir outputs -- python train.py": Scene(_script),
     "loginctl enable-linger $USER": Scene(_nothing),
     "trainwatch enable --print": Scene(_training),
+    "trainwatch check (rented-boxes)": Scene(_rented),
+    "trainwatch --headless (rented-boxes)": Scene(_rented),
     POWEROFF: Scene(_script),
+    BOX[0]: Scene(_nothing),
     "wsl --shutdown": Scene(_nothing),
 }
-"""By the first command of a block; with the page's name if two blocks begin alike. A scene of a page's later line that
-begins a scene of its own is named by that line."""
+"""By the first command of a block, or by a later line that is typed in a scene of its own; with the page's name if
+several pages have that command."""
 
 
 def parts() -> Iterator[tuple[str, tuple[Shown, ...]]]:
@@ -285,8 +304,7 @@ def _parts_of(block: Block) -> Iterator[tuple[str, tuple[Shown, ...]]]:
         command = words_of(line.text)
         if not command:
             continue
-        found = next((key for key in (command, f"{command} {block.page.name.removesuffix('.md')}",
-                                      f"{command} {block.page.name}") if key in SCENES), None)  # fmt: skip
+        found = next((key for key in (f"{command} ({block.page.stem})", command) if key in SCENES), None)
         if found is not None or not name:
             if lines:
                 yield name, tuple(lines)

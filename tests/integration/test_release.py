@@ -1,5 +1,6 @@
 """./trainwatch.sh release: version, changelog, tag and distribution, in a repository of its own."""
 
+import re
 import runpy
 import shutil
 import subprocess
@@ -54,6 +55,21 @@ def test_links_of_the_readme_are_whole_on_a_package_index() -> None:
         "![a](https://example.org/ann/trainwatch/raw/v0.2.0/docs/a.svg) "
         "[b](https://example.org/ann/trainwatch/blob/v0.2.0/docs/b.md#c) [d](https://x.org) [e](#keys)"
     )
+
+
+@pytest.mark.parametrize("address", [None, "https://example.org/ann/trainwatch"])
+def test_the_readme_renders_on_a_package_index(address: str | None) -> None:
+    markdown = pytest.importorskip("readme_renderer.markdown", reason="./trainwatch.sh setup --dev installs it")
+    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    shown = markdown.render(made.readable_anywhere(readme, address, "v0.2.0"))
+    assert shown is not None
+    pictures = re.findall(r'<img src="([^"]+)"', shown)
+    assert [picture for picture in pictures if not picture.startswith("https://")] == []
+    assert bool(pictures) == bool(address)
+    links = re.findall(r'href="([^"]+)"', shown)
+    assert [link for link in links if not link.startswith(("https://", "#"))] == []
+    assert "<h2" in shown
+    assert shown.count("<pre>") == len(re.findall(r"^```$", readme, re.MULTILINE)) / 2
 
 
 @SECOND_TIER

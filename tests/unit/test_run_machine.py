@@ -85,6 +85,12 @@ def test_the_page_of_states_is_current() -> None:
     assert (DOCS / "run-states.md").read_text("utf-8") == written, "run: python docs/make_states.py"
 
 
+def test_the_diagram_of_how_it_decides_is_current() -> None:
+    written = runpy.run_path(str(DOCS / "make_states.py"))["decides"]()
+    assert (DOCS / "how-it-decides.md").read_text("utf-8") == written, "run: python docs/make_states.py"
+    assert "trainer --> ending: " in written
+
+
 def test_every_state_has_a_row_and_a_word_and_every_event_a_meaning_and_a_use() -> None:
     assert set(STATES) == set(TRANSITIONS) == set(WORDS) == set(get_args(State))
     assert set(EVENTS) == set(get_args(Event)) == {event for row in TRANSITIONS.values() for event in row}
