@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # A small Slurm cluster on this machine: munge, one controller, two nodes with fake GPUs, all on 127.0.0.1, all files
 # below $ROOT, no systemd, no cgroups. Installs nothing; needs the daemons slurmctld, slurmd and munged, and root.
-# --accounting: with slurmdbd and a MariaDB of its own below $ROOT, which listens on a socket file only.
+# --accounting: with slurmdbd and a MariaDB of its own below $ROOT, which listens on a socket file only. slurmdbd has no
+# setting for its address; loopback.c (needs cc) keeps it on 127.0.0.1, and if anything listens elsewhere, nothing is up.
 #
 #   ROOT=/tmp/x CTLPORT=16817 BASEPORT=17001 tests/cluster/up.sh [--accounting]     ROOT=/tmp/x tests/cluster/down.sh
 set -euo pipefail
@@ -126,7 +127,8 @@ if [ "$accounting" = 1 ]; then
         sleep 0.1
     done
     # The client library of slurmdbd takes the socket from here.
-    MYSQL_UNIX_PORT="$ROOT/db.sock" SLURM_CONF="$SLURM_CONF" slurmdbd
+    cc -shared -fPIC -O1 -o "$ROOT/loopback.so" "$(dirname "$0")/loopback.c" -ldl
+    LD_PRELOAD="$ROOT/loopback.so" MYSQL_UNIX_PORT="$ROOT/db.sock" SLURM_CONF="$SLURM_CONF" slurmdbd
     wait_for "$ROOT/slurmdbd.pid"
     cat "$ROOT/slurmdbd.pid" >>"$pids"
     for _ in $(seq 200); do
@@ -135,6 +137,18 @@ if [ "$accounting" = 1 ]; then
     done
     sacctmgr -i add cluster trainwatch >/dev/null 2>&1 || true
 fi
+listens_elsewhere() { # the ports of the cluster that other machines could reach, one a line
+    awk -v ports="$*" 'BEGIN { n = split(ports, each, " "); for (i = 1; i <= n; i++) ours[sprintf("%04X", each[i])] }
+        $4 == "0A" { split($2, at, ":"); if (at[2] in ours && at[1] !~ /0100007F$/) print $2 }' /proc/net/tcp /proc/net/tcp6
+}
+refuse_if_open() {
+    [ -z "$(listens_elsewhere "$@")" ] || {
+        echo "a daemon of the cluster listens on other addresses than 127.0.0.1: $(listens_elsewhere "$@" | tr '\n' ' ')" >&2
+        "$(dirname "$0")/down.sh"
+        exit 1
+    }
+}
+[ "$accounting" = 0 ] || refuse_if_open "$DBDPORT"
 slurmctld -c
 wait_for "$ROOT/slurmctld.pid"
 cat "$ROOT/slurmctld.pid" >>"$pids"
@@ -145,7 +159,10 @@ for node in n1 n2; do
     cat "$ROOT/slurmd-$node.pid" >>"$pids"
 done
 for _ in $(seq 300); do
-    [ "$(sinfo -h -N -p main -t idle -o %N 2>/dev/null | wc -l)" != 2 ] || exit 0
+    [ "$(sinfo -h -N -p main -t idle -o %N 2>/dev/null | wc -l)" != 2 ] || {
+        refuse_if_open "$CTLPORT" "$BASEPORT" "$((BASEPORT + 1))"
+        exit 0
+    }
     sleep 0.1
 done
 echo "the nodes did not become idle" >&2

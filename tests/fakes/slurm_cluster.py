@@ -11,7 +11,7 @@ import pytest
 
 CLUSTER = Path(__file__).parents[1] / "cluster"
 LACKS = [name for name in ("slurmctld", "slurmd", "munged", "sbatch", "srun") if shutil.which(name) is None]
-NO_ACCOUNTS = [name for name in ("slurmdbd", "mariadbd", "mariadb-install-db") if shutil.which(name) is None]
+NO_ACCOUNTS = [name for name in ("slurmdbd", "mariadbd", "mariadb-install-db", "cc") if shutil.which(name) is None]
 PORTS = (24000, 8)
 """First port, and ports for each worker of the test run."""
 

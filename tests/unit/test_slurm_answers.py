@@ -79,6 +79,23 @@ def test_accounting_has_the_newest_row_last() -> None:
 
 
 @pytest.mark.parametrize(
+    ("number", "phase", "cause"),
+    [
+        ("40", "ended", "cancelled"),
+        ("41", "ended", "memory"),
+        ("42", "queued", None),
+        ("43", "ended", "time_limit"),
+        ("44", "unknown", None),
+        ("4", None, None),
+    ],
+)
+def test_accounting_of_later_versions(number: str, phase: str | None, cause: str | None) -> None:
+    found = read_sacct((RECORDED / "sacct-24.11.txt").read_text(), number)
+    assert (None if found is None else found.phase) == phase
+    assert (None if found is None else found.cause) == cause
+
+
+@pytest.mark.parametrize(
     ("text", "seconds"),
     [
         ("3:04", 184.0),
