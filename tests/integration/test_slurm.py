@@ -129,7 +129,8 @@ def test_if_the_remedy_does_not_help_the_next_job_has_another_profile(world: Wor
 def test_a_request_that_no_partition_meets_is_told_and_waits_for_a_person(world: World) -> None:
     write(world, "--steps", "60", slurm={"nodes": 5, "gpus": 0})
     world.headless()
-    story = until(lambda: (found := world.story()).incidents and found, "the incident")
+    until(lambda: world.story().incidents, "the incident")
+    story = world.story()
     assert [incident.class_ for incident in story.incidents] == ["unschedulable"]
     assert "PartitionNodeLimit" in story.incidents[0].reason
     assert "slurm.nodes" in story.incidents[0].reason
