@@ -252,6 +252,8 @@ def bench_cpu(seconds: float, nvitop: str | None) -> list[Row]:
             theirs, their_bytes, their_mb = cost(other, seconds)
             other.end()
         shown = busy.screen()
+        time.sleep(SETTLE_S)
+        shown.press("\x1b")  # the card for who was away, below which the screen is drawn more seldom
         ours, ours_bytes, ours_mb = cost(shown, seconds)
         shown.end()
     with world("steps", MOVING) as young:

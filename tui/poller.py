@@ -6,7 +6,7 @@ import msgspec
 
 from ..core.model.ports.screen import Feed
 from ..core.model.situation import Situation
-from .background import Show, TaskQueue
+from .background import Show, Task, TaskQueue
 from .ui.series import Columns, SeriesCache, SeriesQuery
 
 
@@ -19,11 +19,21 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Poller:
-    """Calls ``take`` with a snapshot on the screen's thread; ``series_queries``: the histories to read."""
+    """Calls ``take`` with a snapshot on the screen's thread; ``series_queries``: the histories to read.
 
-    def __init__(self, feed: Feed, tasks: TaskQueue, take: Callable[[Snapshot], None]) -> None:
+    ``beside``: called on the screen's thread before a poll; what it returns is done in the same background thread, and
+    shown right before the snapshot, so that the screen is painted once for both.
+    """
+
+    def __init__(
+        self,
+        feed: Feed,
+        tasks: TaskQueue,
+        take: Callable[[Snapshot], None],
+        beside: Callable[[], Task | None] = lambda: None,
+    ) -> None:
         self.series_queries: tuple[SeriesQuery, ...] = ()
-        self._feed, self._tasks, self._take = feed, tasks, take
+        self._feed, self._tasks, self._take, self._beside = feed, tasks, take, beside
         self._cache = SeriesCache()
         self._polling = self._again = False
 
@@ -33,7 +43,8 @@ class Poller:
             self._again = True
             return
         self._polling, self._again = True, False
-        self._tasks.submit(self._task)
+        beside = self._beside()
+        self._tasks.submit(lambda: self._task(beside))
 
     def once(self) -> Snapshot:
         """Poll on the calling thread."""
@@ -49,7 +60,8 @@ class Poller:
                 trouble = f"history: {error}"
         return Snapshot(situation=now, series=series, trouble=trouble)
 
-    def _task(self) -> Show:
+    def _task(self, beside: Task | None) -> Show:
+        show_beside = None if beside is None else beside()
         try:
             snapshot = self.once()
         except Exception as error:
@@ -57,6 +69,8 @@ class Poller:
 
         def show() -> None:
             self._polling = False
+            if show_beside is not None:
+                show_beside()
             self._take(snapshot)
             if self._again:
                 self.poll()

@@ -3,6 +3,7 @@
 from ...core.model.ports.screen import OpenRun
 from ...core.model.situation import Situation
 from ...core.model.text.log_lines import LogFile
+from ..background import Show, Task
 from .log_source import LogSource
 from .log_view import LogView
 from .log_viewer import Host, LogViewer
@@ -20,6 +21,25 @@ class DashboardLog:
         self._now = Situation()
         self._trouble = ""
         self._columns = 0
+        self._read_ahead = False
+        """The lines of this second were read together with the run."""
+
+    def ahead(self) -> Task | None:
+        """What reads the gained lines on another thread, to be drawn by the next ``update``; None: nothing to read."""
+        read = self.viewer.driver.ahead()
+        if read is None:
+            return None
+
+        def run() -> Show:
+            take = read()
+
+            def show() -> None:
+                take()
+                self._read_ahead = True
+
+            return show
+
+        return run
 
     def update(self, now: Situation, trouble: str, columns: int) -> None:
         """Read what was written since the last call. ``trouble``: why the run cannot be read; ``columns``: screen."""
@@ -28,8 +48,9 @@ class DashboardLog:
         path = attempt.log if attempt is not None else None
         if self._run.logs is not None and path is not None and path != self.path:
             self.viewer.open(LogSource(LogFile(path=path, label=path), self._run.logs.browser))
-        else:
+        elif not self._read_ahead:
             driver.look()
+        self._read_ahead = False
         self.show()
 
     @property

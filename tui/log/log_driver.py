@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from ..background import Owner, Show, TaskQueue
+from ..background import Owner, Show, Task, TaskQueue
 from .log_source import LogSource, guarded
 from .log_view import LogView
 from .log_window import LogWindow, Reading
@@ -78,9 +78,40 @@ class LogDriver:
 
     def look(self, *, wait: bool = False) -> None:
         """Read what was written since, if the end is followed. ``wait``: on the calling thread (tests)."""
+        if not self.busy or wait:
+            read = self._rest()
+            if read is not None:
+                self._read(read, wait=wait)
+
+    def ahead(self) -> Task | None:
+        """Returns what reads the same on another thread; None if there is nothing to follow.
+
+        What it returns takes the lines, unless others were read meanwhile; the caller draws them.
+        """
+        source, window, generation = self.source, self.view.window, self._generation
+        read = None if self.busy else self._rest()
+        if read is None or source is None:
+            return None
+        end, path = window.end, source.file.path
+
+        def run() -> Show:
+            take = guarded(read, path, self._show_message)
+
+            def show() -> None:
+                same = self.view.window is window and window.end == end
+                if same and generation == self._generation and not self.busy:
+                    take()
+                    self._fill()
+
+            return show
+
+        return run
+
+    def _rest(self) -> Callable[[], Show] | None:
+        """What reads the lines that a followed log has gained."""
         source, window, only = self.source, self.view.window, self.only
-        if source is None or not self.view.following or (self.busy and not wait):
-            return
+        if source is None or not self.view.following:
+            return None
         known, end, height = window.file_size, window.end, max(1, self.view.size.height)
         whole = bool(len(window)) and window.at_end
 
@@ -95,7 +126,7 @@ class LogDriver:
             fresh = source.tail(2 * height, only)
             return lambda: self._took(fresh, whole=True)
 
-        self._read(read, wait=wait)
+        return read
 
     def scroll(self, rows: int) -> None:
         """Scroll the text up (positive) or down."""

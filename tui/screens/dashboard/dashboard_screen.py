@@ -13,7 +13,7 @@ from ....core.model.ports.screen import Attacher, OpenRun, SupervisorStarter
 from ....core.model.situation import Situation
 from ....core.model.text.suggestion import typed
 from ....core.views.panes.dashboard import DashboardView, dashboard_view
-from ...background import LongTask, Show, TaskQueue
+from ...background import LongTask, Show, Task, TaskQueue
 from ...keys import ALSO, KEYS, Key, KeyContext, applying, why_not
 from ...log.dashboard_log import DashboardLog
 from ...log.log_view import LogView
@@ -70,7 +70,7 @@ class Dashboard(FocusedPanes):
         """By numbered screen: what it restores when it is opened again."""
         self._interval_s = interval_s
         self._drawn_at = 0.0
-        self.poller = Poller(run.feed, self.tasks, self.take)
+        self.poller = Poller(run.feed, self.tasks, self.take, self._log_ahead)
         self.away: AwayWatch | None = None
 
     def made(self) -> Sequence[Pane]:
@@ -116,6 +116,10 @@ class Dashboard(FocusedPanes):
         self.take(self.poller.once())
         self.take(self.poller.once())
         self.output.viewer.driver.look(wait=True)
+
+    def _log_ahead(self) -> Task | None:
+        """What reads the log in the thread of the poll; None if the dashboard is not drawn."""
+        return None if self.in_front is not None else self.output.ahead()
 
     def take(self, snapshot: Snapshot) -> None:
         """Keep a snapshot and draw it."""

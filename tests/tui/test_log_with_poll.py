@@ -1,0 +1,74 @@
+"""The log pane of the dashboard reads in the thread of the poll, so that a second's changes are painted at once."""
+
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+from tests.tui.log_world import LogWorld, until
+from trainwatch.tui.background import Show
+from trainwatch.tui.screens.dashboard.dashboard_screen import Dashboard
+
+
+@asynccontextmanager
+async def dashboard(world: LogWorld) -> AsyncIterator[tuple[Dashboard, Pilot[None]]]:
+    app = world.app()
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        board = app.dashboard
+        assert board is not None
+        board.take(board.poller.once())
+        await until(pilot, lambda: not board.output.viewer.driver.busy and shown(board, "7302/10260"), "the log")
+        yield board, pilot
+
+
+def shown(board: Dashboard, text: str) -> bool:
+    return any(text in line for line in board.log_pane.plain_lines())
+
+
+def read_elsewhere(board: Dashboard) -> Show:
+    """What a poll's thread reads of the log; the result shows it."""
+    task = board.output.ahead()
+    assert task is not None
+    found: list[Show] = []
+    thread = threading.Thread(target=lambda: found.append(task()))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+async def test_lines_that_were_read_with_the_run_are_drawn_with_it_and_not_read_again(tmp_path: Path) -> None:
+    world = LogWorld(tmp_path)
+    async with dashboard(world) as (board, pilot):
+        world.append("\nread with the run\n")
+        show = read_elsewhere(board)
+        assert not shown(board, "read with the run")
+        show()
+        board.take(board.poller.once())
+        assert shown(board, "read with the run")
+        assert not board.output.viewer.driver.busy, "no second reading was started"
+        world.append("read by itself\n")
+        board.draw()  # a key or a new size, between two polls
+        await until(pilot, lambda: shown(board, "read by itself"), "the next line")
+        assert sum("read with the run" in line for line in board.log_pane.plain_lines()) == 1
+
+
+async def test_lines_are_left_out_if_the_log_was_held_or_read_meanwhile(tmp_path: Path) -> None:
+    world = LogWorld(tmp_path)
+    async with dashboard(world) as (board, pilot):
+        world.append("\nonce\n")
+        late = read_elsewhere(board)
+        board.draw()
+        await until(pilot, lambda: shown(board, "once"), "the line")
+        late()
+        board.draw()
+        assert sum(line.endswith("once") or " once" in line for line in board.log_pane.plain_lines()) == 1
+        world.append("while it is held\n")
+        late = read_elsewhere(board)
+        board.output.follow(False)
+        late()
+        board.draw()
+        assert not shown(board, "while it is held")
+        assert board.output.ahead() is None
