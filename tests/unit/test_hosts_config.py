@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.act.remote.ssh import why_failed
+from trainwatch.core.act.remote.ssh import needs_a_person, why_failed
 from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.app.hosts.known_hosts import all_hosts, host_named
 from trainwatch.core.config.problem import ConfigError
@@ -91,3 +91,10 @@ def test_a_wrong_table_is_told_with_its_line(own: Path, text: str, said: str) ->
 )
 def test_failures_of_ssh_are_told_in_plain_words(said: str, told: str) -> None:
     assert told in why_failed(Host(name="box1", ssh="user@box1"), said)
+
+
+def test_what_a_person_has_to_mend_is_not_tried_every_few_seconds() -> None:
+    for lasting in ("Permission denied (publickey).", "Host key verification failed.", "Could not resolve hostname bx"):
+        assert needs_a_person(lasting)
+    for passing in ("Connection refused", "Connection timed out", "Timeout, server b not responding.", ""):
+        assert not needs_a_person(passing)

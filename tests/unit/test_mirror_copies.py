@@ -161,6 +161,7 @@ def test_a_history_is_copied_row_by_row_and_gone_on_with(tmp_path: Path) -> None
         assert here.charts(names, 0, 5200, 100) == there.charts(names, 0, 5200, 100)
         assert here.charts(names, 5000, 5200, 100) == there.charts(names, 5000, 5200, 100)
         assert here.latest() == there.latest()
+    assert not [path for path in tmp_path.glob("copy.sqlite*") if path.stat().st_mode & 0o077]
     copy.write("no such table", ("t",), ((1,),))
     copy.write("gpu_1", ("t", "gpu", "column of a newer version"), ((9000, 0, 1.0),))
     copy.close()

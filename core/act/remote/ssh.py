@@ -77,9 +77,21 @@ _CAUSES = (
 """Words of OpenSSH 9 (clientloop.c, sshconnect.c, sshconnect2.c, misc.c) → what they mean."""
 
 
+NEEDS_A_PERSON = frozenset({"changed", "unknown key", "refused", "name", "configuration"})
+
+
+def needs_a_person(said: str) -> bool:
+    """Whether another attempt fails in the same way. Failed logins every few seconds get an address banned."""
+    return _kind_of(said) in NEEDS_A_PERSON
+
+
+def _kind_of(said: str) -> str:
+    return next((kind for pattern, kind in _CAUSES if re.search(pattern, said)), "")
+
+
 def why_failed(host: Host, said: str) -> str:
     """A sentence: why ssh could not do it, and what to do next. ``said``: its standard error."""
-    kind = next((kind for pattern, kind in _CAUSES if re.search(pattern, said)), "")
+    kind = _kind_of(said)
     by_hand = f"ssh {host.ssh}"
     line = _last_line(said)
     match kind:

@@ -132,6 +132,7 @@ class HistoryCopy:
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
+            self.path.touch(mode=0o600)  # SQLite gives its other files the same mode
             self._connection = sqlite3.connect(self.path, check_same_thread=False, timeout=5.0)
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = OFF")  # a copy: what is lost is read anew

@@ -13,7 +13,7 @@ import msgspec
 
 from trainwatch import __version__
 
-from ....act.remote.ssh import SSH_FAILED, NoSshError, end_argv, ssh_argv, why_failed
+from ....act.remote.ssh import SSH_FAILED, NoSshError, end_argv, needs_a_person, ssh_argv, why_failed
 from ....act.remote.there import MISSING, command_there
 from ....bound_process import bound
 from ....model.remote.host import Host
@@ -28,8 +28,10 @@ SILENT_S = 12.0
 """Without a word for so long, after several pings, the line counts as lost; ssh itself waits 45 s."""
 BEGIN_S = 40.0
 """Longest wait for the first word: ssh connects (10 s), and Python starts on a busy machine."""
-AGAIN_S = (1.0, 2.0, 5.0, 10.0)
+AGAIN_S = (1.0, 2.0, 5.0, 10.0, 10.0, 10.0, 10.0, 30.0)
 """Waits before the line is tried again; the last repeats."""
+PERSON_S = 300.0
+"""Wait if a person has to do something first: a key, a host key, an upgrade."""
 CALL_S = 30.0
 CLOSE_S = 5.0
 END_S = 2.0
@@ -65,6 +67,7 @@ class Link:
         self._process: subprocess.Popen[bytes] | None = None
         self._heard = self._lost_at = time.monotonic()
         self._why = self._version = ""
+        self._needs_a_person = False
         self._pings: dict[int, tuple[float, float]] = {}
         self._samples: deque[tuple[float, float]] = deque(maxlen=SAMPLES)
         self._waiting: dict[int, _Waiting] = {}
@@ -143,7 +146,8 @@ class Link:
             had_line = self._heard > began
             self._lose(why)
             failures = 0 if had_line else failures + 1
-            self._closed.wait(AGAIN_S[min(failures, len(AGAIN_S) - 1)])
+            again_s = AGAIN_S[min(failures, len(AGAIN_S) - 1)]
+            self._closed.wait(PERSON_S if self._needs_a_person else again_s)
 
     def _lose(self, why: str) -> None:
         with self._lock:
@@ -159,6 +163,7 @@ class Link:
 
     def _session(self) -> str:
         """One connection from its beginning to its end; why it ended."""
+        self._needs_a_person = False
         try:
             argv = ssh_argv(self.host, sockets(), command_there(self.host, ["mirror"], marked=True))
             process = subprocess.Popen(
@@ -194,6 +199,8 @@ class Link:
         self._process = None
         if trouble:
             return f"{self.host.name}: {trouble}"
+        problem = said.text()
+        self._needs_a_person = code in {2, MISSING} or (version is None and needs_a_person(problem))
         if code == MISSING and not version:
             return missing_there(self.host)
         if code == 2 and version:
@@ -202,7 +209,7 @@ class Link:
                 f"(this one is {__version__}): upgrade it there; verbs work: `trainwatch --on {self.host.name} runs`"
             )
         if code == SSH_FAILED and version is None:
-            return why_failed(self.host, said.text())
+            return why_failed(self.host, problem)
         return f"{self.host.name}: the connection was cut"
 
     def _talk(self, outgoing: int, incoming: int, first: bytes) -> str:
@@ -212,6 +219,7 @@ class Link:
             match told:
                 case Hello(protocol=protocol, version=version):
                     if protocol != PROTOCOL:
+                        self._needs_a_person = True
                         return f"trainwatch {version} there and {__version__} here cannot talk: upgrade the older one"
                     self._begin(FrameWriter(outgoing))
                 case Pong(number=number, wall=wall):
