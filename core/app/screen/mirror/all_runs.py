@@ -19,6 +19,7 @@ from ....store.run_directory import RunUnreadable
 from ....views.quantity import duration
 from ...hosts.run_there import sockets
 from ...runs.known_runs import know_secrets
+from ..opened_run import OpenedRun
 from ..run_looks import RunLooks
 from ..run_picker import MachineRuns
 from .far_feed import FarFeed
@@ -169,7 +170,7 @@ def open_far(far: FarHost, run_id: str) -> OpenRun:
         ladder=spec.settings.profiles.ladder,
         incident_files=FarIncidents(asked),
         looks=RunLooks(copy.directory),
-        checkpoints=FarCheckpoints(asked, far.host.name, spec.output_dir),
+        checkpoints=FarCheckpoints(asked, far.host.name, OpenedRun(spec, copy.directory.load_spec)),
         launch=FarLaunch(asked),
         details=FarDetails(asked),
         screen=spec.settings.screen,

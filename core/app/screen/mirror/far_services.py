@@ -20,6 +20,7 @@ from ....model.machine_details import MachineDetails
 from ....model.ports.screen import OnProgress
 from ....model.profile import Profile
 from ....model.text.log_lines import LogLine, LogStretch, LogTally, Stopped
+from ..opened_run import OpenedRun
 from .link import Link
 
 AGAIN_S = 5.0
@@ -181,8 +182,13 @@ class FarLaunch:
 class FarCheckpoints:
     """Implements the screen's CheckpointJobs: reading works; what writes is for the command line."""
 
-    def __init__(self, far: FarRun, host: str, directory: str | None) -> None:
-        self._far, self._host, self.directory = far, host, directory
+    def __init__(self, far: FarRun, host: str, run: OpenedRun) -> None:
+        self._far, self._host, self._run = far, host, run
+
+    @property
+    def directory(self) -> str | None:
+        """The output folder there, as far as it is known by now."""
+        return self._run.output_dir
 
     def listing(self) -> CheckpointListing:
         found: CheckpointListing = self._far.asked("checkpoints", CheckpointListing, method="listing")
