@@ -23,8 +23,13 @@ body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto
 table { border-collapse: collapse; } td, th { text-align: left; padding: .2rem .8rem .2rem 0; vertical-align: top; }
 th { font-weight: 600; } tr + tr { border-top: 1px solid #8884; } pre, code { font: 13px/1.4 ui-monospace, monospace; }
 pre { overflow-x: auto; background: #8881; padding: .6rem; } .summary { font-size: 1.15rem; }
-svg { max-width: 100%; height: auto; }
-@media (prefers-color-scheme: dark) { body { background: #181818; color: #ddd; } }
+.wide { overflow-x: auto; } .wide td, .wide th { white-space: nowrap; }
+.wide td:last-child { white-space: normal; min-width: 12rem; } li, p, .pairs td, h1, h3 { overflow-wrap: anywhere; }
+.pairs td:first-child { overflow-wrap: normal; }
+svg { width: 100%; min-width: 34rem; max-width: 44rem; height: auto; } svg > rect { fill: none; }
+@media (prefers-color-scheme: dark) {
+  body { background: #181818; color: #ddd; } a { color: #8cf; } svg { filter: invert(1) hue-rotate(180deg); }
+}
 """
 
 
@@ -53,7 +58,7 @@ def _body(report: Report, title: str, charts: str) -> Iterator[str]:
     if charts:
         yield "<h2>Charts</h2>"
         yield "<p>Over the time since the start; a dashed line is an incident.</p>"
-        yield charts
+        yield f'<div class="wide">{charts}</div>'
     yield "<h2>Attempts</h2>"
     yield from _table(ATTEMPT_HEAD, [attempt_cells(a) for a in report.attempts])
     yield "<h2>Incidents</h2>"
@@ -102,8 +107,8 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     if not rows:
         yield "<p>None.</p>"
         return
-    yield "<table>"
+    yield '<div class="wide"><table>' if head else '<table class="pairs">'
     if head:
         yield "<tr>" + "".join(f"<th>{escape(cell)}</th>" for cell in head) + "</tr>"
     yield from ("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    yield "</table>"
+    yield "</table></div>" if head else "</table>"
