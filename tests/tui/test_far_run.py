@@ -1,0 +1,36 @@
+"""Keys and the farewell of a run whose machine cannot be reached."""
+
+import msgspec
+import pytest
+
+from tests.fakes.feed import FakeFeed, healthy
+from tests.tui.conftest import app_of, look
+from trainwatch.tui.dialogs.dialog import Dialog
+
+LOST = msgspec.structs.replace(healthy(), machine="box1", link="no line to box1 for 2 min", silent_s=120.0)
+
+
+@pytest.mark.parametrize("key", ["k", "x", "s"])
+async def test_without_a_line_no_command_is_asked_for_or_sent(key: str) -> None:
+    app = app_of(LOST)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await pilot.pause()
+        look(app)
+        await pilot.press(key)
+        await pilot.pause()
+        assert not isinstance(app.screen, Dialog)
+        assert app.dashboard is not None
+        feed = app.dashboard.run.feed
+        assert isinstance(feed, FakeFeed)
+        assert feed.sent == []
+        assert "nothing can be sent there now" in app.dashboard.key_bar.plain_lines()[0]
+
+
+async def test_the_farewell_does_not_say_that_the_training_goes_on() -> None:
+    app = app_of(LOST)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        look(app)
+        await pilot.press("q")
+    assert "no line to box1 for 2 min; how it is there is not known here" in app.exit_message
+    assert "continue" not in app.exit_message
