@@ -7,6 +7,11 @@ import time
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
+def boot_seconds() -> float:
+    """Seconds on a clock that nobody sets and that counts suspends, from an unknown beginning."""
+    return time.clock_gettime(_CLOCK)
+
+
 class RunClock:
     """The Clock of model/ports.py. Thread-safe.
 

@@ -10,6 +10,7 @@ from ....model.run import RunSpec
 from ....model.situation import Situation
 from ....model.story import RunStory
 from ....model.supervisor_life import SupervisorLife
+from ....store.clock import boot_seconds
 from ....store.journal.stored_story import read_stored
 from ....store.run_directory import RunDirectory
 from ....views.quantity import duration
@@ -37,7 +38,7 @@ class FarFeed(StoreFeed):
             self._begin(read_stored(self._copy.directory.journal))
         told = self._copy.now
         if told is not None and told is not self._heard[0]:
-            self._heard = (told, time.monotonic())
+            self._heard = (told, boot_seconds())
         link = self._link()
         if not link and (told is None or (not told.whole and not self._story.attempts)):
             return Situation(machine=self._far.host.name)  # the first of it is on its way
@@ -61,7 +62,7 @@ class FarFeed(StoreFeed):
         if told is not None and told.trouble:
             return f"{name}: {told.trouble}"
         if state.lost_s is None:
-            quiet = time.monotonic() - self._heard[1] if told is not None else 0.0
+            quiet = boot_seconds() - self._heard[1] if told is not None else 0.0
             return f"nothing was heard from {name} for {duration(quiet)}" if quiet > QUIET_S else ""
         if not state.why and state.lost_s < QUIET_S:
             return f"connecting to {name}" if told is None else ""
@@ -72,7 +73,7 @@ class FarFeed(StoreFeed):
     def _age(self) -> float | None:
         """Seconds since it was last known how it is there; None: never."""
         if self._heard[0] is not None:
-            return time.monotonic() - self._heard[1]
+            return boot_seconds() - self._heard[1]
         heard = self._far.mirror.mark(self._copy.directory).heard_wall
         ahead_s = self._far.link.state.ahead_s or 0.0
         return max(0.0, time.time() + ahead_s - heard) if heard else None
@@ -82,7 +83,7 @@ class FarFeed(StoreFeed):
         told = self._copy.now
         if told is None:
             return self._far.mirror.mark(self._copy.directory).heard_wall or time.time()
-        since = time.monotonic() - self._heard[1]
+        since = boot_seconds() - self._heard[1]
         alive = self._far.link.state.lost_s is None and since <= QUIET_S
         return told.wall + (since if alive else 0.0)
 

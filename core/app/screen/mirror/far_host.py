@@ -10,6 +10,7 @@ from ....model.remote.host import Host
 from ....model.remote.messages import Ask, CardsNow, Follow, Piece, Rows, RunNow, SmallFile, Told, Unfollow
 from ....model.run_card import RunCard
 from ....model.text.far_run import far_id
+from ....store.clock import boot_seconds
 from ....store.metrics.history_rows import HistoryCopy
 from ....store.mirror.journal_copy import CopiedFile, Part
 from ....store.mirror.mirrors import HostMirror
@@ -125,13 +126,13 @@ class FarHost:
         Does not wait: a newer list is asked for in the background.
         """
         self.start()
-        if not self._asking and time.monotonic() - self._cards_at > CARDS_S:
+        if not self._asking and boot_seconds() - self._cards_at > CARDS_S:
             self._asking = True
             threading.Thread(target=self._ask_cards, name=f"runs {self.host.name}", daemon=True).start()
         state = self.link.state
         ahead_s = state.ahead_s or 0.0
         heard = self._cards_heard
-        new = state.lost_s is None and heard is not None and time.monotonic() - heard <= OLD_S
+        new = state.lost_s is None and heard is not None and boot_seconds() - heard <= OLD_S
         age_s = None if new else max(0.0, time.time() + ahead_s - self._cards.wall)
         return [self._shown(card, ahead_s) for card in self._cards.cards], age_s
 
@@ -155,12 +156,12 @@ class FarHost:
             self.link.wait_for_first_result(CARDS_S)
             found = self.link.call("cards", "", CardsNow)
             self._cards = CardsNow(cards=tuple(card for card in found.cards if card.queued is None), wall=found.wall)
-            self._cards_heard = time.monotonic()
+            self._cards_heard = boot_seconds()
             self.mirror.keep_cards(self._cards)
         except (LinkLost, RuntimeError, msgspec.MsgspecError):
             pass  # the link says why
         finally:
-            self._cards_at = time.monotonic()
+            self._cards_at = boot_seconds()
             self._asking = False
 
     def _asks(self) -> list[Ask]:

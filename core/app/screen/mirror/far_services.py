@@ -6,7 +6,6 @@ Without a line each raises what its Protocol allows, with a sentence.
 import contextlib
 import re
 import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, overload
 
@@ -20,6 +19,7 @@ from ....model.machine_details import MachineDetails
 from ....model.ports.screen import OnProgress
 from ....model.profile import Profile
 from ....model.text.log_lines import LogLine, LogStretch, LogTally, Stopped
+from ....store.clock import boot_seconds
 from ..opened_run import OpenedRun
 from .link import Link
 
@@ -125,8 +125,8 @@ class FarProfiles(Sequence[Profile]):
         self._profiles()
 
     def _profiles(self) -> tuple[Profile, ...]:
-        if self._found is None and time.monotonic() - self._asked_at >= AGAIN_S:
-            self._asked_at = time.monotonic()
+        if self._found is None and boot_seconds() - self._asked_at >= AGAIN_S:
+            self._asked_at = boot_seconds()
             threading.Thread(target=self._ask, name="profiles", daemon=True).start()
         return self._found or ()
 

@@ -18,6 +18,7 @@ from ....act.remote.there import MISSING, command_there
 from ....bound_process import bound
 from ....model.remote.host import Host
 from ....model.remote.messages import PROTOCOL, Answer, Ask, Call, Hello, Ping, Pong, Told
+from ....store.clock import boot_seconds
 from ....store.mirror.frames import Frames, FrameWriter
 from ...hosts.run_there import missing_there, sockets
 from ...hosts.ssh_output import Said, behind_mark
@@ -65,7 +66,7 @@ class Link:
         self._take, self._asks = take, asks
         self._writer: FrameWriter | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        self._heard = self._lost_at = time.monotonic()
+        self._heard = self._lost_at = boot_seconds()
         self._why = self._version = ""
         self._needs_a_person = False
         self._pings: dict[int, tuple[float, float]] = {}
@@ -94,7 +95,7 @@ class Link:
     def state(self) -> LinkState:
         best = min(self._samples, default=None)
         return LinkState(
-            lost_s=None if self._writer is not None else time.monotonic() - self._lost_at,
+            lost_s=None if self._writer is not None else boot_seconds() - self._lost_at,
             why=self._why,
             ahead_s=None if best is None else best[1],
             round_trip_s=None if best is None else best[0],
@@ -177,7 +178,7 @@ class Link:
             return str(error)
         assert process.stdin is not None
         assert process.stdout is not None
-        self._process, self._heard_process = process, time.monotonic()
+        self._process, self._heard_process = process, boot_seconds()
         said = Said(process.stderr, onward=False)
         trouble = ""
         version: str | None = None
@@ -215,7 +216,7 @@ class Link:
     def _talk(self, outgoing: int, incoming: int, first: bytes) -> str:
         frames: Frames[Told] = Frames(incoming, Told, first)
         while (told := frames.next()) is not None:
-            self._heard = time.monotonic()
+            self._heard = boot_seconds()
             match told:
                 case Hello(protocol=protocol, version=version):
                     if protocol != PROTOCOL:
@@ -244,13 +245,13 @@ class Link:
     def _ping(self) -> Ping:
         with self._lock:
             self._number += 1
-            self._pings[self._number] = (time.monotonic(), time.time())
+            self._pings[self._number] = (boot_seconds(), time.time())
             return Ping(number=self._number)
 
     def _measure(self, number: int, wall: float) -> None:
         sent = self._pings.pop(number, None)
         if sent is not None:
-            round_trip_s = time.monotonic() - sent[0]
+            round_trip_s = boot_seconds() - sent[0]
             self._samples.append((round_trip_s, wall - (sent[1] + round_trip_s / 2)))
 
     def _watch(self) -> None:
@@ -258,9 +259,9 @@ class Link:
         while not self._closed.wait(PING_S):
             if self._writer is not None:
                 self.ask(self._ping())
-                silent = time.monotonic() - self._heard > SILENT_S
+                silent = boot_seconds() - self._heard > SILENT_S
             else:
-                silent = self._process is not None and time.monotonic() - self._heard_process > BEGIN_S
+                silent = self._process is not None and boot_seconds() - self._heard_process > BEGIN_S
             if silent:
                 self._end_connection()
                 self._end_process()

@@ -14,6 +14,7 @@ import msgspec
 from trainwatch import __version__
 
 from ....model.remote.messages import PROTOCOL, Answer, Ask, Call, Follow, Hello, Ping, Pong, Unfollow
+from ....store.clock import boot_seconds
 from ....store.mirror.frames import Frames, FrameWriter
 from .followed import FollowedRun
 from .services_there import answer_call
@@ -32,7 +33,7 @@ class MirrorServer:
         self._asked: list[Follow | Unfollow] = []
         self._lock = threading.Lock()
         self._wake = threading.Event()
-        self._heard = time.monotonic()
+        self._heard = boot_seconds()
         self._ended = False
 
     def serve(self) -> None:
@@ -45,7 +46,7 @@ class MirrorServer:
     def _listen(self) -> None:
         with contextlib.suppress(OSError, ValueError, msgspec.MsgspecError):
             while (asked := self._frames.next()) is not None:
-                self._heard = time.monotonic()
+                self._heard = boot_seconds()
                 match asked:
                     case Ping(number=number):
                         self._writer.send(Pong(number=number, wall=time.time()))
@@ -68,7 +69,7 @@ class MirrorServer:
 
     def _send(self) -> None:
         followed: dict[str, FollowedRun] = {}
-        while not self._ended and time.monotonic() - self._heard < SILENT_S:
+        while not self._ended and boot_seconds() - self._heard < SILENT_S:
             self._wake.clear()
             with self._lock:
                 asked, self._asked = self._asked, []
