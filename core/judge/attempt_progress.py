@@ -153,13 +153,16 @@ def knows_its_step(attempt: AttemptProgress) -> bool:
     return attempt.printed_every <= attempt.stride or made >= PLACES * attempt.printed_every
 
 
-def with_saved(attempt: AttemptProgress, saved_step: int) -> AttemptProgress:
-    """Add a checkpoint of this attempt. From two of them follows how many printed counts make one stored step."""
+def with_saved(attempt: AttemptProgress, saved_step: int, *, late: bool = False) -> AttemptProgress:
+    """Add a checkpoint of this attempt. From two of them follows how many printed counts make one stored step.
+
+    ``late``: it may have been saved before the last lines of the log; then nothing follows.
+    """
     position, before = attempt.position, attempt.saved_at
     if attempt.step is None and attempt.log_epoch is not None:  # the log prints no step: the checkpoint tells it
         made = saved_step + (attempt.offset if attempt.offset is not None else _first_offset(attempt))
         return msgspec.structs.replace(attempt, position=max(made, position or 0))
-    if position is None or attempt.step is None or (before is not None and saved_step <= before[1]):
+    if late or position is None or attempt.step is None or (before is not None and saved_step <= before[1]):
         return attempt
     stride = attempt.stride
     if before is not None:

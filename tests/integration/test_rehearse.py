@@ -235,8 +235,9 @@ def test_a_rehearsal_is_refused_beside_a_live_run_and_an_interrupt_leaves_nothin
     watcher = place.headless()
     place.in_state("running")
     refused = place.do("rehearse", "--", sys.executable, "train.py", *TOLD)
-    assert refused.code == 1
-    assert "run job trains" in refused.err
+    assert refused.code == 4
+    assert "out is in use by " in refused.err
+    assert "nothing was started" in refused.err
     assert place.do("stop", "--yes").code == 0
     place.in_state("stopped")
     watcher.signal(signal.SIGTERM)

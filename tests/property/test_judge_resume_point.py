@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.builders import World, judge
@@ -180,6 +180,8 @@ def play(folder: Folder, steps: list[tuple[str, int]]) -> None:
 
 
 @settings(max_examples=examples(40), deadline=None)
+@example(steps=[("foreign", 0), ("away", 0), ("rewrite", 0), ("foreign", 1)], seed=0)
+@example(steps=[("saves", 2), ("away", 0), ("saves", 2), ("back", 0), ("clock", 0), ("saves", 1)], seed=0)
 @given(steps=happenings, seed=st.integers(0, 9))
 def test_the_resume_point_is_the_checkpoint_that_was_written_last(steps: Any, seed: int) -> None:
     folder = Folder(seed)

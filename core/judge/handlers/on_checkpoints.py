@@ -75,7 +75,8 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
     if event.step is not None and is_live(state.machine) and _is_new_save(knowledge, before, event):
         printed_s, typical_s = state.progress.sec_per_step, state.clock.typical_s
         odd = disagreement(attempt, event.step, printed_s if typical_s is None else typical_s)
-        attempt = with_saved(attempt, event.step)
+        late = checkpoint_events.may_be_of_before(state.checkpoints, event.t)
+        attempt = with_saved(attempt, event.step, late=late)
     index = checkpoint_events.with_event(
         state.checkpoints,
         event,

@@ -54,7 +54,7 @@ def with_event(
     complete = event.event == "complete" and (event.verdict is None or event.verdict in GOOD)
     if event.verdict != "writing":
         fresh = before is not None and not before.complete and before.fresh
-    set_back = before is None and _was_set_back(index, event, created_wall)
+    set_back = before is None and _was_set_back(index, event, created_wall, position)
     origin = "run" if fresh or set_back else origin_of_event(event, created_wall)
     old = origin != "run"
     wrong_time = has_wrong_time(event, created_wall) and not old
@@ -113,6 +113,11 @@ def with_event(
     return with_entry(index, entry)
 
 
+def may_be_of_before(index: CheckpointIndex, t: float) -> bool:
+    """Return whether what becomes known at this run time may have been there before this supervisor."""
+    return index.looked_t is not None and (index.looked_from is None or t - index.looked_from <= FIRST_LOOK_S)
+
+
 def origin_of_event(event: CheckpointEvent, created_wall: float) -> Origin:
     """Return whether this run wrote what the event tells of."""
     return origin_of(created_wall, mtime=event.mtime, changed=event.changed, born=event.born, made=event.made)
@@ -123,15 +128,17 @@ def has_wrong_time(event: CheckpointEvent, created_wall: float) -> bool:
     return event.mtime is not None and event.mtime < created_wall
 
 
-def _was_set_back(index: CheckpointIndex, event: CheckpointEvent, created_wall: float) -> bool:
+def _was_set_back(index: CheckpointIndex, event: CheckpointEvent, created_wall: float, position: int | None) -> bool:
     """Return whether it was written while no supervisor watched, by a clock that was set back.
 
     Its time says that the last supervisor should have seen it, and it goes on from the checkpoints that this one saw:
-    the same kind of name and a higher step.
+    the same kind of name and a higher step, and none that the run has not reached: that one was copied in.
     """
-    if index.looked_t is None or index.looked_from is None or event.mtime is None or event.step is None:
+    if index.looked_t is None or event.mtime is None or event.step is None or not may_be_of_before(index, event.t):
         return False
-    if event.t - index.looked_from > FIRST_LOOK_S or event.mtime - created_wall >= index.looked_t - LOOK_SLACK_S:
+    if event.mtime - created_wall >= index.looked_t - LOOK_SLACK_S:
+        return False
+    if position is not None and event.step > position:
         return False
     kind = kind_of_name(base_name(event.path))
     alike = [k.step for k in index.known if k.own and k.complete and kind_of_name(base_name(k.path)) == kind]
