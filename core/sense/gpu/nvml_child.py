@@ -20,8 +20,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import pynvml
 
@@ -178,23 +178,45 @@ class Reader:
         return found
 
 
-class Opening:
-    """The first NVML calls, in a thread of their own."""
+class Driver(NamedTuple):
+    """A library that reads GPUs. ``open``: its first calls; may hang, or raise.
 
-    def __init__(self) -> None:
-        self.count = 0
+    ``fault``: code and text of what was raised. ``wide``: codes after which a new process loads the library again.
+    """
+
+    open: Callable[[], Sequence[Reader]]
+    fault: Callable[[Exception], tuple[int, str]]
+    text: Callable[[int], str]
+    wide: frozenset[int]
+
+
+def _open() -> list[Reader]:
+    pynvml.nvmlInit()
+    return [Reader(index) for index in range(int(pynvml.nvmlDeviceGetCount()))]
+
+
+def _fault(error: Exception) -> tuple[int, str]:
+    return (int(error.value), str(error)) if isinstance(error, pynvml.NVMLError) else (-1, repr(error))
+
+
+NVML = Driver(_open, _fault, lambda code: str(pynvml.NVMLError(code)), DRIVER_WIDE)
+
+
+class Opening:
+    """The first calls of a driver, in a thread of their own."""
+
+    def __init__(self, driver: Driver) -> None:
+        self.readers: Sequence[Reader] = ()
         self.fault: tuple[int, str] | None = None
         self.done = threading.Event()
+        self._driver = driver
         threading.Thread(target=self._open, name="gpu-opening", daemon=True).start()
 
     def _open(self) -> None:
         try:
-            pynvml.nvmlInit()
-            self.count = int(pynvml.nvmlDeviceGetCount())
-        except pynvml.NVMLError as fault:
-            self.fault = (int(fault.value), str(fault))
+            self.readers = self._driver.open()
         except Exception as fault:
-            self.fault = (-1, repr(fault))
+            self.fault = self._driver.fault(fault)
         self.done.set()
 
 
@@ -236,18 +258,18 @@ def listen(wish: Wish, seconds: float) -> None:
         wish.renew()
 
 
-def main(parent: int, interval_s: float) -> int:
+def main(parent: int, interval_s: float, driver: Driver = NVML) -> int:
     """Read and write until the parent ends or the driver fails."""
     wish = Wish()
     end_with(parent)
-    opening = Opening()
+    opening = Opening(driver)
     while not opening.done.wait(interval_s):
         listen(wish, 0.0)
         write({"kind": "opening"})
     if opening.fault is not None:
         write({"kind": "error", "code": opening.fault[0], "text": opening.fault[1]})
         return 1
-    readers = [Reader(index) for index in range(opening.count)]
+    readers = opening.readers
     threads = ReadingThreads(readers)
     driver_wide = 0
     while True:
@@ -258,10 +280,10 @@ def main(parent: int, interval_s: float) -> int:
         threads.read(min(REPORT_WAIT_S, interval_s))
         write({"kind": "gpus", "gpus": [reader.report() for reader in readers]})
         codes = {reader.code for reader in readers}
-        driver_wide = driver_wide + 1 if readers and codes <= DRIVER_WIDE else 0
+        driver_wide = driver_wide + 1 if readers and codes <= driver.wide else 0
         if driver_wide >= DRIVER_WIDE_POLLS:
             code = next(int(code) for code in codes if code is not None)
-            write({"kind": "error", "code": code, "text": str(pynvml.NVMLError(code))})
+            write({"kind": "error", "code": code, "text": driver.text(code)})
             return 1
         listen(wish, due - time.monotonic())
 
