@@ -224,7 +224,7 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> i
     print(printable(resume_line(spec.resume_way)))
     print(f"then     {by_itself(spec.settings)}")
     _print_job(plan)
-    print("nothing was started (--dry-run)")
+    print("nothing was started (--dry-run)" + ("; it would be refused: see *problem* above" if problem else ""))
     sys.stdout.flush()
     return ExitCode.DONE
 
