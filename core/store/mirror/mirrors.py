@@ -1,7 +1,7 @@
 """Where copies of other machines' runs are kept, and when they go.
 
-``$XDG_CACHE_HOME/trainwatch/hosts/HOST/RUN/`` has the layout of a run's folder, and a file ``mirror.json``. The folder
-of this machine's runs has none of them, so no verb and no supervisor of this machine takes one for a run of its own.
+``$XDG_CACHE_HOME/trainwatch/hosts/HOST/runs/RUN/`` has the layout of a run's folder, and a file ``mirror.json``. The
+folder of this machine's runs has none of them, so no verb and no supervisor of it takes one for a run of its own.
 """
 
 import contextlib
