@@ -69,6 +69,16 @@ def test_resume_verdict_follows_from_the_first_printed_steps(steps: tuple[int, .
     assert proof_after(RESUMED, *steps) == proof
 
 
+def test_weights_whose_bar_goes_on_at_the_usual_distance_of_its_lines_are_not_counted_twice() -> None:
+    """The attempt before ended with two lines close to each other: *step 720 of 420* in the report."""
+    told = AttemptProgress(**fields(weights_only=True, printed_every_before=1, widest_gap_before=4, named=("log",)))
+    began = "steps:  40%|4  | 400/1000 [00:00<?, ?it/s]"
+    after, proof = follow(told, began, step(404), step(407))
+    assert (proof, after.position, after.step_offset) == ("taken", 407, 0)
+    anew, _ = follow(told, step(0), step(4), step(8))
+    assert anew.position == 408
+
+
 def test_bar_that_counts_what_is_left_shows_that_the_resume_was_taken() -> None:
     told = AttemptProgress(**fields(total_before=1000))
     after, proof = follow(told, step(1, 600), step(2, 600), at_once=True)

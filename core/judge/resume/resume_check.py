@@ -170,7 +170,8 @@ def _check_weights(attempt: AttemptProgress, marks: tuple[Mark, ...]) -> tuple[A
     If the printed step is the run's own all the same, it is checked as with a whole state.
     """
     first = next((mark.step for mark in marks if mark.printed and not mark.drawn), None)
-    at, every = attempt.resume_step, max(1, attempt.printed_every_before)
+    gaps = attempt.printed_every_before, attempt.widest_gap_before, widest_gap(counted(attempt, marks))
+    at, every = attempt.resume_step, max(1, *gaps)  # the last line before the end may follow another one closely
     # A new count begins with a line at the usual distance of lines, so a first step of that size proves nothing.
     if first is not None and at is not None and first > every and at < first <= at + every:
         before = (attempt.resumed_at or 0) - at
