@@ -1,6 +1,10 @@
 """Which ranks are apart from the others, and which only look so because they were looked at earlier."""
 
-from trainwatch.core.model.launch.nodes import RankNow
+from trainwatch.core.app.runs.run_ranks import rank_table
+from trainwatch.core.model.launch.nodes import Node, NodeProcesses, Nodes, RankNow
+from trainwatch.core.model.observation import ProcessSample, Rank
+from trainwatch.core.model.situation import Situation
+from trainwatch.core.views.machine.ranks_page import ranks_page_view
 from trainwatch.core.views.state.rank_standing import with_standing
 
 
@@ -36,3 +40,21 @@ def test_nothing_is_said_of_all_of_one_alone_or_without_values() -> None:
     assert standings(row(0, state="T")) == [None]
     unknown = {"step": None, "sec_per_step": None, "last_line_age_s": None}
     assert standings(row(0, **unknown), row(1, **unknown), row(2)) == [None] * 3
+
+
+def test_a_node_that_writes_no_more_keeps_no_other_from_the_table() -> None:
+    def node(name: str, grew_t: float, rank: int) -> Node:
+        told = Rank(rank=rank, pid=7, state="S", node=name, line=f"step {rank}/9", line_age_s=1.0)
+        return Node(node=name, n=3, grew_t=grew_t, process=NodeProcesses(procs=1, ranks=(told,)))
+
+    nodes = Nodes(t=500.0, interval_s=10.0, nodes=(node("n1", 499.0, 0), node("n2", 100.0, 1)))
+    table = rank_table(ProcessSample(t=100.0), None, nodes)
+    assert table.t == 500.0
+    assert [(each.rank, each.node, each.seen_age_s, each.last_line_age_s) for each in table.ranks] == [
+        (0, "n1", 1.0, 2.0),
+        (1, "n2", 400.0, 401.0),
+    ]
+    view = ranks_page_view(Situation(now_t=501.0, supervisor_alive=True), table)
+    assert [(each.rank, each.level) for each in view.ranks] == [(0, "safe"), (1, "unknown")]
+    assert [each.level for each in view.nodes] == ["unknown", "warning"]
+    assert view.nodes[1].note == "silent for 6 min"

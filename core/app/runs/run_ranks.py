@@ -5,19 +5,32 @@ from typing import Any
 
 import msgspec
 
-from ...model.launch.nodes import RankNow
+from ...model.launch.nodes import Nodes, RankNow, RankTable
 from ...model.observation import ProcessSample, Rank
 
 TAIL_BYTES = 64 * 1024
 """End of the log that is read."""
 
 
-def ranks_now(process: ProcessSample | None, log: str | None) -> list[dict[str, Any]]:
+def ranks_now(process: ProcessSample | None, log: str | None, nodes: Nodes | None = None) -> list[dict[str, Any]]:
     """One object for each rank, for ``status --json``; empty if the run has fewer than two."""
-    return [msgspec.to_builtins(row) for row in rank_rows(process, log)]
+    return [msgspec.to_builtins(row) for row in rank_table(process, log, nodes).ranks]
 
 
-def rank_rows(process: ProcessSample | None, log: str | None) -> tuple[RankNow, ...]:
+def rank_table(process: ProcessSample | None, log: str | None, nodes: Nodes | None = None) -> RankTable:
+    """The ranks now: of the nodes of a job as each wrote last, else of the newest sample of the processes.
+
+    A sample of a job waits for all its nodes, so that one that writes no more would keep the others from the table.
+    """
+    if nodes is not None:
+        from ...sense.process.node_samples import ranks_of
+
+        process = ProcessSample(t=nodes.t, ranks=ranks_of(nodes.nodes, nodes.t))
+    t = None if process is None else process.t
+    return RankTable(t=t, ranks=_rows(process, log), nodes=nodes)
+
+
+def _rows(process: ProcessSample | None, log: str | None) -> tuple[RankNow, ...]:
     """The ranks of a sample, each with what sets it apart from the others."""
     if process is None or not process.ranks:
         return ()

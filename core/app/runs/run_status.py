@@ -172,13 +172,15 @@ def _read(run: RunDirectory, *, ask: bool = False) -> tuple[dict[str, Any], str,
     )
     status["place"] = place_words(spec.command)
     status["concerns"] = [{"level": each.level, "text": each.text} for each in concerns(now)]
-    status["ranks"] = ranks_now(latest.process if status["pid"] is not None else None, status["log"])
-    status["job"], status["nodes"] = None, []
+    status["job"], status["nodes"], nodes = None, [], None
     if spec.capabilities.queues:
         from .jobs.job_now import job_object, job_of, node_objects, nodes_of
 
         status["job"] = job_object(job_of(status["log"]), wall)
-        status["nodes"] = node_objects(nodes_of(status["log"]), now_t)
+        nodes = nodes_of(status["log"])
+        status["nodes"] = node_objects(nodes, now_t)
+    lives = status["pid"] is not None
+    status["ranks"] = ranks_now(latest.process, status["log"], nodes) if lives else []
     newest = status["checkpoints"]["newest"]
     if newest is not None and newest["kind"] == "unknown":
         newest["kind"] = _kind_of(Path(newest["path"]))

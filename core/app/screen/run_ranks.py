@@ -5,7 +5,7 @@ from ...model.ports.screen import RankSource
 from ...store.metrics.latest import latest_without_metrics
 from ...store.run_directory import RunDirectory
 from ..runs.jobs.job_now import nodes_of
-from ..runs.run_ranks import rank_rows
+from ..runs.run_ranks import rank_table
 
 
 class RunRanks(RankSource):
@@ -13,14 +13,14 @@ class RunRanks(RankSource):
 
     def __init__(self, run: RunDirectory) -> None:
         self._run = run
-        self._last: tuple[tuple[str, float | None], RankTable] | None = None
+        self._last: tuple[tuple[str, float | None, float | None], RankTable] | None = None
 
     def look(self) -> RankTable:
-        """The newest table; the ranks are worked out once for each sample."""
+        """The newest table; it is worked out once for each sample."""
         process = latest_without_metrics(self._run.history).process
         log = next((str(folder / "train.log") for folder in self._run.attempt_folders()), None)
-        key = (log or "", None if process is None else process.t)
+        nodes = nodes_of(log)
+        key = (log or "", None if process is None else process.t, None if nodes is None else nodes.t)
         if self._last is None or self._last[0] != key:
-            self._last = (key, RankTable(t=key[1], ranks=rank_rows(process, log)))
-        table = self._last[1]
-        return RankTable(t=table.t, ranks=table.ranks, nodes=nodes_of(log))
+            self._last = (key, rank_table(process, log, nodes))
+        return self._last[1]

@@ -5,7 +5,7 @@ the last one. Lines are counted; the clocks of other machines are not compared w
 """
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
@@ -159,14 +159,17 @@ def processes_of(nodes: list[Node], t: float) -> ProcessSample:
         write_bytes=_sum([node.process.write_bytes for node in nodes]),
         procs=sum(node.process.procs for node in nodes),
         states=states,
-        ranks=tuple(sorted((rank for node in nodes for rank in _ranks_of(node, t)), key=lambda each: each.rank)),
+        ranks=ranks_of(nodes, t),
         agents=tuple(agent for node in nodes for agent in node.process.agents),
     )
 
 
-def _ranks_of(node: Node, t: float) -> list[Rank]:
-    seen_s = max(0.0, t - node.grew_t)
-    return [msgspec.structs.replace(rank, seen_s=seen_s) for rank in node.process.ranks]
+def ranks_of(nodes: Iterable[Node], t: float) -> tuple[Rank, ...]:
+    """The ranks of all nodes, lowest first, each with how long ago its node wrote of it."""
+    found = [
+        msgspec.structs.replace(rank, seen_s=max(0.0, t - node.grew_t)) for node in nodes for rank in node.process.ranks
+    ]
+    return tuple(sorted(found, key=lambda each: each.rank))
 
 
 def gpus_of(nodes: list[Node]) -> tuple[GpuReading, ...]:

@@ -13,7 +13,7 @@ from ..state.level import worst
 from ..state.rank_standing import ORDER
 
 OLD_S = 60.0
-"""A sample of the ranks that is older is said to be old: nodes write every ten seconds."""
+"""A rank that was seen so long ago is not known any more: nodes write every ten seconds."""
 LEVELS: dict[Standing, Level] = {
     "stopped": "danger",
     "ended": "danger",
@@ -78,9 +78,9 @@ def ranks_page_view(now: Situation, table: RankTable) -> RanksPageView:
     age_s = None if table.t is None else max(0.0, now.now_t - table.t)
     ranks = sorted(table.ranks, key=lambda row: (_order(row), row.rank))
     nodes = _nodes(now, table.nodes)
-    old = age_s is not None and age_s > OLD_S
+    old = bool(ranks) and all((age_s or 0.0) + row.seen_age_s > OLD_S for row in ranks)
     return RanksPageView(
-        ranks=tuple(_rank(row, age_s or 0.0, old=old) for row in ranks),
+        ranks=tuple(_rank(row, age_s or 0.0) for row in ranks),
         title=" · ".join(filter(None, (quantity.plural(len(ranks), "rank"), _worst_of(ranks)))) if ranks else "ranks",
         note=f"{quantity.duration(age_s)} old" if old else "",
         message=_nothing(now),
@@ -116,7 +116,8 @@ def _worst_of(ranks: list[RankNow]) -> str:
     return f"rank{'s' * (len(found) > 1)} {', '.join(found[:4])}{more} {WORDS[first]}"
 
 
-def _rank(row: RankNow, since_s: float, *, old: bool) -> RankRow:
+def _rank(row: RankNow, since_s: float) -> RankRow:
+    old = since_s + row.seen_age_s > OLD_S  # its node writes no more, or no supervisor reads
     age_s = None if row.last_line_age_s is None else row.last_line_age_s + since_s
     return RankRow(
         rank=row.rank,

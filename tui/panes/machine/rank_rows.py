@@ -20,9 +20,10 @@ class RankRows(RowsPane):
         """Draw them."""
         self.set_title(view.title, view.note)
         width = max(0, self.size.width - 4)
-        head: Line = (("label", "  "), *heading_cells(RANK_COLUMNS, view.ranks, width))
+        widest = sorted(view.ranks, key=lambda row: len(row.node))[-1:]  # of hundreds: widths follow from one row
+        head: Line = (("label", "  "), *heading_cells(RANK_COLUMNS, widest, width))
         self.show(
-            [self._row(row, view.ranks, width) for row in view.ranks],
+            [self._row(row, widest, width) for row in view.ranks],
             head=[head],
             message=view.message,
             ids=[row.rank for row in view.ranks],
