@@ -29,6 +29,7 @@ COMMANDS = ROOT / "tests" / "fakes" / "slurm_commands.py"
 SIZE = (200, 50)
 INTERVAL_S = 10.0
 TOTAL = 100_000
+AGE_S = 5 * 3600.0
 GOALS = {"supervisor CPU": 10.0, "supervisor memory": 150.0, "dashboard": 6.0, "ranks": 6.0}
 """Per cent of a core, MB, kB/s, kB/s."""
 UNITS = {"supervisor CPU": "% of a core", "supervisor memory": "MB PSS", "dashboard": "kB/s", "ranks": "kB/s"}
@@ -121,6 +122,7 @@ class Run:
             "PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "FAKE_SLURM": str(folder / "jobs"),
             "FAKE_SLURM_AGENTS": "elsewhere", "XDG_RUNTIME_DIR": str(folder),
         }  # fmt: skip
+        self.age()
         self.said = (folder / "supervisor.txt").open("wb")
         argv = [sys.executable, "-m", "trainwatch", "--headless", "--stop-trainer"]
         self.supervisor = subprocess.Popen(
@@ -132,6 +134,14 @@ class Run:
         self.writer = threading.Thread(target=self.nodes.write, args=(attempt / "nodes",), daemon=True)
         self.writer.start()
         self.until(lambda: next(iter(self.home.glob("runs/*/attempts/0001/nodes.json")), None))
+
+    def age(self) -> None:
+        """Date the run back: charts of a young run change at every poll, those of an old one rarely."""
+        argv = [sys.executable, "-m", "trainwatch"]
+        subprocess.run(argv, cwd=self.project, env=self.env, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        (paper,) = self.home.rglob("run.json")
+        spec = json.loads(paper.read_text())
+        paper.write_text(json.dumps(spec | {"created_wall": spec["created_wall"] - AGE_S}))
 
     def until(self, look: Callable[[], Path | None]) -> Path:
         """The first true result of ``look``."""

@@ -95,7 +95,7 @@ def test_after_a_crash_with_a_remedy_another_job_is_submitted_with_the_changed_s
 
 
 TOO_LARGE = f"""
-out=$1 resume=$2 pace=$4
+out=$1 resume=$2 pace=$5
 if [ "$pace" = 0.04 ]; then
   {sys.executable} {TRAINER} --output-dir "$out" --resume "$resume" --steps 90 --crash-at "$3" --step-time "$pace" 2> /dev/null
   echo "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has 1.00 GiB free." >&2
@@ -109,7 +109,7 @@ def test_if_the_remedy_does_not_help_the_next_job_has_another_profile(world: Wor
     folder = world.project / "profiles"
     folder.mkdir()
     for name, pace in (("small", "0.05"), ("large", "0.04")):
-        (folder / f"{name}.toml").write_text(f'title = "{name}"\nflags = ["{pace}"]\n')
+        (folder / f"{name}.toml").write_text(f'title = "{name}"\nflags = ["--pace", "{pace}"]\n')
     write(
         world,
         run={"command": ["bash", str(world.project / "too_large.sh"), "{output_dir}", "{resume}", "45"]},

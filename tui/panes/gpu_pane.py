@@ -41,7 +41,7 @@ class GpuPane(Pane):
         spark_cells = self._table_columns(width)[-1]
         if spark_cells < SPARK_LEAST:
             return []
-        meters = (m for g in gpus for m in (g.util, g.vram))
+        meters = (m for g in self._shown(self.size.height) for m in (g.util, g.vram))
         return [self.window.series_query(m.series, spark_cells) for m in meters if m.series is not None]
 
     def lines(self, width: int, height: int) -> list[Line]:
@@ -101,9 +101,7 @@ class GpuPane(Pane):
             ]
             heading.append(("label", pad(words[0], cells + 2) + words[1]))
         lines: list[Line] = [tuple(heading)]
-        shown = self.view.gpus
-        if len(shown) > height - 1:
-            shown = self._worst_first(height - 2)
+        shown = self._shown(height)
         ranges = [scaled for scaled, _ in scales]
         lines += [self._row(gpu, width, name, cells if sparks else 0, ranges) for gpu in shown]
         if len(shown) < len(self.view.gpus):
@@ -143,6 +141,10 @@ class GpuPane(Pane):
             )
             line += [("text", "  "), *drawn]
         return tuple(line)
+
+    def _shown(self, height: int) -> tuple[GpuView, ...]:
+        """The GPUs that fit below the heading, with a line for the others."""
+        return self.view.gpus if len(self.view.gpus) <= height - 1 else self._worst_first(height - 2)
 
     def _worst_first(self, rows: int) -> tuple[GpuView, ...]:
         """The GPUs that fit, the ones with trouble first chosen, in the order of their index."""
