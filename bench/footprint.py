@@ -3,8 +3,9 @@
 Each run is a trainer that prints a line a second under a supervisor without a screen; the fake NVML library has 8 GPUs
 whose values move. Prints for the supervisor and the GPU reader of one run, or for all processes of several, runners
 included: CPU seconds a minute, memory (PSS), threads, processes, GPU readers, megabytes written a day; then what each
-kind of process takes, what a log view in tmux costs that no terminal shows (a bar of 200 redraws a second), and what
-one `nvitop --once` and one `gpustat` cost in the same run, if they are found. Exit code 1 if a bound is exceeded.
+kind of process takes, what a log view in tmux costs that no terminal shows (a bar of 200 redraws a second), and, if
+they are found, what supervisord takes for such a trainer and gpustat for such GPUs, in the same run, with the ratio of
+one run to each. Exit code 1 if a bound is exceeded.
 
 All is compiled beforehand by a run that is not counted: a process that compiles its modules keeps the memory that it
 used for that, and an installed trainwatch never does.
@@ -13,13 +14,13 @@ used for that, and an installed trainwatch never does.
 import argparse
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
 import msgspec
+from footprint_peers import peers
 from footprint_view import hidden_view
 from screen import MOVING, ROOT, World
 
@@ -34,6 +35,10 @@ UNITS = {
     "readers": "GPU readers",
     "day": "MB/day written",
 }
+PEERS = {"supervisord": ("supervisor", "runner"), "gpustat": ("GPU reader",)}
+"""By another program, the kinds of our processes that do as much and more."""
+LEAST = 0.02
+"""CPU seconds a minute: no ratio to less than two ticks."""
 VIEW_BOUND = 0.05
 """CPU seconds a minute of a view that nobody sees, tmux's server included: a look at the socket each second."""
 SETTLE_S = 20.0
@@ -137,8 +142,8 @@ def started(folder: Path, runs: int, compiled: Path, worlds: list[World]) -> Non
     time.sleep(SETTLE_S)
 
 
-def measure(runs: int, seconds: float) -> dict[str, dict[str, float]]:
-    """Costs by the kind of process."""
+def measure(runs: int, seconds: float, *, beside: bool = False) -> dict[str, dict[str, float]]:
+    """Costs by the kind of process; ``beside``: those of other programs, too, while the run goes on."""
     with tempfile.TemporaryDirectory(prefix="footprint-") as folder:
         worlds: list[World] = []
         compiled = Path(folder) / "compiled"
@@ -154,10 +159,11 @@ def measure(runs: int, seconds: float) -> dict[str, dict[str, float]]:
             before = look(roots)
             time.sleep(seconds)
             after = look(roots)
+            others = peers(Path(folder), worlds[0].env, seconds) if beside else {}
         finally:
             for world in worlds:
                 world.close()
-    return {kind: per_time(before.get(kind, Costs()), costs, seconds) for kind, costs in after.items()}
+    return {kind: per_time(before.get(kind, Costs()), costs, seconds) for kind, costs in after.items()} | others
 
 
 def per_time(before: Costs, after: Costs, seconds: float) -> dict[str, float]:
@@ -181,7 +187,8 @@ def main() -> int:
     args = parser.parse_args()
     fine = True
     for runs in args.runs:
-        kinds = measure(runs, args.seconds)
+        kinds = measure(runs, args.seconds, beside=runs == 1)
+        others = {name: kinds.pop(name) for name in PEERS if name in kinds}
         counted = [kind for kind in kinds if runs > 1 or kind != "runner"]
         print(f"{runs:2d} runs: {', '.join(counted)}")
         for name, unit in UNITS.items():
@@ -197,18 +204,21 @@ def main() -> int:
                 "  ".join(f"{costs[name]:.2f} {unit}" for name, unit in UNITS.items()),
                 flush=True,
             )
+        for name, theirs in others.items():
+            mine = {unit: sum(kinds[kind][unit] for kind in PEERS[name] if kind in kinds) for unit in ("cpu", "pss")}
+            whom = " and ".join(PEERS[name])
+            said = ", ".join(
+                f"{theirs[unit]:.2f} {UNITS[unit]}"
+                + (f" ({mine[unit] / theirs[unit]:.1f} x by {whom})" if theirs[unit] >= LEAST else "")
+                for unit in ("cpu", "pss")
+            )
+            print(f"         {name:12} {said}", flush=True)
     if not args.no_view and shutil.which("tmux") is not None:
         view = hidden_view(args.seconds)
         verdict = "PASS" if view["nobody attached"] <= VIEW_BOUND else "FAIL"
         fine = fine and verdict == "PASS"
         print(f"view     {view['nobody attached']:10.3f} CPU-s/min, nobody attached (bound {VIEW_BOUND:g}) {verdict}")
         print(f"view     {view['attached']:10.3f} CPU-s/min, attached", flush=True)
-    for peer in ("nvitop", "gpustat"):
-        path = shutil.which(peer)
-        if path is not None:
-            began = time.perf_counter()
-            subprocess.run((path, "--once") if peer == "nvitop" else (path,), capture_output=True, check=False)
-            print(f"one {peer}: {time.perf_counter() - began:.2f} s", file=sys.stderr)
     return 0 if fine else 1
 
 

@@ -1,12 +1,12 @@
 """Measures the cost of the screen against nvitop and a Textual hello-world in the same run.
 
-    python bench/screen.py [--seconds 60] [--nvitop PATH] [--only cpu,pages,paint,flood,open,link,metrics]
-                           [--log-mb 1000]
+    python bench/screen.py [--seconds 60] [--nvitop PATH] [--toolong PATH] [--log-mb 1000]
+                           [--only cpu,pages,paint,flood,open,link,metrics]
 
 Only the driver is a fake: a trainer writes a progress bar twice a second under a supervisor, the fake NVML library has
 8 GPUs with changing (or constant) values, and each program runs on a PTY of 200x50. Prints a table with the goal of
-each number and PASS or FAIL; ends with 1 if something failed. nvitop is used if it is found (PATH or --nvitop); without
-it the ratios to it are not measured.
+each number and PASS or FAIL; ends with 1 if something failed. nvitop and toolong are used if they are found (PATH or
+--nvitop, --toolong); without them the ratios to them are not measured.
 """
 
 import argparse
@@ -376,8 +376,9 @@ def bench_flood(seconds: float) -> list[Row]:
     return rows
 
 
-def bench_open(megabytes: int) -> list[Row]:
+def bench_open(megabytes: int, toolong: str | None) -> list[Row]:
     """A large log: time from the key until its last line is shown, and key latency while all of it is searched."""
+    theirs: list[float] = []
     with world("big", MOVING, size=megabytes * 1e6) as made:
         deadline = time.monotonic() + 180
         while made.log is None or made.log.stat().st_size < megabytes * 1e6 * 0.999:
@@ -405,10 +406,19 @@ def bench_open(megabytes: int) -> list[Row]:
             shown.press("1")  # the next start begins on the screen that was left
             time.sleep(0.5)
             shown.end()
+            if toolong is not None:
+                other = OnTerminal([toolong, str(made.log)], made.env, SIZE, made.project)
+                took = other.wait_for(LAST_LINE, 60)
+                theirs += [] if took is None else [took]
+                other.end()
     assert opened
+    usual = statistics.median(opened)
     return [
-        Row(f"{megabytes} MB log: from the key to its end", statistics.median(opened) * 1000, "ms", 300.0,
+        Row(f"{megabytes} MB log: from the key to its end", usual * 1000, "ms", 300.0,
             f"worst of 5: {max(opened) * 1000:.0f} ms"),
+        Row("  toolong, from its start", statistics.median(theirs) * 1000 if theirs else None, "ms", None,
+            "" if theirs else "toolong not found (PATH, --toolong), or it did not show the last line"),
+        Row("  ratio to toolong", usual / statistics.median(theirs) if theirs else None, "x", 1.0 if theirs else None),
         Row(f"{megabytes} MB log: memory gained", gained, "MB", 15.0),
         Row("key latency p95 while all of it is searched", p95(keys) * 1000, "ms", 150.0),
     ]  # fmt: skip
@@ -504,6 +514,7 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--seconds", type=float, default=60.0, help="of measuring CPU and bytes")
     options.add_argument("--nvitop", default=shutil.which("nvitop"), help="path of nvitop (default: as found on PATH)")
+    options.add_argument("--toolong", default=shutil.which("tl"), help="path of toolong's tl (as found on PATH)")
     options.add_argument("--only", default="cpu,pages,paint,flood,open,link,metrics", help="parts, by commas")
     options.add_argument("--log-mb", type=int, default=1000, help="size of the big log")
     options.add_argument("--rounds", type=int, default=7, help="of first paint")
@@ -513,7 +524,7 @@ def main() -> int:
         "pages": lambda: bench_pages(chosen.seconds),
         "paint": lambda: bench_paint(chosen.rounds),
         "flood": lambda: bench_flood(chosen.seconds),
-        "open": lambda: bench_open(chosen.log_mb),
+        "open": lambda: bench_open(chosen.log_mb, chosen.toolong),
         "link": lambda: bench_link(chosen.seconds),
         "metrics": lambda: bench_metrics(chosen.seconds, chosen.rounds),
     }

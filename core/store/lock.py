@@ -53,14 +53,19 @@ class SupervisorLock:
     def acquire(self) -> None:
         """Take the lock and write the pid into the file.
 
-        Raises SupervisorRunning, or OSError if the file cannot be made.
+        Raises SupervisorRunning, or OSError if the file cannot be made or its file system has no locks.
         """
         if self._descriptor is not None:
             return
         deadline = time.monotonic() + ACQUIRE_PATIENCE_S
         while True:
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            if _lock(descriptor, fcntl.LOCK_EX) and _is_file_at(descriptor, self.path):
+            try:
+                taken = _lock(descriptor, fcntl.LOCK_EX, self.path) and _is_file_at(descriptor, self.path)
+            except OSError:
+                os.close(descriptor)
+                raise
+            if taken:
                 break
             os.close(descriptor)
             if time.monotonic() >= deadline:
@@ -118,13 +123,16 @@ class SupervisorLock:
 
 
 def is_held(path: Path) -> bool:
-    """Whether a supervisor is alive, by trying the lock: the pid in the file may be reused."""
+    """Whether a supervisor is alive, by trying the lock: the pid in the file may be reused.
+
+    Raises OSError if that cannot be told, because the file system has no locks.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return False
     try:
-        return not _lock(descriptor, fcntl.LOCK_SH)
+        return not _lock(descriptor, fcntl.LOCK_SH, path)
     finally:
         os.close(descriptor)
 
@@ -147,11 +155,19 @@ def holder_pid(path: Path) -> int | None:
     return None
 
 
-def _lock(descriptor: int, kind: int) -> bool:
+def _lock(descriptor: int, kind: int, path: Path) -> bool:
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    except OSError as fault:  # NFS without a lock server, some FUSE file systems
+        why = fault.strerror or str(fault)
+        raise OSError(
+            fault.errno,
+            f"this file system gives no locks ({why}), and without one two supervisors could own the same run; set "
+            "TRAINWATCH_HOME to a folder on a local disk",
+            str(path),
+        ) from None
     return True
 
 
