@@ -6,6 +6,7 @@ Run as ``python -P -m trainwatch.core.app.gpu_survey``; prints one JSON object.
 
 import contextlib
 import os
+import pwd
 import subprocess
 import sys
 from pathlib import Path
@@ -70,13 +71,40 @@ def survey(timeout_s: float = TIMEOUT_S) -> GpuSurvey:
 
 
 def process_name(pid: int) -> str:
-    """Name and command of a process on a GPU; ``pid N`` if it belongs to another user or namespace."""
+    """Name and command of a process on a GPU. Of another user's only that it is one: nothing else of it is read.
+
+    ``pid N`` alone: it belongs to another namespace, or has ended.
+    """
+    try:
+        owner = Path(f"/proc/{pid}").stat().st_uid
+    except OSError:  # hidden (hidepid), of another namespace, or gone
+        return f"another user's process, pid {pid}" if _is_of_another_user(pid) else f"pid {pid}"
+    if os.geteuid() not in {0, owner}:
+        return f"another user's process ({_user_name(owner)}), pid {pid}"
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
         return f"pid {pid}"
     shown = " ".join(word.decode("utf-8", "replace").rpartition("/")[2] for word in words[:2] if word)
     return f"{shown or 'kernel'} (pid {pid})"
+
+
+def _is_of_another_user(pid: int) -> bool:
+    """Signal 0 is not sent; kill(2) only says whether the process is there, and whether it is ours to signal."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False
+
+
+def _user_name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
 
 
 def named_users(timeout_s: float = TIMEOUT_S) -> tuple[str, ...]:

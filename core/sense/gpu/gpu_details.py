@@ -8,7 +8,7 @@ import msgspec
 from ...model.machine_details import GpuDetail, GpuDetails, GpuProcess
 from ...model.ports.supervision import AttemptTarget, Clock, DetailDesk
 from ..process.proc_stat import read_stat
-from ..process.process_words import CpuShares, UserNames, age_of, command_of
+from ..process.process_words import CpuShares, UserNames, age_of, command_of, is_another_users
 from ..process.run_tree import tree_pids
 from .gpu_readings import Device, Devices, User
 
@@ -78,5 +78,5 @@ class GpuDetailReadings:
             cpu_pct=cpu.get(user.pid),
             rss_bytes=None if stat is None else stat.rss_bytes,
             age_s=None if stat is None else age_of(stat),
-            command=command_of(user.pid),
+            command=None if own is not True and is_another_users(user.pid) else command_of(user.pid),
         )
