@@ -26,6 +26,7 @@ from trainwatch.core.views.charts.attempts import (
     until_last_step,
 )
 from trainwatch.core.views.charts.axis import log_ticks, round_step, span_ticks, step_label, ticks
+from trainwatch.core.views.charts.chart_files import RunRows, series_rows
 from trainwatch.core.views.charts.chart_view import ChartOptions, RunSeries, chart_view, marks_on, x_bounds
 from trainwatch.core.views.charts.curve import dotted, nearest, value_range
 from trainwatch.core.views.charts.smoothing import smoothed
@@ -354,3 +355,9 @@ def test_what_the_progress_shows_is_not_listed_again_under_the_name_of_the_log(l
 def test_a_loss_and_its_average_are_two_charts() -> None:
     metrics = ("progress.loss", "metric.loss", "metric.avg_loss", "metric.total_loss")
     assert without_doubles(metrics) == ("progress.loss", "metric.avg_loss", "metric.total_loss")
+
+
+def test_the_newest_points_of_an_attempt_that_runs_are_its_own() -> None:
+    run = RunRows(name="a", points={}, attempts=(AttemptSpan(1, 0.0, 5.0, ended=True), AttemptSpan(2, 8.0, 20.3)))
+    rows = series_rows(run, "loss", [(t, 1.0, 1.0, 1.0) for t in (4.5, 6.5, 8.5, 20.5)])
+    assert [row.attempt for row in rows] == [1, None, 2, 2]

@@ -84,10 +84,10 @@ def csv_lines(rows: Iterable[Iterable[str | float | None]]) -> str:
 def _of_attempts(
     points: Sequence[Point], attempts: Sequence[AttemptSpan]
 ) -> Iterator[tuple[int | None, float, float, float, float]]:
-    """Each point with the number of its attempt; None between two."""
+    """Each point with the number of its attempt; None between two. One that runs has the newest points too."""
     at = 0
     for t, low, mean, high in points:
-        while at < len(attempts) and attempts[at].until_t < t:
+        while at < len(attempts) and attempts[at].ended and attempts[at].until_t < t:
             at += 1
         inside = at < len(attempts) and attempts[at].since_t <= t
         yield (attempts[at].number if inside else None), t, low, mean, high
