@@ -173,6 +173,7 @@ def draw_night(project: Any) -> None:
         person.greeted()
         person.takes("healthy", seen="Training")
         project.until(lambda s: (s["progress"]["step"] or 0) >= HANG_AT - 5, "the hang")
+        project.until(lambda s: any(i["kind"] == "quiet" for i in s["incidents"]), "the suspicion")
         person.takes("hung", sizes=(MIDDLE, LARGE, PHONE, SMALL), seen=r"restarted\s+in")
         project.until(lambda s: s["attempt"] == 3 and s["state"] == "running", "the second restart")
         person.press("e")
