@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from trainwatch.cli import main
-from trainwatch.core.app.enable import MARK, enabling_of
+from trainwatch.core.app.enable import MARK, enabling_of, enabling_of_queue
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.store.service_manager import ServiceManager
@@ -52,12 +52,22 @@ def test_the_unit_restarts_supervision_and_holds_no_secret(run: RunDirectory) ->
     assert words[-3:] == ["supervise", "luca-1", "--detach"]
 
 
+def verified(path: Path, unit: str) -> str:
+    """What systemd says of a unit of this name; empty: it accepts it."""
+    path.write_text(unit)
+    env = {**os.environ, "XDG_RUNTIME_DIR": str(path.parent)}  # without one it looks at nothing
+    done = subprocess.run(
+        ["systemd-analyze", "--user", "verify", path], capture_output=True, text=True, check=False, env=env
+    )
+    return "".join(line for line in done.stderr.splitlines(keepends=True) if path.name in line)
+
+
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
-def test_systemd_accepts_the_unit(run: RunDirectory, tmp_path: Path) -> None:
-    path = tmp_path / "trainwatch-luca-1.service"
-    path.write_text(enabling_of(run).unit)
-    done = subprocess.run(["systemd-analyze", "--user", "verify", path], capture_output=True, text=True, check=False)
-    assert path.name not in done.stderr
+@pytest.mark.parametrize("name", ["trainwatch-luca-1.service", "trainwatch-queue.service"])
+def test_systemd_accepts_the_units(run: RunDirectory, tmp_path: Path, name: str) -> None:
+    unit = (enabling_of_queue(tmp_path / "50% a b") if "queue" in name else enabling_of(run)).unit
+    assert verified(tmp_path / name, unit) == ""
+    assert verified(tmp_path / name, unit.replace("Restart=", "Restrat=")) != "", "it would be said"
 
 
 def test_enable_never_writes_over_a_unit_of_the_user(run: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:
