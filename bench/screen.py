@@ -1,7 +1,7 @@
 """Measures the cost of the screen against nvitop and a Textual hello-world in the same run.
 
     python bench/screen.py [--seconds 60] [--nvitop PATH] [--toolong PATH] [--log-mb 1000]
-                           [--only cpu,pages,paint,flood,open,link,metrics]
+                           [--only cpu,pages,refresh,paint,flood,open,link,metrics]
 
 Only the driver is a fake: a trainer writes a progress bar twice a second under a supervisor, the fake NVML library has
 8 GPUs with changing (or constant) values, and each program runs on a PTY of 200x50. Prints a table with the goal of
@@ -122,6 +122,7 @@ class World:
         size: float = 0,
         *,
         age_s: float = 0,
+        more: str = "",
         home: Path | None = None,
         compiled: Path | None = None,
     ) -> None:
@@ -143,7 +144,7 @@ class World:
         command = [sys.executable, str(self.project / "trainer.py"), mode, str(int(size))]
         (self.project / "trainer.py").write_text(TRAINER)
         (self.project / "trainwatch.toml").write_text(
-            f"[run]\nname = {NAME!r}\ncommand = {command!r}\n[tmux]\nenabled = false\n".replace("'", '"')
+            f"[run]\nname = {NAME!r}\ncommand = {command!r}\n[tmux]\nenabled = false\n{more}".replace("'", '"')
         )
         if age_s:
             self._age(age_s)
@@ -192,10 +193,10 @@ class World:
 
 
 @contextlib.contextmanager
-def world(mode: str, gpus: str, size: float = 0, age_s: float = 0) -> Iterator[World]:
+def world(mode: str, gpus: str, size: float = 0, age_s: float = 0, more: str = "") -> Iterator[World]:
     """A running training with its first log lines."""
     with tempfile.TemporaryDirectory(prefix="screen-bench-") as folder:
-        made = World(Path(folder), mode, gpus, size, age_s=age_s)
+        made = World(Path(folder), mode, gpus, size, age_s=age_s, more=more)
         try:
             deadline = time.monotonic() + 60
             while made.log is None:
@@ -299,6 +300,21 @@ def bench_pages(seconds: float) -> list[Row]:
         shown.press("1")
         time.sleep(0.5)
         shown.end()
+    return rows
+
+
+def bench_refresh(seconds: float) -> list[Row]:
+    """Bytes of the dashboard of a run of one minute, 8 moving GPUs, by ``[screen] refresh_s``."""
+    rows = []
+    usual: float | None = None
+    for refresh_s in (1.0, 5.0):
+        with world("steps", MOVING, more=f"[screen]\nrefresh_s = {refresh_s:g}\n") as young:
+            shown = young.screen()
+            written = cost(shown, seconds)[1]
+            shown.end()
+        goal = None if usual is None else usual / 2 / 1000
+        rows.append(Row(f"bytes, refresh_s = {refresh_s:g}", written / 1000, "kB/s", goal))
+        usual = written
     return rows
 
 
@@ -515,13 +531,14 @@ def main() -> int:
     options.add_argument("--seconds", type=float, default=60.0, help="of measuring CPU and bytes")
     options.add_argument("--nvitop", default=shutil.which("nvitop"), help="path of nvitop (default: as found on PATH)")
     options.add_argument("--toolong", default=shutil.which("tl"), help="path of toolong's tl (as found on PATH)")
-    options.add_argument("--only", default="cpu,pages,paint,flood,open,link,metrics", help="parts, by commas")
+    options.add_argument("--only", default="cpu,pages,refresh,paint,flood,open,link,metrics", help="parts, by commas")
     options.add_argument("--log-mb", type=int, default=1000, help="size of the big log")
     options.add_argument("--rounds", type=int, default=7, help="of first paint")
     chosen = options.parse_args()
     parts: dict[str, Callable[[], list[Row]]] = {
         "cpu": lambda: bench_cpu(chosen.seconds, chosen.nvitop),
         "pages": lambda: bench_pages(chosen.seconds),
+        "refresh": lambda: bench_refresh(chosen.seconds),
         "paint": lambda: bench_paint(chosen.rounds),
         "flood": lambda: bench_flood(chosen.seconds),
         "open": lambda: bench_open(chosen.log_mb, chosen.toolong),

@@ -144,7 +144,7 @@ class TrainwatchApp(App[None]):
             read_only=self.read_only,
             has_runs=self.picker is not None,
             can_launch=self.launcher is not None,
-            interval_s=self.interval_s,
+            interval_s=run.screen.refresh_s if self.interval_s > 0 else 0.0,
             memory=self.pane_focus,
         )
         dashboard.away = AwayWatch(self, dashboard)

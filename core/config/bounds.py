@@ -275,7 +275,10 @@ BOUNDS: dict[str, dict[str, Rule]] = {
     "diagnose": {"patterns": failure_patterns},
     "supervisor": {"frozen_s": above(0)},
     "tmux": {"socket": filled, "session": tmux_name},
-    "screen": {},  # true or false: both are valid
+    "screen": {
+        # Samples come once a second by default: a faster screen shows the same twice. Slower than 10 s looks dead.
+        "refresh_s": between(0.5, 10),
+    },
     "metrics": {"prometheus": endpoint, "otlp": web_address, "otlp_s": at_least(1)},
     "state": {"keep": at_least(0)},
     "slurm": {

@@ -75,6 +75,7 @@ def config_text(survey: Survey, *, name: str, output_dir: str | None = None, log
         act=_text(defaults.restart.act),
         apply=_text(defaults.remedies.apply),
         keep_last=defaults.checkpoints.keep_last,
+        refresh_s=f"{defaults.screen.refresh_s:g}",
         bell=str(defaults.screen.bell).lower(),
         title=str(defaults.screen.title).lower(),
     )
@@ -200,6 +201,7 @@ shapes = []
 patterns = {{}}
 
 [screen]
+refresh_s = {refresh_s}                        # how often the screen asks and draws; 5 on a slow link writes less
 bell = {bell}                            # ring the terminal's bell at an incident
 title = {title}                            # show the run's state in the terminal's title
 """

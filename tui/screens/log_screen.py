@@ -24,7 +24,7 @@ from .box import Box
 from .place_screen import PlaceScreen, bindings_of
 
 FOLLOW_S = 0.5
-"""How often the end of a followed log is read, seconds."""
+"""How often the end of a followed log is read, seconds, at the usual ``refresh_s``."""
 SIDE_CELLS = 20
 NO_ACCESS = "This log cannot be read from here."
 
@@ -64,9 +64,9 @@ class LogScreen(PlaceScreen):
     def on_mount(self) -> None:
         """Open the newest log at its end, or the last position."""
         super().on_mount()
-        if self.application.interval_s > 0:
-            self.set_interval(FOLLOW_S, self.look)
         assert self.session is not None
+        if self.application.interval_s > 0:
+            self.set_interval(FOLLOW_S * self.session.run.screen.refresh_s, self.look)
         before = self.session.screen_states.get("log")
         if isinstance(before, tuple):
             file, place, self.view.wrapped = before

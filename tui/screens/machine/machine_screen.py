@@ -18,7 +18,7 @@ from ..box import Box
 from ..place_screen import PlaceScreen
 
 DETAILS_S = 1.0
-"""How often details are read while the page is shown, seconds."""
+"""How often details are read while the page is shown, seconds, at the usual ``refresh_s``."""
 LATE_S = 10.0
 """Without details for so long they are not expected any more: a driver may take some seconds."""
 SMALL_ROWS, SMALL_COLUMNS = 13, 30
@@ -102,7 +102,7 @@ class MachineScreen(PlaceScreen):
         super().on_mount()
         self.read_details()
         if self.application.interval_s > 0:
-            self.set_interval(DETAILS_S, self.read_details)
+            self.set_interval(DETAILS_S * self.session.run.screen.refresh_s, self.read_details)
 
     def on_unmount(self) -> None:
         """The dashboard's charts are read again."""

@@ -1,0 +1,43 @@
+"""``[screen] refresh_s`` is how often the screen asks and draws."""
+
+import msgspec
+import pytest
+from textual.screen import Screen
+
+from tests.fakes.feed import FakePicker, FakeStarter, healthy
+from tests.fakes.screen_jobs import rich_run
+from trainwatch.core.config.bounds import BOUNDS
+from trainwatch.core.model.ports.screen import LogAccess
+from trainwatch.core.model.settings import Screen as ScreenSettings
+from trainwatch.core.sense.log.log_browser import FileLogBrowser
+from trainwatch.tui.app import TrainwatchApp
+
+
+@pytest.mark.parametrize(("refresh_s", "factor"), [(1.0, 1.0), (5.0, 5.0), (0.5, 0.5)])
+async def test_every_page_looks_as_often_as_the_setting_says(
+    refresh_s: float, factor: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = rich_run(healthy(), logs=LogAccess(browser=FileLogBrowser()))
+    run = msgspec.structs.replace(run, screen=ScreenSettings(refresh_s=refresh_s))
+    asked: dict[str, set[float]] = {}
+    usual = Screen.set_interval
+
+    def set_interval(screen: Screen[object], interval: float, *args: object, **more: object) -> object:
+        asked.setdefault(type(screen).__name__, set()).add(interval)
+        return usual(screen, interval, *args, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Screen, "set_interval", set_interval)
+    app = TrainwatchApp(run, starter=FakeStarter(), picker=FakePicker())
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        for place in ("log", "gpus", "host"):
+            app.action_place(place)
+            await pilot.pause()
+    assert refresh_s in asked["Dashboard"]
+    assert 0.5 * factor in asked["LogScreen"]
+    assert 1.0 * factor in asked["GpuScreen"] & asked["HostScreen"]
+
+
+@pytest.mark.parametrize(("value", "valid"), [(0.5, True), (10, True), (0.4, False), (60, False)])
+def test_the_rate_has_bounds(value: float, valid: bool) -> None:
+    assert (BOUNDS["screen"]["refresh_s"](value) is None) == valid
