@@ -82,6 +82,8 @@ class LogView(Pane):
 
     def reveal(self, share: float | None = None) -> None:
         """Scroll the cursor into view; ``share``: to this part of the height (0 top, 1 bottom) in any case."""
+        if not len(self.window):
+            return
         height = self.size.height
         first, last = self.visible_lines
         if share is None:

@@ -72,7 +72,7 @@ RUNS_KEYS: tuple[Key, ...] = (
     Key(
         key="y", shown="y", action="copy", label="copy id", help="copy the run's id, for the command line", footer=False
     ),
-    Key(key="L", shown="L", action="reload", label="read again", help="read the list again now", footer=False),
+    Key(key="L", shown="L", action="again", label="read again", help="read the list again now", footer=False),
     Key(key="question_mark", shown="?", action="help", label="help", help="this list", always=True),
     Key(key="q", shown="q", action="leave", label="leave", help="leave the screen; everything continues", always=True),
 )  # fmt: skip
@@ -247,6 +247,12 @@ class RunsScreen(PlaceScreen):
     def action_hidden(self) -> None:
         """Show the hidden ones, too, or not."""
         self.choose(msgspec.structs.replace(self.choice, hidden=not self.choice.hidden))
+        self.show_message("Hidden runs are listed, too." if self.choice.hidden else "Hidden runs are left out.")
+
+    def action_again(self) -> None:
+        """Read the list now."""
+        self.action_reload()
+        self.show_message("The list is read again.")
 
     def action_search(self) -> None:
         """Ask for words."""
