@@ -16,7 +16,7 @@ OF_THE_SITE: frozenset[JobCause] = frozenset({"time_limit", "preempted", "node"}
 NEVER_ENDS: dict[str, str] = {
     "PartitionNodeLimit": "ask for fewer nodes (slurm.nodes), or for another partition",
     "PartitionTimeLimit": "ask for less time (slurm.time), or for another partition",
-    "PartitionConfig": "ask for another partition (slurm.partition)",
+    "PartitionConfig": "ask for fewer nodes (slurm.nodes), or for another partition (slurm.partition)",
     "BadConstraints": "no node has what is asked for: correct slurm.gpus, slurm.cpus or slurm.options",
     "DependencyNeverSatisfied": "the job that it waits for did not end as it should: submit it anew",
     "AccountNotAllowed": "name an account that may use the partition (slurm.account)",
