@@ -50,7 +50,7 @@ def test_demo_finishes_after_a_crash_and_a_hang(world: World) -> None:
     assert (status["state"], status["attempt"], status["pid"]) == ("finished", 3, None)
     assert (status["progress"]["step"], status["progress"]["total_steps"]) == (400, 400)
     assert status["supervisor"] == {"pid": None, "alive": False, "responsive": False, "age_s": None}
-    assert status["budget"] == {"used": 0, "max": 3}
+    assert status["budget"] == {"used": 0, "made": 0, "max": 3}
     assert status["gpus"][0]["index"] == 0
     assert status["checkpoints"]["newest"]["name"] == "demo.safetensors"
     assert status["checkpoints"]["newest"]["step"] == 400

@@ -28,7 +28,7 @@ def test_ramp_climbs_falls_back_and_does_not_retry_the_failed_profile(world: Wor
     status = world.status()
     assert [rung["profile"] for rung in status["ramp"]["dead"]] == ["hot"]
     assert status["profile"] == "brisk"
-    assert "the ramp fell from hot: cuda_unknown_error after 0.0 h there" in world.asks("status").out
+    assert "the ramp fell from hot: cuda_unknown_error after 0 s there" in world.asks("status").out
     said = world.asks("events").out
     assert "RAMP up: calm -> brisk: 1 checkpoint on calm without trouble" in said
     assert "RAMP back: hot -> brisk: hot died after" in said

@@ -41,7 +41,8 @@ class GpuPane(Pane):
         spark_cells = self._table_columns(width)[-1]
         if spark_cells < SPARK_LEAST:
             return []
-        meters = (m for g in self._shown(self.size.height) for m in (g.util, g.vram))
+        # The pane grows to what it holds; more rows than the screen has are never shown.
+        meters = (m for g in self._shown(self.screen.size.height) for m in (g.util, g.vram))
         return [self.window.series_query(m.series, spark_cells) for m in meters if m.series is not None]
 
     def lines(self, width: int, height: int) -> list[Line]:
