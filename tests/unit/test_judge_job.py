@@ -7,7 +7,7 @@ from tests.unit.test_judge_recovery import judge_of_everything, running, save
 from trainwatch.core.model.decision import StartAttempt, StopAttempt
 from trainwatch.core.model.fact import BudgetChanged
 from trainwatch.core.model.launch.job import JobCause
-from trainwatch.core.model.observation import Exit, JobSeen, LogChunk, Start
+from trainwatch.core.model.observation import Exit, JobSeen, LogChunk, RankEnded, Start
 
 
 def job(world: World, phase: str, reason: str = "", state: str = "") -> World:
@@ -28,6 +28,47 @@ def test_time_in_the_queue_does_not_count() -> None:
     world.see(LogChunk(t=world.t, text="step 1/100 loss 0.5\nstep 2/100 loss 0.4\n"))
     assert world.word == "running"
     assert "stop_attempt" not in world.decisions
+
+
+OOM = (
+    "Traceback (most recent call last):\n"
+    '  File "train.py", line 9, in <module>\n'
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.10 GiB\n"
+)
+
+
+@pytest.mark.parametrize("before", ["", "step 1/100 loss 0.5\nstep 2/100 loss 0.4\n"])
+def test_a_job_that_begins_and_dies_between_two_looks_at_the_queue_is_diagnosed(before: str) -> None:
+    world = job(launched(), "queued", "Resources", "PENDING").wait(60.0)
+    world.see(LogChunk(t=world.t, text=before), LogChunk(t=world.t, text=OOM), Exit(t=world.t + 1.0, code=1))
+    assert [each.class_ for each in world.incidents] == ["cuda_oom"]
+    assert world.incidents[0].step == (2 if before else None)
+
+
+def test_what_a_rank_left_in_such_a_job_is_diagnosed() -> None:
+    world = job(launched(), "queued", "Resources", "PENDING")
+    world.see(RankEnded(t=world.t, rank=1, pid=77, text=OOM), Exit(t=world.t + 1.0, code=1))
+    assert [each.class_ for each in world.incidents] == ["cuda_oom"]
+
+
+def test_lines_before_the_job_is_seen_to_run_do_not_begin_hang_detection_or_distort_the_pace() -> None:
+    world = job(launched(), "queued", "Resources", "PENDING")
+    world.see(LogChunk(t=world.t, text="".join(f"step {n}/100 loss 0.5\n" for n in range(1, 30))))
+    assert world.word == "queued"
+    assert world.state.attempt.step == 29
+    assert world.state.clock.step_s is None
+    world.wait(86400.0, every_s=600.0)
+    assert world.decisions == launched().decisions
+    assert world.incidents == []
+
+
+def test_a_run_goes_on_after_lines_that_came_before_its_job_was_seen_to_run() -> None:
+    world = job(launched(), "queued", "Resources", "PENDING")
+    world.see(LogChunk(t=world.t, text="step 1/100 loss 0.5\nstep 2/100 loss 0.4\n"))
+    job(world, "running")
+    world.see(LogChunk(t=world.t, text="step 3/100 loss 0.5\n"))
+    assert world.word == "running"
+    assert world.state.attempt.step == 3
 
 
 def test_no_answer_is_no_end_and_leaves_the_state() -> None:

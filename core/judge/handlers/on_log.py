@@ -34,17 +34,18 @@ JOURNAL_STOPPING_S = 5.0
 
 
 def on_log(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
-    """Take a chunk of log, also of an attempt that is being ended, as it may show the cause."""
-    if not is_watched(state.machine):
-        ending = isinstance(state.machine, Stopping) and (chunk.source is None or _is_read(state, chunk.source))
-        return _while_stopping(knowledge, state, chunk) if ending else (state, NOTHING)
+    """Take a chunk of log, also of an attempt that is being ended, as it may show the cause.
+
+    Lines show that a job has begun before the queue is asked again: they are read, and time begins with its answer.
+    """
     source = chunk.source
-    if state.attempt.resume_verdict == "open":
-        state = restart_success.note_name_in_log(state, chunk.text)
-    if source is None:
-        state = remedy_proof.read(knowledge, state, chunk.text)
-    if (found_ranks := ranks.with_text(state.ranks, chunk.text, state.time.t)) is not state.ranks:
-        state = replace(state, ranks=found_ranks)
+    if not is_watched(state.machine):
+        if not isinstance(state.machine, Stopping | Queued) or not (source is None or _is_read(state, source)):
+            return state, NOTHING
+        if isinstance(state.machine, Queued):
+            state = _with_names(knowledge, state, chunk)
+        return _unjudged(knowledge, state, chunk)
+    state = _with_names(knowledge, state, chunk)
     before = state.reading if source is None or _is_read(state, source) else state.other_logs.get(source, START)
     if chunk.skipped_bytes:
         before = after_gap(before)
@@ -84,13 +85,27 @@ def _is_read(state: JudgeState, source: str | None) -> bool:
     return (source == HEARTBEAT and state.reads_beats) or (source is not None and source == state.reads_log)
 
 
-def _while_stopping(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
-    """Follow a trainer that was asked to end: its progress stays known, and nothing is judged."""
+def _with_names(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> JudgeState:
+    """The state with what the text names: the checkpoint it resumed from, settings of a remedy, ranks."""
+    if state.attempt.resume_verdict == "open":
+        state = restart_success.note_name_in_log(state, chunk.text)
+    if chunk.source is None:
+        state = remedy_proof.read(knowledge, state, chunk.text)
+    found = ranks.with_text(state.ranks, chunk.text, state.time.t)
+    return state if found is state.ranks else replace(state, ranks=found)
+
+
+def _unjudged(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
+    """Follow a trainer that was asked to end, or whose job is said to wait: progress and evidence are kept, no more."""
     before, after = state.reading, read_progress(state.reading, chunk.text, knowledge.shapes)
     state = replace(state, reading=after, diagnosis=_evidence(knowledge, state, chunk.text))
     t = state.time.t
     if after.certain.heartbeats > before.certain.heartbeats:
-        state = replace(state, attempt=attempt_progress.with_beat(state.attempt, after.progress.run_step, t))
+        first = after.certain.opening.first_step
+        kept = attempt_progress.with_beat(
+            state.attempt, after.progress.run_step, t, epoch=after.progress.epoch, first_step=first
+        )
+        state = replace(state, attempt=kept)
     changed = after.phase != before.phase
     if changed or (after.progress != before.progress and t - (state.progress_t or 0.0) >= JOURNAL_STOPPING_S):
         return _write_progress(knowledge, state, changed=changed)

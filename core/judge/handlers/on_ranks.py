@@ -10,7 +10,7 @@ from ..knowledge import Knowledge
 from ..progress.log_progress import begin_attempt
 from ..recovery.quiet_incident import close_quiet
 from ..run_machine import is_watched
-from ..run_states import Hung
+from ..run_states import Hung, Queued
 from ..state import NOTHING, JudgeState, Result
 from ..step_builder import StepBuilder
 
@@ -68,7 +68,7 @@ def on_first_step(builder: StepBuilder) -> None:
 
 def on_rank_ended(knowledge: Knowledge, state: JudgeState, ended: RankEnded) -> Result:
     """Take what a rank left: evidence of the cause, also if its output is not in the log."""
-    if not is_watched(state.machine):
+    if not is_watched(state.machine) and not isinstance(state.machine, Queued):
         return state, NOTHING
     lines = [line for line in ended.text.splitlines() if line.strip()]
     last = lines[-1].strip() if lines else ""
