@@ -13,11 +13,11 @@ import trainwatch.configs
 
 from ..model.incident import HangKind
 from ..model.preset import Preset
-from ..model.profile import Profile
+from ..model.profile import Profile, is_option
 from ..model.shipped.failure import FailureCatalogue
 from ..model.shipped.log_shapes import LogShapes
 from ..model.shipped.remedy import HINTED, Remedy, RemedyCatalogue
-from .document import Document, Rule
+from .document import Document, Rule, show
 from .problem import ConfigError, Problem
 
 CONFIGS = Path(trainwatch.configs.__path__[0])
@@ -216,4 +216,14 @@ def _patterns(value: tuple[str, ...]) -> str | None:
     return None
 
 
-_RULES: dict[str, Rule] = {"name": _name, "detect_command": _patterns}
+def _flags(value: tuple[str, ...]) -> str | None:
+    """Check that the flags of a profile begin with an option. The rest may be the values of options."""
+    if not value or is_option(value[0]):
+        return None
+    if re.fullmatch(r"[A-Za-z_]\S*", value[0]):
+        right = ", ".join(show(word) for word in (f"--{value[0]}", *value[1:]))
+        return f"must begin with an option, and {show(value[0])} has no dash in front; type flags = [{right}]"
+    return 'must begin with an option; type the option first, as in flags = ["--batch", "2"]'
+
+
+_RULES: dict[str, Rule] = {"name": _name, "detect_command": _patterns, "flags": _flags}

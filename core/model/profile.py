@@ -1,5 +1,6 @@
 """Profiles: named bundles of training settings."""
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,6 +12,14 @@ OF_OPTIONS = frozenset({"cuda-safe-mode", "cuda-safe-sizes"})
 """Families of profiles that only give options: they are for any script that declares these."""
 ANY_FAMILY = frozenset({"generic", *OF_OPTIONS})
 """Families of profiles that are for any trainer. The first part of another (``kohya-sdxl``) is the preset's name."""
+
+NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+"""A word of a command that is a value although a dash may be in front."""
+
+
+def is_option(word: str) -> bool:
+    """Whether a word of a command is an option (``-b``, ``--batch=2``), and no value as ``-1`` is."""
+    return word.startswith("-") and len(word) > 1 and not NUMBER.fullmatch(word)
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -40,6 +40,31 @@ def test_changing_the_loaded_profiles_does_not_affect_later_callers() -> None:
     assert load_profiles()
 
 
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        ('["batch", "2"]', 'type flags = ["--batch", "2"]'),
+        ('["-1", "2"]', "type the option first"),
+        ('["", "2"]', "type the option first"),
+    ],
+)
+def test_flags_of_a_profile_that_begin_with_no_option_are_refused(tmp_path: Path, flags: str, told: str) -> None:
+    path = project(tmp_path, "profiles", mine=f'title = "t"\nflags = {flags}\n')
+    with pytest.raises(ConfigError) as caught:
+        load_profiles(path)
+    (problem,) = caught.value.problems
+    assert (Path(problem.where).name, problem.line) == ("mine.toml", 2)
+    assert problem.text.startswith('"flags" must begin with an option')
+    assert told in problem.text
+
+
+@pytest.mark.parametrize(
+    "flags", ["[]", '["-b", "-1"]', '["--batch=2", "x y"]', '["--betas", "0.9", "0.95", "--fp16"]']
+)
+def test_flags_of_a_profile_are_options_with_values(tmp_path: Path, flags: str) -> None:
+    assert "mine" in load_profiles(project(tmp_path, "profiles", mine=f"flags = {flags}\n"))
+
+
 def test_project_profiles_are_merged_over_the_shipped_ones(tmp_path: Path) -> None:
     path = project(
         tmp_path,

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 
 from ...model.launch.command_words import options_start
+from ...model.profile import NUMBER, is_option
 from ...model.run import PLACEHOLDERS
 from .nested_keys import REMOVED, DeriveError, float_text
 
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "fish"})
-_NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _TRUTH_PAIRS = (("true", "false"), ("True", "False"), ("TRUE", "FALSE"), ("1", "0"), ("yes", "no"), ("on", "off"))
 _TRUTH = {text: pair for pair in _TRUTH_PAIRS for text in pair}
 """Spellings of truth values on command lines, each with its pair."""
@@ -43,15 +43,11 @@ def is_shell_line(argv: Sequence[str]) -> bool:
 
 def _name(part: str) -> str | None:
     """``--learning-rate=3`` → ``learning_rate``; ``++optim.lr=3`` (Hydra) → ``optim.lr``; None for a value."""
-    if part.startswith("-") and not _NUMBER.fullmatch(part):
+    if part.startswith("-") and not NUMBER.fullmatch(part):
         return part.lstrip("-").partition("=")[0].replace("-", "_")
     name, equals, _ = part.partition("=")
     bare = name.lstrip("+~")
     return bare if equals and re.fullmatch(r"[\w.]+", bare) and (bare != name or "." in bare) else None
-
-
-def _is_option(part: str) -> bool:
-    return part.startswith("-") and len(part) > 1 and not _NUMBER.fullmatch(part)
 
 
 def find_option(argv: Sequence[str], key: str) -> int | None:
@@ -112,7 +108,7 @@ def _values_end(parts: Sequence[str], at: int, value: Any) -> int:
     if "=" in parts[at]:
         return at + 1
     end = at + 1
-    while end < len(parts) and not _is_option(parts[end]):
+    while end < len(parts) and not is_option(parts[end]):
         if isinstance(value, bool) and parts[end] not in _TRUTH:
             break
         if not isinstance(value, list | tuple) and end > at + 1:
@@ -124,8 +120,8 @@ def _values_end(parts: Sequence[str], at: int, value: Any) -> int:
 def _joins_values(parts: Sequence[str]) -> bool:
     """Whether the command writes values behind ``=`` only: some trainers (nanoGPT) read no other form."""
     options = range(options_start(parts), len(parts))
-    joined = any(_is_option(parts[at]) and "=" in parts[at] for at in options)
-    apart = any(_is_option(parts[at]) and "=" not in parts[at] and not _is_option(parts[at + 1]) for at in options[:-1])
+    joined = any(is_option(parts[at]) and "=" in parts[at] for at in options)
+    apart = any(is_option(parts[at]) and "=" not in parts[at] and not is_option(parts[at + 1]) for at in options[:-1])
     return joined and not apart
 
 
@@ -182,7 +178,7 @@ def option_groups(flags: Sequence[str]) -> list[OptionGroup]:
     """``("--mode", "separated", "--safe_mode")`` → two groups: mode = "separated", safe_mode = True."""
     groups: list[list[str]] = []
     for part in flags:
-        if _is_option(part):
+        if is_option(part):
             groups.append([part])
         elif groups:
             groups[-1].append(part)
