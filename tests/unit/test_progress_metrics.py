@@ -282,3 +282,18 @@ def test_what_a_preamble_prints_once_is_no_metric() -> None:
     once = MetricReader(SHAPES)
     once.read("step 1/100 loss 0.5 lr 1e-4\n")
     assert once.values["loss"] == 0.5, "a log of one line has nothing else"
+
+
+def test_what_the_line_above_the_training_says_once_is_no_metric() -> None:
+    """Before, "running training" and "x" were metrics of the page and of the report."""
+    reader = MetricReader(SHAPES)
+    taken: set[str] = set()
+    for _ in range(2):
+        for line in (
+            "running training: 420 steps, 6 x 64 points\n",
+            *(f"step {n}/420 points/s {n * 9}\n" for n in range(1, 4)),
+        ):
+            reader.read(line)
+            taken |= set(reader.take())
+        reader.begin_attempt()
+    assert taken == set(reader.values) == {"step", "points/s"}

@@ -2,9 +2,10 @@
 
 They are for charts and reports; nothing is decided by them, so they are no part of the judge's state. Numbers count
 in lines of training and evaluation, and in the rows of a table or block around such a line; settings printed before
-the training do not, nor do rows that are printed only until the counter of an attempt first moves on (kohya: batches
-per epoch, total optimization steps): a value that is printed once in a preamble is a setting. Known limit: rows of a
-block above the first line with a step count only if they begin with "|".
+the training do not, nor do rows, and lines without a loss or learning rate, that are printed only until the counter of
+an attempt first moves on (kohya: batches per epoch, total optimization steps; "running training: 420 steps"): a value
+that is printed once in a preamble is a setting. Known limit: rows of a block above the first line with a step count
+only if they begin with "|".
 """
 
 from collections.abc import Mapping
@@ -45,7 +46,7 @@ class MetricReader:
         self._left_out: set[str] = set()
         self._known: Metrics = {}
         self._series: set[str] = set()
-        """Names that are no settings: in a line of training, or in a row after the counter had moved on."""
+        """Names that are no settings: in a line with a loss or learning rate, or after the counter had moved on."""
         self._moved = False
 
     @property
@@ -81,7 +82,7 @@ class MetricReader:
     def take(self) -> Mapping[str, float]:
         """The finite values that were read since the last call."""
         sure = sorted(self._fresh & self._series)
-        self._fresh.clear()
+        self._fresh.difference_update(sure)
         return {name: value for name in sure if (value := self._known[name]) is not None}
 
     def _read_redraws(self, lines: list[tuple[int, str]]) -> None:
@@ -97,12 +98,13 @@ class MetricReader:
         phase = self._reading.progress.phase
         if _trained(before, self._reading):
             table = {} if before.columns is None else values_in(before.columns, line.lower())
-            self._keep(self._table | (dict([row]) if row is not None and not table else {}), rows=True)
-            self._keep(table or (metrics_of(line) if row is None else {}))
+            self._keep(self._table | (dict([row]) if row is not None and not table else {}), setting=True)
+            found = table or (metrics_of(line) if row is None else {})
+            self._keep(found, setting=not _learned(before, self._reading))
         elif before.heartbeats and (found := _evaluated(line, phase)):
             self._keep(found)
         elif row is not None and number <= self._row_until:
-            self._keep({row[0] if phase != "eval" else _evaluation_name(row[0]): row[1]}, rows=True)
+            self._keep({row[0] if phase != "eval" else _evaluation_name(row[0]): row[1]}, setting=True)
             self._row_until = max(self._row_until, number + BLOCK_LINES // 2)
             return
         elif row is not None:
@@ -113,9 +115,10 @@ class MetricReader:
         self._table = {}
         self._row_until = number + BLOCK_LINES
 
-    def _keep(self, found: Metrics, *, rows: bool = False) -> None:
+    def _keep(self, found: Metrics, *, setting: bool = False) -> None:
+        """``setting``: in a preamble these may be settings."""
         self._moved = self._moved or self._reading.heartbeats > PREAMBLE_HEARTBEATS
-        sure = not rows or self._reading.heartbeats > PREAMBLE_HEARTBEATS
+        sure = not setting or self._reading.heartbeats > PREAMBLE_HEARTBEATS
         for name, value in found.items():
             if name not in self._known and len(self._known) >= MOST_METRICS:
                 if len(self._left_out) < MOST_METRICS:
@@ -131,9 +134,14 @@ def _trained(before: Reading, after: Reading) -> bool:
     """The line told about training: its counter moved, or it holds a loss or a learning rate."""
     if after is before or after.progress.phase not in ("train", "finish"):
         return False
+    moved = after.heartbeats > before.heartbeats or before.progress.epoch != after.progress.epoch
+    return moved or _learned(before, after)
+
+
+def _learned(before: Reading, after: Reading) -> bool:
+    """The line held a loss or a learning rate."""
     old, new = before.progress, after.progress
-    moved = after.heartbeats > before.heartbeats
-    return moved or after.losses != before.losses or (old.loss, old.lr, old.epoch) != (new.loss, new.lr, new.epoch)
+    return after.losses != before.losses or (old.loss, old.lr) != (new.loss, new.lr)
 
 
 def _evaluated(line: str, phase: Phase) -> Metrics:
