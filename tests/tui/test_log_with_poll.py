@@ -72,3 +72,20 @@ async def test_lines_are_left_out_if_the_log_was_held_or_read_meanwhile(tmp_path
         board.draw()
         assert not shown(board, "while it is held")
         assert board.output.ahead() is None
+
+
+async def test_a_reading_that_comes_back_late_does_not_replace_a_newer_one(tmp_path: Path) -> None:
+    """The line that is being written grows without its end being read: before, the older half of it came back."""
+    world = LogWorld(tmp_path)
+    async with dashboard(world) as (board, pilot):
+        world.append("\nwritten")
+        board.draw()
+        await until(pilot, lambda: shown(board, "written"), "the line")
+        world.append(" so far")
+        late = read_elsewhere(board)
+        world.append(", and the rest")
+        board.draw()
+        await until(pilot, lambda: shown(board, "written so far, and the rest"), "the newer reading")
+        late()
+        board.log_pane.redraw()
+        assert shown(board, "written so far, and the rest")

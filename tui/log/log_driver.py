@@ -1,5 +1,6 @@
 """Moves a LogView over a log of any size: follows its end, pages, goes to offsets. Files are read in a thread."""
 
+import itertools
 import re
 from collections.abc import Callable
 
@@ -32,6 +33,10 @@ class LogDriver:
         self._show_message, self._changed = show_message, changed
         self._tasks = TaskQueue(owner, "log-pages", in_order=True)
         self._generation = 0
+        self._moments = itertools.count()
+        """Numbers the begins and ends of readings, in whatever thread they happen."""
+        self._shown_at = -1
+        """The end of the reading of the log's end that is shown."""
         self.busy = False
 
     def close(self) -> None:
@@ -115,16 +120,22 @@ class LogDriver:
         known, end, height = window.file_size, window.end, max(1, self.view.size.height)
         whole = bool(len(window)) and window.at_end
 
-        def read() -> Callable[[], None]:
+        def gained() -> tuple[Reading | None, bool]:
+            """What was written, None = nothing; True: in place of the window."""
             size = source.browser.size(source.file.path)
             if size == known and whole:
-                return lambda: self._took(None)
+                return None, False
             if whole and end < size and (only is not None or size - end <= JUMP_BYTES):
                 more = source.after(end, only)
                 if more.stretch.end + JUMP_BYTES >= more.stretch.file_size:
-                    return lambda: self._took(more)
-            fresh = source.tail(2 * height, only)
-            return lambda: self._took(fresh, whole=True)
+                    return more, False
+            return source.tail(2 * height, only), True
+
+        def read() -> Callable[[], None]:
+            begin = next(self._moments)
+            reading, fresh = gained()
+            done = next(self._moments)
+            return lambda: self._took(reading, begin, done, whole=fresh)
 
         return read
 
@@ -210,9 +221,11 @@ class LogDriver:
         if source is not None:
             self._tasks.submit(lambda: guarded(lambda: work(source), source.file.path, self._show_message))
 
-    def _took(self, reading: Reading | None, *, whole: bool = False) -> None:
+    def _took(self, reading: Reading | None, begin: int, done: int, *, whole: bool) -> None:
+        """Show it, unless what is shown was still being read when this reading began: that may be newer."""
         view = self.view
-        if reading is not None and view.following:
+        if reading is not None and view.following and begin > self._shown_at:
+            self._shown_at = done
             if whole:
                 view.window = LogWindow(reading)
             else:
