@@ -26,12 +26,15 @@ def view_command(source: str, folder: str) -> str | None:
     return None if words is None else shlex.join((*words, folder))
 
 
-MEMORY, BYTES, RATE, PACE = "memory", "bytes", "bytes/s", "pace"
-"""Units whose values are shown in one of several: 15.2 GiB, 212 GB, 870 MB/s, 2.50 s/step or 8.30 steps/s."""
+MEMORY, BYTES, RATE, PACE, COUNT = "memory", "bytes", "bytes/s", "pace", "count"
+"""Units whose values are shown in one of several: 15.2 GiB, 212 GB, 870 MB/s, 2.50 s/step or 8.30 steps/s.
+
+Counts have none; the mean of several is shown whole.
+"""
 
 
 class SeriesWords(msgspec.Struct, frozen=True):
-    """``unit``: MEMORY, BYTES, RATE, PACE, or the unit as it is written (empty: none)."""
+    """``unit``: MEMORY, BYTES, RATE, PACE, COUNT, or the unit as it is written (empty: none)."""
 
     title: str
     unit: str = ""
@@ -43,7 +46,7 @@ KNOWN: dict[str, SeriesWords] = {
     "progress.loss": SeriesWords("loss"),
     "progress.sec_per_step": SeriesWords("speed", PACE),
     "progress.lr": SeriesWords("lr"),
-    "progress.step": SeriesWords("step"),
+    "progress.step": SeriesWords("step", COUNT),
     "progress.epoch": SeriesWords("epoch"),
     "gpu.util": SeriesWords("util", "%"),
     "gpu.vram": SeriesWords("VRAM", MEMORY),
@@ -58,7 +61,7 @@ KNOWN: dict[str, SeriesWords] = {
     "host.psi_memory": SeriesWords("waiting for memory", "%"),
     "process.cpu": SeriesWords("CPU of the run", "cores"),
     "process.rss": SeriesWords("RAM of the run", MEMORY),
-    "process.procs": SeriesWords("processes"),
+    "process.procs": SeriesWords("processes", COUNT),
     "process.read_bytes": SeriesWords("read", RATE, total=True),
     "process.write_bytes": SeriesWords("written", RATE, total=True),
 }
@@ -103,7 +106,7 @@ def words_of(metric: str) -> SeriesWords:
 def stored_unit(metric: str) -> str:
     """The unit of a series as the history keeps it; empty for counts, ratios, and numbers of which it is not known."""
     unit = words_of(metric).unit
-    return {MEMORY: "bytes", RATE: "bytes", PACE: "s/step"}.get(unit, unit)
+    return {MEMORY: "bytes", RATE: "bytes", PACE: "s/step", COUNT: ""}.get(unit, unit)
 
 
 def in_order(metrics: Sequence[str]) -> tuple[str, ...]:
@@ -178,11 +181,15 @@ def value_text(value: float | None, unit: str) -> str:
         return quantity.size(value)
     if unit == RATE:
         return f"{quantity.size(value)}/s"
+    if unit == COUNT:
+        return quantity.count(value)
     return f"{quantity.number(value)} {unit}".rstrip()
 
 
 def axis_unit(unit: str, low: float, high: float) -> tuple[float, str]:
     """(factor, word) of an axis: ticks are values divided by the factor."""
+    if unit == COUNT:
+        return 1.0, ""
     if unit not in {MEMORY, BYTES, RATE}:
         return 1.0, unit
     largest = max(abs(low), abs(high))

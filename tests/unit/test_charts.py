@@ -36,6 +36,7 @@ from trainwatch.core.views.metric_words import (
     in_order,
     matching,
     shown_points,
+    stored_unit,
     tick_text,
     unit_of,
     value_text,
@@ -163,6 +164,9 @@ def test_series_have_titles_units_and_an_order() -> None:
     assert value_text(None, "W") == "–"
     assert value_text(2.5e-6, "") == "2.5e-6"
     assert value_text(15.2 * 2**30, "memory") == "15.2 GiB"
+    assert value_text(2.6, words_of("process.procs").unit) == "3", "the mean of a count"
+    assert axis_unit(words_of("process.procs").unit, 0, 4) == (1.0, "")
+    assert stored_unit("process.procs") == stored_unit("progress.step") == ""
     assert axis_unit("bytes", 0, 3e9) == (1e9, "GB")
     assert axis_unit("memory", 0, 3 * 2**30) == (2**30, "GiB")
 

@@ -11,7 +11,7 @@ from ...core.model.text.memory_words import MIB
 from ...core.views.charts.chart_view import ChartView, Curve
 from ...core.views.charts.curve import dotted, nearest, value_range
 from ...core.views.charts.zoom import Span as XSpan
-from ...core.views.metric_words import BYTES, MEMORY, RATE, axis_unit, fitted, value_text
+from ...core.views.metric_words import BYTES, COUNT, MEMORY, RATE, axis_unit, fitted, value_text
 from ...core.views.panes.timeline import RANK, Mark
 from ..ui.cells import Line, Span, cut, fit, pad, right, spread, width_of, wrap_words
 from ..ui.plot import LOOKS, Layer, Row, Scale, plotted, tick_rows
@@ -24,7 +24,7 @@ CHART_COLUMNS = 36
 """Narrowest chart of a grid, gutter included."""
 CHART_ROWS = 6
 """Lowest chart of a grid, title included."""
-LEAST_SPANS: dict[str, float] = {"%": 5.0, "°C": 4.0, MEMORY: 8 * MIB, BYTES: 1e6, RATE: 1e3}
+LEAST_SPANS: dict[str, float] = {"%": 5.0, "°C": 4.0, MEMORY: 8 * MIB, BYTES: 1e6, RATE: 1e3, COUNT: 4.0}
 """Shorter ranges of values are not enlarged: they are jitter."""
 FAULTS = frozenset({"crash", "hang"})
 GAP_COLUMNS = 2
@@ -259,6 +259,8 @@ class ChartsPane(Pane):
     def _gutter(self, chart: ChartView, scale: Scale, rows: int) -> list[str]:
         factor, word = axis_unit(chart.unit, scale.low, scale.high)
         texts = [fitted(tick, GUTTER - 1) if tick else "" for tick in tick_rows(scale, rows, factor)]
+        if chart.unit == COUNT and not self.view.log:
+            texts = ["" if "." in text else text for text in texts]
         if word and len(word) < GUTTER:
             free = next((y for y in range(rows) if not texts[y]), None)
             if free is not None:
