@@ -1,6 +1,7 @@
 """What the GPU page and the host page show beyond the samples. It is read only while one of them is open.
 
-For people: nothing is decided by it, and no trace, journal or history has it. None is unknown, never 0.
+For people: nothing is decided by it, and no trace, journal or history has it. Samples have fan, memory clock and PCIe
+rates, too, for charts. None is unknown, never 0.
 """
 
 import msgspec

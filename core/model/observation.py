@@ -69,6 +69,11 @@ class GpuReading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Its address on the bus, as in kernel lines."""
     name: str | None = None
     clock_mhz: float | None = None
+    clock_mem_mhz: float | None = field(default=None, name="clock_mem")
+    fan_pct: float | None = field(default=None, name="fan")
+    pcie_received: float | None = field(default=None, name="pcie_in")
+    """Bytes a second. None also between two readings of it, ten seconds apart; so ``pcie_sent``."""
+    pcie_sent: float | None = field(default=None, name="pcie_out")
     throttle: tuple[str, ...] | None = None
     own_mem_bytes: float | None = field(default=None, name="own_mem")
     trouble: str | None = None
@@ -97,6 +102,12 @@ class HostSample(Base, frozen=True, kw_only=True, tag="host"):
     cpu_pct: float | None = None
     psi_memory_pct: float | None = None
     """Share of the last 10 s in which some task waited for memory (PSI ``some avg10``)."""
+    disk_read: float | None = None
+    """Bytes a second of all disks; ``disk_written``: written to them."""
+    disk_written: float | None = None
+    net_received: float | None = field(default=None, name="net_in")
+    """Bytes a second of all networks to the outside; ``net_sent``: sent to them."""
+    net_sent: float | None = field(default=None, name="net_out")
     oom_kills: int | None = None
     """Processes killed for memory since boot (``/proc/vmstat``) or in the cgroup."""
     oom_counter: str | None = None

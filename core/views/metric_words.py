@@ -53,12 +53,20 @@ KNOWN: dict[str, SeriesWords] = {
     "gpu.temp": SeriesWords("temperature", "°C"),
     "gpu.power": SeriesWords("power", "W"),
     "gpu.clock": SeriesWords("clock", "MHz"),
+    "gpu.mem_clock": SeriesWords("memory clock", "MHz"),
+    "gpu.fan": SeriesWords("fan", "%"),
+    "gpu.pcie_in": SeriesWords("PCIe in", RATE),
+    "gpu.pcie_out": SeriesWords("PCIe out", RATE),
     "host.ram_used": SeriesWords("RAM used", MEMORY),
     "host.ram_available": SeriesWords("RAM available", MEMORY),
     "host.swap_used": SeriesWords("swap used", MEMORY),
     "host.disk_free": SeriesWords("disk free", BYTES),
     "host.cpu": SeriesWords("CPU of the machine", "%"),
     "host.psi_memory": SeriesWords("waiting for memory", "%"),
+    "host.disk_read": SeriesWords("disks read", RATE),
+    "host.disk_written": SeriesWords("disks written", RATE),
+    "host.net_in": SeriesWords("network in", RATE),
+    "host.net_out": SeriesWords("network out", RATE),
     "process.cpu": SeriesWords("CPU of the run", "cores"),
     "process.rss": SeriesWords("RAM of the run", MEMORY),
     "process.procs": SeriesWords("processes", COUNT),
@@ -105,8 +113,9 @@ def words_of(metric: str) -> SeriesWords:
 
 def stored_unit(metric: str) -> str:
     """The unit of a series as the history keeps it; empty for counts, ratios, and numbers of which it is not known."""
-    unit = words_of(metric).unit
-    return {MEMORY: "bytes", RATE: "bytes", PACE: "s/step", COUNT: ""}.get(unit, unit)
+    words = words_of(metric)
+    kept = {MEMORY: "bytes", RATE: "bytes" if words.total else RATE, PACE: "s/step", COUNT: ""}
+    return kept.get(words.unit, words.unit)
 
 
 def in_order(metrics: Sequence[str]) -> tuple[str, ...]:

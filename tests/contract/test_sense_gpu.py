@@ -168,6 +168,24 @@ def test_all_values_of_eight_gpus_are_read(rig: Rig) -> None:
     assert not sample.simulated
 
 
+def test_what_is_charted_only_is_read_and_a_card_without_a_fan_has_none(fake_nvml: FakeNvml) -> None:
+    fake_nvml.show("gpus = 2\n[gpu *]\npcie_rx = 4000\npcie_tx = 1000\nclock_mem = 9001\n[gpu 1]\nfan = n/a\n")
+    inbox = ListInbox()
+    sensor = GpuSensor(inbox=inbox, clock=RunClock(), watch=WATCH)
+    sensor.start()
+    try:
+        found = wait_until(
+            lambda: [s for s in inbox.of(GpuSample) if len(s.gpus) == 2 and s.gpus[0].pcie_received is not None],
+            "the PCIe rates",
+        )
+    finally:
+        sensor.stop()
+    first, second = found[0].gpus
+    assert (first.fan_pct, first.clock_mem_mhz) == (30.0, 9001.0)
+    assert (first.pcie_received, first.pcie_sent) == (4000 * 1024.0, 1000 * 1024.0)
+    assert (second.fan_pct, second.clock_mem_mhz, second.trouble) == (None, 9001.0, None)
+
+
 def test_lost_gpu_stays_listed_and_the_others_are_read(rig: Rig) -> None:
     rig.driver.gpus(8)
     rig.sensor.start()

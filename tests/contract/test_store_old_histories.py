@@ -46,6 +46,20 @@ def test_a_history_of_an_older_version_is_read(old: Path) -> None:
             assert [point[2] for point in history.series(metric, 0.0, TWO_HOURS, 2)] == pytest.approx([value, value])
 
 
+def test_readings_that_came_later_make_no_series_of_an_old_history(old: Path) -> None:
+    with HistoryReader(old) as history:
+        kept = history.series("gpu0.fan", 0.0, TWO_HOURS, 1), history.series("host.net_in", 0.0, TWO_HOURS, 1)
+    if version_of(old) < 4:
+        assert kept == ([], [])
+    else:
+        assert [point[2] for series in kept for point in series] == [45.0, 3e6]
+
+
+def version_of(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as connection:
+        return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
 def test_a_history_of_an_older_version_is_continued(old: Path) -> None:
     writer = HistoryWriter(old)
     writer.add(host_at(TWO_HOURS))

@@ -42,8 +42,10 @@ FULL = (
         progress=Progress(step=90, total_steps=400, epoch=1.5, loss=0.25, lr=1e-5, sec_per_step=0.5, eta_s=155.0),
         preset="kohya",
         highest_step=120.0,
-        gpu=GpuSample(t=999, gpus=(GpuReading(index=1, util_pct=97, mem_used_bytes=5e9, clock_mhz=1500, own=True),)),
-        host=HostSample(t=999, cpu_pct=50.0, disk_free_bytes=7e10),
+        gpu=GpuSample(
+            t=999, gpus=(GpuReading(index=1, util_pct=97, mem_used_bytes=5e9, clock_mhz=1500, fan_pct=40, own=True),)
+        ),
+        host=HostSample(t=999, net_sent=3e6, cpu_pct=50.0, disk_free_bytes=7e10),
         metrics=MetricValues(t=999, values={'val "loss"\\\n': 2.0}),
     ),
     run_now("other-2", life=SupervisorLife()),
@@ -57,6 +59,8 @@ def test_values_have_the_base_units_and_the_labels_run_and_gpu() -> None:
         'trainwatch_gpu_memory_used_bytes{run="luca-1",gpu="1"} 5000000000',
         'trainwatch_gpu_clock_hertz{run="luca-1",gpu="1"} 1500000000',
         'trainwatch_host_cpu_utilization_ratio{run="luca-1"} 0.5',
+        'trainwatch_gpu_fan_ratio{run="luca-1",gpu="1"} 0.4',
+        'trainwatch_host_network_transmit_bytes_per_second{run="luca-1"} 3000000',
         'trainwatch_step_duration_seconds{run="luca-1"} 0.5',
         'trainwatch_learning_rate{run="luca-1"} 1e-05',
         'trainwatch_supervisor_up{run="luca-1"} 1',

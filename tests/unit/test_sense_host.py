@@ -224,3 +224,24 @@ def test_a_file_system_without_a_limit_of_files_reports_none(monkeypatch: pytest
     full = os.statvfs_result((4096, 4096, 1000, 500, 400, 100, 0, 0, 0, 255))
     monkeypatch.setattr(os, "statvfs", lambda _path: full)
     assert room_of(tmp_path) == Room(400 * 4096.0, 1000 * 4096.0, 0.0)
+
+
+NET = "Inter-|\n face |bytes\n  eth0: {} 0 0 0 0 0 0 0 {} 0\n  tun0: {} 0 0 0 0 0 0 0 9 0\n"
+DISK = "259 0 nvme0n1 1 0 {} 0 1 0 {} 0 0 7 7\n259 1 nvme0n1p1 1 0 900 0 1 0 900 0 0 7 7\n"
+
+
+def test_rates_of_disks_and_networks_are_between_two_readings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inbox, seconds = ListInbox(), iter((10.0, 12.0, 14.0))
+    monkeypatch.setattr(host_sensor, "monotonic", lambda: next(seconds))
+    (tmp_path / "net").mkdir()
+    host = Host(inbox=inbox, clock=HandClock(), interval_s=1.0, proc=tmp_path)
+    for received, sent, read, written in ((1000, 500, 0, 0), (5000, 700, 8, 16), (10, 800, 16, 32)):
+        (tmp_path / "net/dev").write_text(NET.format(received, sent, received))
+        (tmp_path / "diskstats").write_text(DISK.format(read, written))
+        host.sample()
+    first, second, third = inbox.of(HostSample)
+    assert (first.net_received, first.disk_read) == (None, None), "unknown before there are two"
+    assert (second.net_received, second.net_sent) == (2000.0, 100.0), "a tunnel's bytes are those of eth0"
+    assert (second.disk_read, second.disk_written) == (8 * 512 / 2, 16 * 512 / 2)
+    assert (third.net_received, third.net_sent) == (None, None), "the counter fell: the interface came back"
+    assert third.disk_read == 8 * 512 / 2

@@ -67,6 +67,22 @@ def test_what_the_driver_does_not_tell_is_unknown_and_never_zero() -> None:
     assert facts(page(now, without_fan))["fan"] == ("–", "unknown")
 
 
+def test_what_the_history_keeps_is_drawn_from_it() -> None:
+    now = healthy()
+    reading = replace(readings(0.0).gpus[0], fan_pct=41.0, clock_mem_mhz=11201.0)
+    kept = replace(now, gpu=GpuSample(t=now.now_t, gpus=(reading,)))
+    series = {gauge.title: gauge.series for gauge in page(kept, machine_details(now).gpus).gauges}
+    assert (series["fan"], series["PCIe in"]) == ("gpu0.fan", "gpu0.pcie_in")
+    assert gauges(page(kept, None))["fan"] == ("41 %", "safe"), "the sample has it, also without details"
+    late = machine_details(replace(now, now_t=now.now_t - 42)).gpus
+    shown = gauges(page(kept, late))
+    assert (shown["fan"][1], shown["PCIe in"][1]) == ("safe", "unknown"), "only the rates are old"
+    assert now.host is not None
+    host = replace(now, host=replace(now.host, disk_read=5e6, disk_written=1e6))
+    drawn = {gauge.title: gauge.series for gauge in host_page_view(host, machine_details(now)).gauges}
+    assert (drawn["nvme0n1 read"], drawn["eth0 in"]) == ("host.disk_read", None)
+
+
 def test_old_details_are_dimmed_with_their_age() -> None:
     now = healthy()
     details = machine_details(replace(now, now_t=now.now_t - 42)).gpus

@@ -40,6 +40,10 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
     power: float | None = None
     power_limit: float | None = None
     clock_mhz: float | None = None
+    clock_mem_mhz: float | None = None
+    fan_pct: float | None = None
+    pcie_received: float | None = None
+    pcie_sent: float | None = None
     throttle: int | None = None
     procs: tuple[tuple[int, int | None], ...] | None = None
     detail: dict[str, Any] | None = None
@@ -120,6 +124,10 @@ class GpuList:
             pci=device.pci or (known.pci if known is not None else None),
             name=device.name or (known.name if known is not None else None),
             clock_mhz=device.clock_mhz,
+            clock_mem_mhz=device.clock_mem_mhz,
+            fan_pct=device.fan_pct,
+            pcie_received=device.pcie_received,
+            pcie_sent=device.pcie_sent,
             throttle=None if device.throttle is None else throttle_reasons(device.throttle),
             own_mem_bytes=_own_memory(device.procs, pids),
             trouble=None if device.code is None else gpu_message(device.code),

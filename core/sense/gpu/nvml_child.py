@@ -38,6 +38,8 @@ DRIVER_WIDE_POLLS = 3
 NOT_SUPPORTED = 3
 DETAILS_S = 5.0
 """How long details are read after somebody asked for them."""
+PCIE_S = 10.0
+"""Period of the two PCIe rates, for which the driver waits 20 ms each, while nobody asks for details."""
 
 
 def _memory(handle: Any) -> dict[str, float]:
@@ -106,6 +108,22 @@ GETTERS: tuple[Callable[[Any], dict[str, Any]], ...] = (
 )
 
 
+def _pcie(handle: Any) -> dict[str, float]:
+    """The driver reports KB/s, which are kibibytes."""
+    received = pynvml.nvmlDeviceGetPcieThroughput(handle, pynvml.NVML_PCIE_UTIL_RX_BYTES) * 1024.0
+    return {
+        "pcie_received": received,
+        "pcie_sent": pynvml.nvmlDeviceGetPcieThroughput(handle, pynvml.NVML_PCIE_UTIL_TX_BYTES) * 1024.0,
+    }
+
+
+CHARTED: tuple[Callable[[Any], dict[str, Any]], ...] = (
+    lambda handle: {"clock_mem_mhz": float(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_MEM))},
+    lambda handle: {"fan_pct": float(pynvml.nvmlDeviceGetFanSpeed(handle))},
+)
+"""For charts alone. Many cards have no fan: that the driver refuses it is no sign that the GPU answers."""
+
+
 class Reader:
     """Reads one GPU. ``detailed``: with its details, from the next reading on."""
 
@@ -119,6 +137,7 @@ class Reader:
         self._answered_s = time.monotonic()
         self._read_once = False
         self._details: Any = None
+        self._pcie_due_s = self._answered_s + index % PCIE_S  # not all GPUs at once
 
     def read(self) -> None:
         """Read it. After an error that is none of the driver's, the last reading stays and becomes older."""
@@ -158,15 +177,40 @@ class Reader:
             except Exception:  # noqa: S112  (a name that is no text, a field the binding does not know: unknown)
                 continue
         silent = len(codes) == len(GETTERS) and NOT_SUPPORTED not in codes
-        if self.detailed and not silent:
+        if not silent:
             try:
-                reading.update(self._read_details())
+                reading.update(self._read_more())
             except pynvml.NVMLError as fault:
                 self._handle = None
                 return reading, int(fault.value)
-        elif not self.detailed:
+        if not self.detailed:
             self._details = None
         return reading, codes[0] if silent else None
+
+    def _read_more(self) -> dict[str, Any]:
+        """What is charted only, and details. Raises NVMLError if the GPU is gone."""
+        found: dict[str, Any] = {}
+        for getter in CHARTED:
+            found |= self._known(getter)
+        if self.detailed:
+            found |= self._read_details()
+            detail = found["detail"]
+            found |= {name: detail[name] for name in ("pcie_received", "pcie_sent") if name in detail}
+        elif time.monotonic() >= self._pcie_due_s:
+            self._pcie_due_s = time.monotonic() + PCIE_S
+            found |= self._known(_pcie)
+        return found
+
+    def _known(self, getter: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+        """What it says; nothing if the driver refuses. Raises NVMLError if the GPU is gone."""
+        try:
+            return getter(self._handle)
+        except pynvml.NVMLError as fault:
+            if fault.value in GPU_GONE:
+                raise
+        except Exception:  # noqa: S110  (a function that the binding does not know: unknown)
+            pass
+        return {}
 
     def _read_details(self) -> dict[str, Any]:
         from trainwatch.core.sense.gpu.nvml_details import Details

@@ -107,16 +107,16 @@ def rates(before: Counters, now: Counters) -> HostDetails:
     cores: Sequence[float | None] = [
         _share(before.cores.get(core), now.cores.get(core)) for core in range(max(now.cores, default=-1) + 1)
     ]
-    swap = None if before.swap is None or now.swap is None else _per_second(before.swap, now.swap, seconds)
+    swap = None if before.swap is None or now.swap is None else per_second(before.swap, now.swap, seconds)
     disks = []
     for name, counted in now.disks.items():
-        done = _per_second(before.disks.get(name), counted, seconds)
+        done = per_second(before.disks.get(name), counted, seconds)
         if counted[0] or counted[1]:
             busy = None if done is None else min(100.0, done[2] / 10.0)  # ms a second
             disks.append(Traffic(name=name, received=_at(done, 0), sent=_at(done, 1), busy_pct=busy))
     networks = []
     for name, bytes_ in now.networks.items():
-        done = _per_second(before.networks.get(name), bytes_, seconds)
+        done = per_second(before.networks.get(name), bytes_, seconds)
         if any(bytes_):
             networks.append(Traffic(name=name, received=_at(done, 0), sent=_at(done, 1)))
     return HostDetails(
@@ -139,7 +139,8 @@ def _share(before: tuple[int, int] | None, now: tuple[int, int] | None) -> float
     return min(100.0, 100.0 * max(0, now[0] - before[0]) / (now[1] - before[1]))
 
 
-def _per_second(before: Sequence[int] | None, now: Sequence[int], seconds: float) -> tuple[float, ...] | None:
+def per_second(before: Sequence[int] | None, now: Sequence[int], seconds: float) -> tuple[float, ...] | None:
+    """What counters grew by in a second; None if it cannot be told: no earlier value, or one that is larger."""
     if before is None or seconds <= 0 or any(b > n for b, n in zip(before, now, strict=True)):
         return None
     return tuple((n - b) / seconds for b, n in zip(before, now, strict=True))

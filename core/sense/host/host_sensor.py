@@ -1,8 +1,10 @@
 """The sensor of the machine: memory, swap, disk, processor, pressure."""
 
+import re
 import threading
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import NamedTuple
 
 import msgspec
@@ -14,11 +16,15 @@ from ..sampler import Sampler
 from ..sensor_problem import OnProblem, ignore_problem
 from ..shared_look import SharedLook
 from .disk_space import DiskSpace
-from .host_details import HostDetailReadings
+from .host_details import HostDetailReadings, parse_disks, parse_networks, per_second
 from .memory_limit import MemoryLimit, MemoryLimits, limit_again
 
 KIB = 1024
 MEMINFO_NAMES = frozenset({"MemTotal", "MemAvailable", "SwapTotal", "SwapFree"})
+
+
+UPON_OTHERS = re.compile(r"(?:bond|team|vlan|tun|tap|wg|vxlan|macvlan|ppp).*|.+\.\d+")
+"""Interfaces whose bytes pass through another one, too: a sum has them once."""
 
 
 class HostMemory(NamedTuple):
@@ -37,6 +43,12 @@ class MachineNow(msgspec.Struct, frozen=True):
     busy: tuple[int, int] | None
     psi_pct: float | None
     oom_kills: int | None
+    read_s: float = 0.0
+    """When it was read, on the monotonic clock."""
+    disks: dict[str, tuple[int, int]] | None = None
+    """Bytes read and written since boot; None: the kernel lists none."""
+    networks: dict[str, tuple[int, int]] | None = None
+    """Bytes received and sent since boot."""
 
 
 def read_machine(proc: Path = Path("/proc")) -> bytes:
@@ -46,6 +58,14 @@ def read_machine(proc: Path = Path("/proc")) -> bytes:
         busy=parse_busy(kernel_text(f"{proc}/stat")),
         psi_pct=parse_pressure(kernel_text(f"{proc}/pressure/memory")),
         oom_kills=parse_oom_kills(kernel_text(f"{proc}/vmstat")),
+        read_s=monotonic(),
+        disks={name: each[:2] for name, each in parse_disks(kernel_text(f"{proc}/diskstats")).items()} or None,
+        networks={
+            name: total
+            for name, total in parse_networks(kernel_text(f"{proc}/net/dev")).items()
+            if UPON_OTHERS.fullmatch(name) is None
+        }
+        or None,
     )
     return msgspec.json.encode(now)
 
@@ -114,6 +134,38 @@ def _difference(whole: float | None, part: float | None) -> float | None:
     return None if whole is None or part is None else whole - part
 
 
+class Rates(NamedTuple):
+    """Bytes a second of the whole machine; None: unknown."""
+
+    disk_read: float | None
+    disk_written: float | None
+    net_received: float | None
+    net_sent: float | None
+
+
+NO_RATES = Rates(None, None, None, None)
+
+
+def machine_rates(before: MachineNow, now: MachineNow) -> Rates:
+    """Bytes a second of all disks and of all networks, between two readings.
+
+    One device of which it cannot be told, because it is new or its counter was set to zero, makes the sum unknown.
+    """
+    seconds = now.read_s - before.read_s
+    return Rates(*_sum(before.disks, now.disks, seconds), *_sum(before.networks, now.networks, seconds))
+
+
+Totals = dict[str, tuple[int, int]]
+
+
+def _sum(before: Totals | None, now: Totals | None, seconds: float) -> tuple[float | None, float | None]:
+    each = [per_second((before or {}).get(name), total, seconds) for name, total in (now or {}).items()]
+    known = [rate for rate in each if rate is not None]
+    if not known or len(known) < len(each):
+        return None, None
+    return float(round(sum(rate[0] for rate in known))), float(round(sum(rate[1] for rate in known)))
+
+
 class Host(Sampler):
     """Puts a ``HostSample`` every ``interval_s``.
 
@@ -146,6 +198,8 @@ class Host(Sampler):
         self._machine = SharedLook(shared, partial(read_machine, proc))
         self._decoder = msgspec.json.Decoder(MachineNow)
         self._busy: tuple[int, int] | None = None
+        self._before: MachineNow | None = None
+        self._rates: Rates = NO_RATES
         self._turn = threading.Lock()
         self._own_limit = MemoryLimits("self", proc=proc)
         self._limit_of: MemoryLimits | None = None
@@ -180,6 +234,7 @@ class Host(Sampler):
         of_group = limit is not None and limit.limit_bytes == share.total
         kills = limit.oom_kills if limit is not None and of_group else machine.oom_kills
         room = self._disk.room()
+        rates = self._rates_at(machine)
         self._inbox.put(
             HostSample(
                 t=self._clock.now(),
@@ -193,6 +248,10 @@ class Host(Sampler):
                 disk_free_inodes=None if room is None else room.free_inodes,
                 cpu_pct=self._cpu_pct(machine.busy),
                 psi_memory_pct=machine.psi_pct,
+                disk_read=rates.disk_read,
+                disk_written=rates.disk_written,
+                net_received=rates.net_received,
+                net_sent=rates.net_sent,
                 oom_kills=kills,
                 oom_counter=None if kills is None else str(limit.folder) if limit and of_group else "machine",
             )
@@ -211,6 +270,14 @@ class Host(Sampler):
         if target is not None and found is not None:
             self._limited = (target, found)
         return found or self._own_limit.now()
+
+    def _rates_at(self, machine: MachineNow) -> "Rates":
+        """Since the reading before; of the same reading again (it is shared) the same."""
+        before = self._before
+        if before is None or machine.read_s > before.read_s:
+            self._before = machine
+            self._rates = NO_RATES if before is None else machine_rates(before, machine)
+        return self._rates
 
     def _cpu_pct(self, busy: tuple[int, int] | None) -> float | None:
         before, self._busy = self._busy, busy

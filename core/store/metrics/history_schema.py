@@ -17,7 +17,7 @@ import msgspec
 from ...model.observation import GpuReading, HostSample, ProcessSample
 from ...model.progress import Progress
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """Raise it with every change of COLUMNS or TIERS, and add a file to tests/fixtures/history."""
 
 
@@ -38,6 +38,10 @@ COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
         ("temp", "temp_c"),
         ("power", "power_w"),
         ("clock", "clock_mhz"),
+        ("mem_clock", "clock_mem_mhz"),
+        ("fan", "fan_pct"),
+        ("pcie_in", "pcie_received"),
+        ("pcie_out", "pcie_sent"),
     ),
     "host": (
         ("ram_used", "ram_used_bytes"),
@@ -46,6 +50,10 @@ COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
         ("disk_free", "disk_free_bytes"),
         ("cpu", "cpu_pct"),
         ("psi_memory", "psi_memory_pct"),
+        ("disk_read", "disk_read"),
+        ("disk_written", "disk_written"),
+        ("net_in", "net_received"),
+        ("net_out", "net_sent"),
     ),
     "process": (
         ("cpu", "cpu_cores"),
@@ -65,7 +73,7 @@ COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
 }
 """Source → (metric, field of the model). Of ``metric``, the column ``gpu`` is the number of a name in metric_names.
 
-Units are those of the model: per cent, bytes, °C, W, MHz, cores, seconds."""
+Units are those of the model: per cent, bytes, bytes a second, °C, W, MHz, cores, seconds."""
 
 
 Reading = GpuReading | HostSample | ProcessSample | Progress

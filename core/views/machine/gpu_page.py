@@ -133,7 +133,10 @@ def _card(
     bad = (fact.level for fact in facts if fact.level in {"warning", "danger"})
     level = worst((known, *meters, slowed_level, *bad)) if not old else "unknown"
     if stale or old:
-        gauges = [g if g.series and not old else msgspec.structs.replace(g, level="unknown", now=None) for g in gauges]
+        gauges = [
+            g if g.series and g.now is None and not old else msgspec.structs.replace(g, level="unknown", now=None)
+            for g in gauges
+        ]
         facts = [msgspec.structs.replace(fact, level="unknown") for fact in facts]
     return GpuCard(
         view=view,
@@ -160,7 +163,10 @@ def _gauges(reading: GpuReading, view: GpuView, detail: GpuDetail) -> list[Gauge
     name = f"gpu{view.index}"
     clock = detail.clock_sm_mhz if detail.clock_sm_mhz is not None else reading.clock_mhz
     of = f" of {detail.clock_sm_max_mhz:,.0f}" if detail.clock_sm_max_mhz else ""
-    received, sent = detail.pcie_received, detail.pcie_sent
+    kept = reading.clock_mem_mhz is not None or reading.pcie_received is not None
+    fan = reading.fan_pct if reading.fan_pct is not None else detail.fan_pct
+    received = reading.pcie_received if reading.pcie_received is not None else detail.pcie_received
+    sent = reading.pcie_sent if reading.pcie_sent is not None else detail.pcie_sent
     return [
         Gauge(
             title="utilisation", text=view.util.text, level=view.util.level, series=view.util.series,
@@ -183,24 +189,25 @@ def _gauges(reading: GpuReading, view: GpuView, detail: GpuDetail) -> list[Gauge
             level="unknown" if clock is None else "safe", series=f"{name}.clock", high=detail.clock_sm_max_mhz,
             unit="MHz", bounds=ALL_SAFE,
         ),
-        Gauge(
-            title="fan", text=quantity.percent(detail.fan_pct), level="unknown" if detail.fan_pct is None else "safe",
-            recent=f"{name}.fan", now=detail.fan_pct,
-        ),
-        Gauge(
-            title="PCIe in", text=rate(received), level="unknown" if received is None else "safe",
-            recent=f"{name}.pcie_in", now=received, high=None, unit="B/s",
-        ),
-        Gauge(
-            title="PCIe out", text=rate(sent), level="unknown" if sent is None else "safe",
-            recent=f"{name}.pcie_out", now=sent, high=None, unit="B/s",
-        ),
+        _charted("fan", quantity.percent(fan), f"{name}.fan", reading.fan_pct, fan, kept=reading.fan_pct is not None),
+        _charted("PCIe in", rate(received), f"{name}.pcie_in", reading.pcie_received, received, kept=kept),
+        _charted("PCIe out", rate(sent), f"{name}.pcie_out", reading.pcie_sent, sent, kept=kept),
         Gauge(
             title="memory busy", text=quantity.percent(detail.mem_util_pct),
             level="unknown" if detail.mem_util_pct is None else "safe", recent=f"{name}.mem_util",
             now=detail.mem_util_pct,
         ),
     ]  # fmt: skip
+
+
+def _charted(title: str, text: str, key: str, read: float | None, value: float | None, *, kept: bool) -> Gauge:
+    """A gauge of the history if its supervisor keeps it, else of what this page has seen. ``read``: of the sample."""
+    percent, charted = title == "fan", kept and value is not None
+    return Gauge(
+        title=title, text=text, level="unknown" if value is None else "safe", series=key if charted else None,
+        recent=None if charted else key, now=value if read is None else None, high=100.0 if percent else None,
+        unit="%" if percent else "B/s",
+    )  # fmt: skip
 
 
 def _facts(reading: GpuReading, detail: GpuDetail) -> list[Fact]:

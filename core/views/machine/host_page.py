@@ -1,5 +1,7 @@
 """The host page: processor by core, memory, swap, disks, networks, and the processes of the run."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from ...model.machine_details import HostDetails, MachineDetails, Traffic, TreeDetails, TreeProcess
@@ -64,7 +66,7 @@ def host_page_view(now: Situation, details: MachineDetails, *, late: bool = Fals
     if (now.host is not None and now.host.cpu_pct is not None) or host is not None:
         gauges.insert(0, _cpu(now))
     return HostPageView(
-        gauges=(*gauges, *_rates(host)),
+        gauges=(*gauges, *_rates(now, host)),
         facts=tuple(_facts(now, host)) if memory.meters else (),
         cores=host.cores_pct if host is not None else (),
         cores_note=_note(now, details.host, late=late),
@@ -117,12 +119,15 @@ def _of_meter(meter: Meter) -> Gauge:
     )
 
 
-def _rates(host: HostDetails | None) -> list[Gauge]:
-    """Disks and networks that moved something, the busiest first."""
+def _rates(now: Situation, host: HostDetails | None) -> list[Gauge]:
+    """Disks and networks that moved something, the busiest first; before several of a kind their sum."""
     gauges = []
     for what, known in (("disk", host.disks if host else None), ("network", host.networks if host else None)):
+        kept = _kept(now, what)
+        if len(known or ()) != 1:
+            gauges += [_kept_gauge(f"{what}s {word}", series, value) for word, (series, value) in kept.items()]
         for traffic in sorted(known or (), key=lambda t: -(both_ways(t) or 0.0))[:3]:
-            gauges += _of_traffic(what, traffic)
+            gauges += _of_traffic(what, traffic, kept if len(known or ()) == 1 else {})
     if host is not None:
         gauges.append(
             Gauge(
@@ -138,13 +143,32 @@ def _rates(host: HostDetails | None) -> list[Gauge]:
     return gauges
 
 
-def _of_traffic(what: str, traffic: Traffic) -> list[Gauge]:
+def _kept(now: Situation, what: str) -> dict[str, tuple[str, float]]:
+    """Sums that the history has, by direction: series and newest value. Nothing if they are unknown or old."""
+    host = now.host
+    if host is None or now.age_s(host.t) > STALE_S:
+        return {}
+    found = (
+        {"read": ("host.disk_read", host.disk_read), "written": ("host.disk_written", host.disk_written)}
+        if what == "disk"
+        else {"in": ("host.net_in", host.net_received), "out": ("host.net_out", host.net_sent)}
+    )
+    return {word: (series, value) for word, (series, value) in found.items() if value is not None}
+
+
+def _kept_gauge(title: str, series: str, value: float) -> Gauge:
+    return Gauge(title=title, text=rate(value), series=series, high=None, bounds=ALL_SAFE, unit="B/s")
+
+
+def _of_traffic(what: str, traffic: Traffic, kept: Mapping[str, tuple[str, float]]) -> list[Gauge]:
+    """``kept``: what the history has of this device."""
     words = ("read", "written") if what == "disk" else ("in", "out")
     busy = f", busy {quantity.percent(traffic.busy_pct)}" if what == "disk" else ""
     return [
         Gauge(
             title=f"{traffic.name} {word}", text=rate(value) + (busy if word == "read" else ""),
-            level="unknown" if value is None else "safe", recent=f"{what}.{traffic.name}.{word}", now=value, high=None,
+            level="unknown" if value is None else "safe", series=kept[word][0] if word in kept else None,
+            recent=None if word in kept else f"{what}.{traffic.name}.{word}", now=value, high=None,
             bounds=ALL_SAFE, unit="B/s",
         )
         for word, value in zip(words, (traffic.received, traffic.sent), strict=True)

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 UNITS = {
-    "_seconds": "s", "_bytes": "By", "_hertz": "Hz", "_watts": "W", "_celsius": "Cel", "_ratio": "1", "_total": "",
+    "_bytes_per_second": "By/s", "_seconds": "s", "_bytes": "By", "_hertz": "Hz", "_watts": "W", "_celsius": "Cel",
+    "_ratio": "1", "_total": "",
 }  # fmt: skip
 """Ends of names with the units of UCUM, which OpenTelemetry has instead: https://ucum.org/ucum."""
 

@@ -49,6 +49,8 @@ METRICS = (
     Metric("trainwatch_gpu_power_watts", "gauge", "Power that the GPU draws."),
     Metric("trainwatch_gpu_power_limit_watts", "gauge", "Power limit of the GPU."),
     Metric("trainwatch_gpu_clock_hertz", "gauge", "Clock of the GPU's processors."),
+    Metric("trainwatch_gpu_memory_clock_hertz", "gauge", "Clock of the GPU's memory."),
+    Metric("trainwatch_gpu_fan_ratio", "gauge", "Speed of the GPU's fan, of its full speed."),
     Metric("trainwatch_gpu_used_by_run", "gauge", "1 if the trainer of the run uses this GPU, 0 if it does not."),
     Metric("trainwatch_host_memory_used_bytes", "gauge", "Memory in use, of the machine or of the run's cgroup."),
     Metric("trainwatch_host_memory_available_bytes", "gauge", "Memory that can still be used."),
@@ -58,6 +60,10 @@ METRICS = (
     Metric("trainwatch_host_disk_size_bytes", "gauge", "Size of the disk that the run saves to."),
     Metric("trainwatch_host_cpu_utilization_ratio", "gauge", "Use of the processors."),
     Metric("trainwatch_host_memory_pressure_ratio", "gauge", "Share of 10 s in which some task waited for memory."),
+    Metric("trainwatch_host_disk_read_bytes_per_second", "gauge", "What all disks read."),
+    Metric("trainwatch_host_disk_written_bytes_per_second", "gauge", "What is written to all disks."),
+    Metric("trainwatch_host_network_receive_bytes_per_second", "gauge", "What the networks receive."),
+    Metric("trainwatch_host_network_transmit_bytes_per_second", "gauge", "What is sent to the networks."),
     Metric("trainwatch_process_resident_memory_bytes", "gauge", "Memory of the trainer's process tree."),
     Metric("trainwatch_processes", "gauge", "Processes of the trainer."),
     Metric("trainwatch_process_cpu_cores", "gauge", "Processor cores that the trainer keeps busy."),
@@ -175,7 +181,9 @@ def _gpu(reading: GpuReading, labels: Mapping[str, str]) -> Iterator[Sample]:
     yield Sample("trainwatch_gpu_temperature_celsius", reading.temp_c, labels)
     yield Sample("trainwatch_gpu_power_watts", reading.power_w, labels)
     yield Sample("trainwatch_gpu_power_limit_watts", reading.power_limit_w, labels)
-    yield Sample("trainwatch_gpu_clock_hertz", None if reading.clock_mhz is None else reading.clock_mhz * 1e6, labels)
+    yield Sample("trainwatch_gpu_clock_hertz", _hertz(reading.clock_mhz), labels)
+    yield Sample("trainwatch_gpu_memory_clock_hertz", _hertz(reading.clock_mem_mhz), labels)
+    yield Sample("trainwatch_gpu_fan_ratio", _ratio(reading.fan_pct), labels)
     yield Sample("trainwatch_gpu_used_by_run", None if reading.own is None else float(reading.own), labels)
 
 
@@ -188,6 +196,14 @@ def _host(host: HostSample, run: Mapping[str, str]) -> Iterator[Sample]:
     yield Sample("trainwatch_host_disk_size_bytes", host.disk_total_bytes, run)
     yield Sample("trainwatch_host_cpu_utilization_ratio", _ratio(host.cpu_pct), run)
     yield Sample("trainwatch_host_memory_pressure_ratio", _ratio(host.psi_memory_pct), run)
+    yield Sample("trainwatch_host_disk_read_bytes_per_second", host.disk_read, run)
+    yield Sample("trainwatch_host_disk_written_bytes_per_second", host.disk_written, run)
+    yield Sample("trainwatch_host_network_receive_bytes_per_second", host.net_received, run)
+    yield Sample("trainwatch_host_network_transmit_bytes_per_second", host.net_sent, run)
+
+
+def _hertz(mhz: float | None) -> float | None:
+    return None if mhz is None else mhz * 1e6
 
 
 def _ratio(percent: float | None) -> float | None:
