@@ -10,9 +10,11 @@ from tests.fakes.feed import FakePicker, FakeStarter, empty, healthy
 from tests.fakes.screen_jobs import FakeDetails, machine_details, rich_run
 from tests.tiers import SECOND_TIER
 from tests.tui.conftest import look, until
-from trainwatch.core.model.observation import GpuSample
+from trainwatch.core.model.machine_details import MachineDetails
+from trainwatch.core.model.observation import GpuSample, HostSample
 from trainwatch.core.model.situation import Situation
-from trainwatch.core.views.machine.gauge import Gauge
+from trainwatch.core.views.machine.gauge import Gauge, axis_label
+from trainwatch.core.views.machine.host_page import host_page_view
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.ask_filter import AskFilter
 from trainwatch.tui.panes.machine.gauges_pane import GaugesPane
@@ -359,3 +361,12 @@ async def test_a_gauge_has_the_colour_of_its_level_and_a_scale_of_its_own() -> N
         query = window.series_query("x", 10_000)
         pane.show((gauge,), {query: (1.0, 5.0)}, window, Recent())
         assert "rate  5 B/s ●" in pane.plain_lines()[0]
+
+
+def test_the_axis_of_a_small_swap_ends_at_a_round_number_of_its_unit() -> None:
+    """Before, 2 GB: 1.9 GiB."""
+    host = HostSample(t=healthy().now_t, swap_used_bytes=0.0, swap_total_bytes=2**30, ram_total_bytes=2**34)
+    gauges = host_page_view(msgspec.structs.replace(healthy(), host=host), MachineDetails()).gauges
+    (swap,) = [gauge for gauge in gauges if gauge.series == "host.swap_used"]
+    assert swap.high is not None
+    assert axis_label(swap.high, swap.unit) == "2 GiB"

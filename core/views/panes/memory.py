@@ -3,6 +3,7 @@
 import msgspec
 
 from ...model.situation import Situation
+from ...model.text.memory_words import GIB
 from .. import quantity
 from ..state.level import Bounds, level_of
 from ..state.run_progress import bounds_now
@@ -52,7 +53,7 @@ def memory_view(now: Situation) -> MemoryView:
             extra=f"of {quantity.memory(host.swap_total_bytes)}" if host.swap_total_bytes else "",
             level=level_of(story, ("swap_used", "host.swap_used"), bounds["swap_used"], host.swap_used_bytes),
             series="host.swap_used",
-            high=max(host.swap_total_bytes or 0.0, 2e9),
+            high=max(host.swap_total_bytes or 0.0, 2 * GIB),
             bounds=bounds["swap_used"],
         ),
     ]
