@@ -21,6 +21,8 @@ BEFORE_EVENT = 0.75
 """Position of the selected event from the left edge: what led to it matters more than what followed."""
 GRAIN_SHARE = 1 / 120
 """The right edge of a growing window moves in steps of this share of its length, not with every poll."""
+YOUNG_PARTS = 8
+"""The charts of a young run are at least four fifths full, and repainted as a whole four times while it doubles."""
 
 
 class TimeWindow(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,8 +90,8 @@ def window(
     if cursor_t is not None:
         return made(cursor_t - length_s * BEFORE_EVENT, length_s, f"{long} about {_clock(wall0 + cursor_t)}")
     if end_t < length_s:
-        # A young run fills its charts from the left: they are repainted one cell at a time.
-        shown_s = length_s if zoom is not None else next(s for s in LENGTHS_S if s >= end_t)
+        # A young run fills its charts from the left: they are repainted one cell at a time, until the span grows.
+        shown_s = length_s if zoom is not None else min(length_s, _grown(end_t, YOUNG_PARTS))
         return made(0.0, shown_s, "since the start")
     if over:
         return made(end_t - length_s, length_s, f"{long} until {_clock(wall0 + end_t)}")
@@ -105,9 +107,9 @@ def zoomed_by(zoom: int | None, steps: int, now_t: float) -> int:
     return WHOLE if at >= longest else max(0, at)
 
 
-def _grown(span_s: float) -> float:
-    """Rounded up, so that it does not grow with every poll."""
-    grain = max(2.0 ** math.ceil(math.log2(span_s)) / 64, COLUMN_LEAST_S)
+def _grown(span_s: float, parts: int = 64) -> float:
+    """Rounded up, so that it does not grow with every poll; ``parts``: of its doubling, how often it grows."""
+    grain = max(2.0 ** math.ceil(math.log2(span_s)) / parts, COLUMN_LEAST_S)
     return math.ceil(span_s / grain) * grain
 
 
