@@ -84,6 +84,7 @@ def _input(knowledge: Knowledge, state: JudgeState, now: float, period_s: float)
         warmup_beats=setting.warmup_steps,
         min_s=setting.min_s,
         silent_rank=ranks.silent(state.ranks, state.time.t),
+        begun_again=state.launcher.restarts > 0,
         waiting=launcher.waiting(state.launcher),
         stopped_s=_stopped_s(state),
         stopped_ranks=state.pause.ranks,

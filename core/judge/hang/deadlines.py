@@ -74,6 +74,8 @@ class HangInput(msgspec.Struct, frozen=True, kw_only=True):
     """``hang.min_s``."""
     silent_rank: str = ""
     """A sentence about the rank for which the others wait."""
+    begun_again: bool = False
+    """The launcher started its workers again in this attempt; ``clock.beats`` counts from then on."""
     waiting: str = ""
     """A sentence about launchers that wait without workers."""
     stopped_s: float | None = None
@@ -190,7 +192,8 @@ def _for_start(run: HangInput, hang: Hang) -> float:
 def for_dead(run: HangInput, hang: Hang, *, partly_seen: bool) -> float:
     """Return the deadline without any sign of life. ``partly_seen``: either GPUs or processes cannot be read."""
     clock, seen, log = run.clock, run.liveness, run.log_activity
-    if clock.beats == 0:
+    # The first lines after a restart of the workers may be the last ones of those that ended.
+    if clock.beats == 0 or (run.begun_again and clock.beats <= run.warmup_beats):
         return _for_start(run, hang)
     deadline_s = first_silence_s(hang.min_s, run.period_s)
     if partly_seen and seen.gpu_at is not None:

@@ -68,6 +68,21 @@ def test_a_restart_by_torchrun_is_told_and_steps_go_back() -> None:
     assert not world.incidents
 
 
+def test_a_late_line_of_ended_workers_does_not_shorten_the_start_of_the_new_ones() -> None:
+    world = World().begin()
+    for n in range(1, 60):
+        world.see(sample(world.t + 1.0, workers(10, 11), agents(1, 1)))
+        world.see(LogChunk(t=world.t, text=f"step {n}/900 loss 0.5\n"))
+    world.see(sample(world.t + 1.0, workers(20, 21), agents(1, 1)))
+    world.see(LogChunk(t=world.t, text="step 59/900 loss 0.5\nstep 60/900 loss 0.5\n"))
+    for _ in range(300):
+        world.see(sample(world.t + 1.0, workers(20, 21), agents(1, 1)))
+    assert world.incidents == []
+    for _ in range(1200):
+        world.see(sample(world.t + 1.0, workers(20, 21), agents(1, 1)))
+    assert "hang" in {each.kind for each in world.incidents}
+
+
 def test_an_agent_without_workers_is_a_hang_of_its_own_kind() -> None:
     world = World().begin()
     for n in range(1, 40):
