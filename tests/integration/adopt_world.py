@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fakes.e2e_world import own_runtime
+from tests.fakes.left_processes import end_processes_with
 from tests.fakes.tmux_place import end_server, socket_folder
 from tests.integration.act_world import wait_for
 from trainwatch.core.act import processes
@@ -114,14 +115,7 @@ class HandMade:
         for made in self.started:
             made.kill()
             made.wait()
-        mark = os.fsencode(f"TRAINWATCH_HOME={home}")
-        for process in processes.all_processes().values():
-            try:
-                ours = mark in Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if ours and process.pid != os.getpid():
-                processes.send_signal(process.key, signal.SIGKILL)
+        end_processes_with("TRAINWATCH_HOME", str(home))
         end_server("-L", self.socket, env=self.environ)
 
 

@@ -12,7 +12,7 @@ from tests.fakes.nvml.driver import FakeNvml, fake_nvml, fake_nvml_library
 
 from .past_runs import PastRun, crash_once, past_run, spend_night
 from .shown import PAGE_VARIABLE, Shown, write_page
-from .user import User
+from .user import User, end_own_processes, own_processes
 
 __all__ = ["crashed", "driver", "fake_nvml", "fake_nvml_library", "night", "user"]
 
@@ -81,10 +81,14 @@ def user(
     folder.mkdir()
     monkeypatch.chdir(folder)
     monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("TMUX_TMPDIR", str(tmp_path))
     with tempfile.TemporaryDirectory(prefix="tw-") as short:
-        monkeypatch.setenv("XDG_RUNTIME_DIR", own_runtime(Path(short))["XDG_RUNTIME_DIR"])
+        monkeypatch.setenv("TMUX_TMPDIR", short)
+        for variable, value in own_runtime(Path(short)).items():
+            monkeypatch.setenv(variable, value)
         yield from _shown(request, folder, ids)
+        left = own_processes()
+        end_own_processes()
+        assert not left, f"{request.node.name} left processes: {left}"
 
 
 def _shown(request: pytest.FixtureRequest, folder: Path, ids: tuple[str, ...]) -> Iterator[User]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.fakes.e2e_world import until
+from tests.fakes.left_processes import Left, end_processes_with, processes_with
 from trainwatch.cli import main
 from trainwatch.core.model.observation import Observation
 from trainwatch.core.model.text.json_line import encode_line
@@ -20,6 +21,7 @@ from trainwatch.core.model.text.json_line import encode_line
 from .shown import Shown
 
 REPOSITORY = Path(__file__).parents[2]
+MARK = "XDG_RUNTIME_DIR"
 LONGEST = 240
 """Characters of a printed line that are kept."""
 TORCH = """__version__ = '2.8.0+cu128'
@@ -56,6 +58,16 @@ def types(*words: str | Path) -> Said:
     with redirect_stdout(out), redirect_stderr(err):
         code = main(given)
     return Said("trainwatch " + shlex.join(given), code, out.getvalue(), err.getvalue())
+
+
+def own_processes() -> list[Left]:
+    """What the test started and lives: each test has a runtime folder of its own."""
+    return processes_with(MARK, os.environ[MARK])
+
+
+def end_own_processes() -> None:
+    """Kill them."""
+    end_processes_with(MARK, os.environ[MARK])
 
 
 class User:
@@ -110,7 +122,7 @@ class User:
     def watches(self, *words: str | Path) -> Iterator[Callable[[str], str]]:
         """Run a verb that supervises, in a process of its own. The function waits until it printed a line with a pattern.
 
-        What lives at the end is killed.
+        What it started and what lives at the end is killed, its tmux server too.
         """
         given = [str(word) for word in words]
         printed = self.folder.parent / "printed.txt"
@@ -132,9 +144,9 @@ class User:
         try:
             yield line
         finally:
-            self.types("kill", "--yes")
-            process.terminate()
+            process.kill()  # first, or it would start again what is ended
             process.wait(30.0)
+            end_own_processes()
 
     # -- what is looked for
 
