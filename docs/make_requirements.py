@@ -1,6 +1,7 @@
 """Run the cases of all requirements and write docs/requirements.md: python docs/make_requirements.py.
 
-Words behind it go to pytest, such as ``-x``.
+Words behind it go to pytest, such as ``-x`` or ``-n 4``. If they leave out a requirement, no page
+is written.
 """
 
 import os

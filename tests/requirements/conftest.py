@@ -1,9 +1,11 @@
 """A user for each case, and the page of what they showed."""
 
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,12 +13,14 @@ from tests.fakes.e2e_world import own_runtime
 from tests.fakes.nvml.driver import FakeNvml, fake_nvml, fake_nvml_library
 
 from .past_runs import PastRun, crash_once, past_run, spend_night
-from .shown import PAGE_VARIABLE, Shown, write_page
+from .shown import PAGE_VARIABLE, PagePartialError, Shown, write_page
 from .user import User, end_own_processes, own_processes
 
 __all__ = ["crashed", "driver", "fake_nvml", "fake_nvml_library", "night", "user"]
 
-SHOWN = pytest.StashKey[list[Shown]]()
+SHOWN = pytest.StashKey[list[tuple[int, list[Shown]]]]()
+"""The place of each case among all, which is the same in all workers, and what it showed."""
+WORKERS_KEY = "shown"
 CARD = """driver = 570.133.07
 gpus = 1
 [gpu 0]
@@ -95,10 +99,27 @@ def _shown(request: pytest.FixtureRequest, folder: Path, ids: tuple[str, ...]) -
     shown: list[Shown] = []
     yield User(folder, ids, request.node.name.removeprefix("test_").replace("_", " "), shown)
     assert {one.requirement for one in shown} == set(ids), f"{request.node.name} showed nothing for one of {ids}"
-    request.config.stash.setdefault(SHOWN, []).extend(shown)
+    place = request.session.items.index(request.node)
+    request.config.stash.setdefault(SHOWN, []).append((place, shown))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    """Take what a parallel worker showed; one that died made its test fail."""
+    told = getattr(node, "workeroutput", {}).get(WORKERS_KEY, [])
+    found = [(place, [Shown(*one) for one in shown]) for place, shown in told]
+    node.config.stash.setdefault(SHOWN, []).extend(found)
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Write the page, if that was asked for."""
-    if (path := os.environ.get(PAGE_VARIABLE)) and exitstatus == pytest.ExitCode.OK:
-        write_page(Path(path), session.config.stash.get(SHOWN, []))
+    """Write the page, if that was asked for. A parallel worker hands on what it showed instead."""
+    shown = session.config.stash.get(SHOWN, [])
+    if (output := getattr(session.config, "workeroutput", None)) is not None:
+        output[WORKERS_KEY] = [(place, [tuple(one) for one in case]) for place, case in shown]
+    elif (path := os.environ.get(PAGE_VARIABLE)) and exitstatus == pytest.ExitCode.OK:
+        cases = sorted(shown, key=lambda case: case[0])
+        try:
+            write_page(Path(path), [one for _, case in cases for one in case])
+        except PagePartialError as error:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+            sys.stderr.write(f"\n{error}\n")

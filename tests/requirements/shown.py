@@ -43,6 +43,12 @@ def page(shown: list[Shown]) -> str:
     return "".join(parts)
 
 
+class PagePartialError(Exception):
+    """Some requirements were not shown: only a part of the cases ran."""
+
+
 def write_page(path: Path, shown: list[Shown]) -> None:
-    """Write the page."""
+    """Write the page. Raises PagePartialError, and writes nothing, if a requirement has no case."""
+    if missing := REQUIREMENTS.keys() - {one.requirement for one in shown}:
+        raise PagePartialError(f"{path} is not written: no case showed {', '.join(sorted(missing))}")
     path.write_text(page(shown), encoding="utf-8")

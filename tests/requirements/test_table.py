@@ -4,8 +4,10 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from .ids import REQUIREMENTS
-from .shown import Shown, page
+from .shown import PagePartialError, Shown, page, write_page
 
 HERE = Path(__file__).parent
 
@@ -49,3 +51,13 @@ def test_the_page_has_what_each_case_showed_under_its_requirement() -> None:
     )
     assert "## B2: three profiles\n\nthree profiles:\n\n```text\n$ trainwatch profiles\nbalanced\nstable\n```\n" in text
     assert [line.split(":")[0][3:] for line in text.splitlines() if line.startswith("## ")] == list(REQUIREMENTS)
+
+
+def test_a_page_without_one_of_the_requirements_is_not_written(tmp_path: Path) -> None:
+    shown = [Shown(requirement, "case", "trainwatch runs", "none") for requirement in REQUIREMENTS]
+    file = tmp_path / "page.md"
+    write_page(file, shown)
+    whole = file.read_text()
+    with pytest.raises(PagePartialError, match=f"no case showed {shown[0].requirement}$"):
+        write_page(file, shown[1:])
+    assert file.read_text() == whole
