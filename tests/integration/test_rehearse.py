@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.e2e_world import Done, World, until, world
+from tests.fakes.nvml.driver import FakeNvml, fake_nvml, fake_nvml_library
 from tests.fakes.overlays import overlays
 from tests.tiers import SECOND_TIER
 from trainwatch.core.act import processes
 
-__all__ = ["overlays", "world"]
+__all__ = ["fake_nvml", "fake_nvml_library", "overlays", "world"]
 
 TRAINER = Path(__file__).parents[1] / "fakes" / "rehearsal_trainer.py"
 TOLD = ("--output-dir", "out", "--resume", "{resume}")
@@ -226,6 +227,25 @@ def test_without_overlays_the_output_is_redirected_or_the_rehearsal_refused(plac
     assert refused.code == 1
     assert "{output_dir}" in refused.err
     assert "nothing was started" in refused.err
+
+
+@SECOND_TIER
+def test_on_a_machine_with_a_gpu_the_owner_of_the_folder_is_named_before_the_gpu(
+    place: World, fake_nvml: FakeNvml, fake_nvml_library: Path
+) -> None:
+    fake_nvml.show("driver = 570.133.07\ngpus = 1\n[gpu 0]\nname = NVIDIA GeForce RTX 4080\nmem_total = 16376\n")
+    place.env |= {"LD_LIBRARY_PATH": str(fake_nvml_library), "FAKE_NVML_STATE": str(fake_nvml.state)}
+    place.write("--steps", "99999", "--step-time", "0.05")
+    place.headless()
+    place.in_state("running")
+    refused = place.do("rehearse", "--", sys.executable, "train.py", *TOLD)
+    assert refused.code == 4
+    assert "out is in use by " in refused.err
+    assert "nothing was started" in refused.err
+    (place.project / "trainwatch.toml").unlink()
+    beside = place.do("rehearse", "--", sys.executable, "train.py", "--output-dir", "other", "--resume", "{resume}")
+    assert beside.code == 1
+    assert "a rehearsal beside it would slow it" in beside.err
 
 
 @SECOND_TIER

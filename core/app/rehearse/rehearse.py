@@ -22,6 +22,7 @@ from ..apart.scratch_place import caches, hidden_folders, places, scratch_folder
 from ..errors import CliError, ExitCode
 from ..plan.launch_plan import LaunchPlan
 from ..runs.known_runs import home
+from ..runs.output_claim import lock_rival
 from ..trial.trial_run import rival_runs
 from .beside import beside
 from .conclusion import conclude
@@ -48,6 +49,8 @@ def rehearse(plan: LaunchPlan, limits: Limits, say: Callable[[str], None]) -> Re
     spec = plan.spec
     if plan.problem is not None:
         raise CliError(ExitCode.USAGE, plan.problem)
+    if (rival := lock_rival(spec, home())) is not None:
+        raise CliError(ExitCode.OWNED, f"{rival}; nothing was started")
     if others := beside(rival_runs(spec)):
         raise CliError(
             ExitCode.FAILED,
