@@ -3,11 +3,13 @@
 import struct
 from pathlib import Path
 
+import pytest
+
 from tests.fakes.framework_python import python_with
 from tests.integration.test_act_evaluate import Place
 from tests.tiers import SECOND_TIER
 
-pytestmark = SECOND_TIER
+pytestmark = [SECOND_TIER, pytest.mark.timeout(600)]  # each evaluation imports torch and a framework anew
 
 FID = """
 import json, sys
