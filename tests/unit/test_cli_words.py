@@ -3,7 +3,17 @@
 import pytest
 
 from trainwatch.cli import main
-from trainwatch.cli.parser import SECTIONS, build_parser, listed_verbs, module_of, spelled_out, verbs
+from trainwatch.cli.parser import (
+    SECTIONS,
+    build_parser,
+    every_action,
+    listed_verbs,
+    module_of,
+    spelled_out,
+    verbs,
+    whole_parser,
+)
+from trainwatch.core.model.settings import Settings
 
 
 @pytest.mark.parametrize(
@@ -86,3 +96,29 @@ def test_words_of_other_tools_are_understood(words: str, meant: str) -> None:
 
 def test_a_run_may_be_called_like_a_verb() -> None:
     assert build_parser(["stop", "--yes", "stop"]).parse_args(["stop", "--yes", "stop"]).run == "stop"
+
+
+def test_the_help_fits_80_columns_with_one_line_for_each_verb(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        build_parser(["--help"]).parse_args(["--help"])
+    assert [line for line in capsys.readouterr().out.splitlines() if len(line) > 80] == []
+
+
+def test_every_argument_of_every_verb_says_what_it_is() -> None:
+    own = {"help", "version"}
+    nameless = [
+        action.metavar or action.dest
+        for action in every_action(whole_parser())
+        if action.help is None and action.dest not in own and action.metavar != "PART"  # parts have their lines
+    ]
+    assert nameless == []
+
+
+def test_the_defaults_that_the_help_of_run_tells_are_those_of_the_settings() -> None:
+    told = {action.dest: action.help or "" for action in every_action(build_parser(["run"]))}
+    settings = Settings()
+    assert f"else {settings.watch.summary_s:g})" in told["interval"]
+    assert f"else {settings.restart.max_restarts})" in told["max_restarts"]

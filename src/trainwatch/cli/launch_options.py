@@ -26,8 +26,18 @@ def add_launch_options(parser: argparse.ArgumentParser, *, adopted: bool) -> Non
     parser.add_argument("--config", metavar="F", help=f"the trainer's own TOML or YAML ({config})")
     saves = "where the trainer saves checkpoints (default: as its flags or config say, else found by what it writes)"
     parser.add_argument("--output-dir", metavar="D", help=saves)
-    parser.add_argument("--interval", type=float, metavar="S", help="period of the health line, seconds")
-    parser.add_argument("--max-restarts", type=int, metavar="N", help="restarts without progress in between")
+    parser.add_argument(
+        "--interval",
+        type=float,
+        metavar="S",
+        help="seconds between two health lines (default: [watch] summary_s, else 300)",
+    )
+    parser.add_argument(
+        "--max-restarts",
+        type=int,
+        metavar="N",
+        help="restarts without progress in between (default: [restart] max_restarts, else 3)",
+    )
     parser.add_argument(
         "--act",
         dest="act_mode",

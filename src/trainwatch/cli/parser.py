@@ -28,11 +28,11 @@ SECTIONS = {
 """Sections of ``trainwatch --help``, in their order: folder of its verbs → heading."""
 PREFIX = "verb_"
 EXAMPLES = """examples:
-  trainwatch run -- python train.py --config cfg.yaml      launch a command and supervise it
-  trainwatch                                               open the screen on this project's run
-  trainwatch --headless                                    supervise it without a screen (tmux, SSH, systemd)
-  trainwatch status --json                                 show what is going on, for scripts
-  trainwatch --on box1 status                              the same on another machine, through ssh
+  trainwatch run -- python train.py    launch a command and supervise it
+  trainwatch                           open the screen on this project's run
+  trainwatch --headless                supervise it without a screen (systemd)
+  trainwatch status --json             what is going on, for scripts
+  trainwatch --on box1 status          the same on another machine, through ssh
 """
 ALIASES = {
     "ls": ("runs",),
@@ -149,8 +149,8 @@ def _parser(wanted: Sequence[str], *, overview: bool) -> OneLineParser:
     parser = OneLineParser(
         prog="trainwatch",
         usage="trainwatch [options] [VERB …]",
-        description="Supervises a long training run: launches it, shows it, detects when it hangs or crashes,\n"
-        "reports why, and restarts it from a verified checkpoint. Without a verb: the screen.",
+        description="Supervises a long training run: launches it, shows it, detects when it hangs\n"
+        "or crashes, reports why, and restarts it from a verified checkpoint.\nWithout a verb: the screen.",
         epilog=f"{_overview()}\n{EXAMPLES}" if overview else EXAMPLES,
         formatter_class=PlainFormatter,
     )

@@ -4,8 +4,11 @@ import argparse
 
 from ..operation import add_operation, operate
 
-HELP = "end the whole process tree at once (SIGKILL); holds restarts"
-DESCRIPTION = HELP
+HELP = "end the training at once (SIGKILL); not restarted until `resume`"
+DESCRIPTION = (
+    "Ends the trainer and all its processes at once (SIGKILL), without time to save. It is not started again until "
+    "`resume` or `restart`."
+)
 EXAMPLE = ""
 ASKS = "Kill {run} now? What was not saved since the last checkpoint is lost."
 

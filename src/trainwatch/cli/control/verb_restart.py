@@ -4,8 +4,11 @@ import argparse
 
 from ..operation import add_force, add_operation, add_remedies, operate
 
-HELP = "end this attempt and start the next from the newest verified checkpoint"
-DESCRIPTION = HELP
+HELP = "end this attempt, start the next from the newest checkpoint"
+DESCRIPTION = (
+    "Ends this attempt of the training and starts the next one from the newest verified checkpoint: one that was read "
+    "and found complete."
+)
 EXAMPLE = ""
 
 

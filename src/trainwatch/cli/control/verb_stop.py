@@ -4,8 +4,11 @@ import argparse
 
 from ..operation import add_operation, operate
 
-HELP = "end the training gently (signals with time to save, then SIGKILL); holds restarts"
-DESCRIPTION = HELP
+HELP = "end the training gently; it is not restarted until `resume`"
+DESCRIPTION = (
+    "Ends the training gently: signals with time to save, then SIGKILL. It is not started again until `resume` or "
+    "`restart`."
+)
 EXAMPLE = ""
 ASKS = "End the training of {run} (it may save first) and hold restarts?"
 

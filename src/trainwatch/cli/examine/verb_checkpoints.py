@@ -29,8 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     compare = _part(
         parts, "compare", "how two checkpoints differ", "compare checkpoint-500 checkpoint-1000", act_compare
     )
-    compare.add_argument("a")
-    compare.add_argument("b")
+    compare.add_argument("a", help="a checkpoint file or directory")
+    compare.add_argument("b", help="another one")
     rate = _part(parts, "rate", "rate a checkpoint with 1 to 5 stars", "rate checkpoint-500 4 --note sharp", act_rate)
     rate.add_argument("path", help="a checkpoint, or the name of one that a run of yours saved")
     rate.add_argument("stars", type=int, help="1 to 5; from 4 on no retention deletes it; 0 takes the rating back")

@@ -10,7 +10,7 @@ from trainwatch.core.app.errors import CliError, ExitCode
 from ..output import warn
 from ..run_argument import add_run
 
-HELP = "write a run's series as CSV, JSON lines or Parquet, or its recorded observations as a trace"
+HELP = "write the measured values of a run as CSV, JSON or Parquet"
 DESCRIPTION = (
     "--csv, --jsonl and --parquet write every series of the run's history (progress, GPUs, host, process, and the "
     "numbers that the trainer logs by name), one row a point: run, metric, seconds of the run, UTC time, attempt, "

@@ -22,7 +22,7 @@ def add_parts(parser: argparse.ArgumentParser) -> Any:
     shared.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="one JSON object")
     parts.add_parser("list", parents=[shared], help="all of them")
     show = parts.add_parser("show", parents=[shared], help="one of them")
-    show.add_argument("name")
+    show.add_argument("name", help="which one (see list)")
     return parts, shared
 
 

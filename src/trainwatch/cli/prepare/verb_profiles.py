@@ -19,8 +19,8 @@ EXAMPLE = "show balanced"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parts, shared = add_parts(parser)
     diff = parts.add_parser("diff", parents=[shared], help="how two of them differ")
-    diff.add_argument("a")
-    diff.add_argument("b")
+    diff.add_argument("a", help="name of a profile")
+    diff.add_argument("b", help="name of another one")
 
 
 def act(args: argparse.Namespace) -> int:

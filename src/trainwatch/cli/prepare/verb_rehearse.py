@@ -13,7 +13,7 @@ from ..output import jsonable, print_json, printable, warn
 if TYPE_CHECKING:
     from trainwatch.core.model.launch.rehearsal import Rehearsal
 
-HELP = "before the night: train to the first checkpoint, kill, resume, prove it"
+HELP = "train to the first checkpoint, kill it, prove that it resumes"
 DESCRIPTION = (
     "Runs COMMAND (without one: the run of this folder's trainwatch.toml) in a scratch folder to its first checkpoint, "
     "kills it, lets it be resumed as tonight, and looks whether the step and the loss go on and a hang would be seen. "

@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     enable = _part(parts, "enable", "go on with the queue after a reboot", "enable --print", act_enable)
     enable.add_argument("--print", action="store_true", help="show what would be written, and write nothing")
     start = parts.add_parser("start", description="Starts the run of one entry; the queue itself calls it.")
-    start.add_argument("entry", type=int)
+    start.add_argument("entry", type=int, help="the number of the entry")
     start.set_defaults(act_part=act_start)
 
 
