@@ -1,5 +1,7 @@
 """A run that climbs its ladder, dies on the top rung and goes on one below: real processes."""
 
+import re
+
 from tests.fakes.e2e_world import World, world
 
 __all__ = ["world"]
@@ -28,7 +30,8 @@ def test_ramp_climbs_falls_back_and_does_not_retry_the_failed_profile(world: Wor
     status = world.status()
     assert [rung["profile"] for rung in status["ramp"]["dead"]] == ["hot"]
     assert status["profile"] == "brisk"
-    assert "the ramp fell from hot: cuda_unknown_error after 0 s there" in world.asks("status").out
+    told = r"the ramp fell from hot: cuda_unknown_error after \d+ s there"
+    assert re.search(told, world.asks("status").out)
     said = world.asks("events").out
     assert "RAMP up: calm -> brisk: 1 checkpoint on calm without trouble" in said
     assert "RAMP back: hot -> brisk: hot died after" in said
