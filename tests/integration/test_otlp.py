@@ -47,7 +47,16 @@ def test_the_collector_gets_what_stands_on_the_page_for_prometheus(
 
 
 def test_names_and_units_become_those_of_prometheus_again() -> None:
-    ends = {"s": "_seconds", "By": "_bytes", "Hz": "_hertz", "W": "_watts", "Cel": "_celsius", "1": "_ratio", "": ""}
+    ends = {
+        "s": "_seconds",
+        "By": "_bytes",
+        "By/s": "_bytes_per_second",
+        "Hz": "_hertz",
+        "W": "_watts",
+        "Cel": "_celsius",
+        "1": "_ratio",
+        "": "",
+    }
     for metric in METRICS:
         name, unit = metric.plain
         again = name.replace(".", "_") + ends[unit] + ("_total" if metric.kind == "counter" else "")
