@@ -69,6 +69,7 @@ def test_a_run_is_operated_by_keys_from_launch_to_finish(world: World, person: T
     assert until(lambda: world.story().profile == "brisk", "the profile")
 
     until(lambda: sum(c.verdict == "complete" for c in world.story().checkpoints) >= 3, "checkpoints to choose from")
+    until(lambda: world.story().state == "running" and len(world.story().attempts) == 3, "the third attempt trains")
     person.press_until("r", "Which checkpoint?")
     person.press("Down", "Enter")
     person.see("type the name of the run: job")
