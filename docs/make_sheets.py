@@ -7,6 +7,7 @@ Scenes: fresh nan given_up eight night; ``redraw`` draws the sheets of captured 
 DejaVu fonts.
 """
 
+import argparse
 import os
 import sys
 import time
@@ -25,6 +26,7 @@ KINDS: dict[str, str] = {
     "ascii": "LANG=de_DE.ISO-8859-1 LC_ALL=de_DE.ISO-8859-1",
 }
 """What is set in each terminal."""
+SCENES = ("fresh", "nan", "given_up", "eight", "night")
 SETTLE_S = 3.0
 LEGIBLE = 2.0
 """Text of a lower contrast is reported (WCAG asks for 4.5, for large text 3)."""
@@ -265,8 +267,13 @@ def look(folder: Path, chosen: set[str]) -> None:
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
     os.environ.pop("NO_COLOR", None)
-    scenes = set(sys.argv[2:]) or {"fresh", "nan", "given_up", "eight", "night"}
-    if scenes == {"redraw"}:
-        redraw(Path(sys.argv[1]).absolute())
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("scenes", nargs="*", metavar="SCENE", help=f"{' '.join(SCENES)}, or redraw")
+    given = parser.parse_args()
+    if unknown := set(given.scenes) - {*SCENES, "redraw"}:
+        parser.error(f"no scene is called {', '.join(sorted(unknown))}; there are: {' '.join(SCENES)}, and redraw")
+    if given.scenes == ["redraw"]:
+        redraw(given.folder.absolute())
     else:
-        look(Path(sys.argv[1]).absolute(), scenes)
+        look(given.folder.absolute(), set(given.scenes) or set(SCENES))
