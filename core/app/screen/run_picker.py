@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ...model.ports.screen import LogAccess, OpenRun
-from ...model.run_card import RunCard, RunPlan, RunSettings
+from ...model.run_card import RunCard, RunSettings
 from ...sense.log.log_browser import FileLogBrowser
 from ...store.detail_files import DetailReader
 from ..errors import CliError
@@ -14,7 +14,7 @@ from .run_checkpoints import RunCheckpoints
 from .run_looks import RunLooks
 from .run_ranks import RunRanks
 from .run_services import AttemptStamps, IncidentFolder, RunLaunch, RunProfiles, RunSamples
-from .run_settings import settings_of
+from .run_settings import plan_of, settings_of
 from .run_trials import RunTrials
 from .store_feed import StoreFeed
 
@@ -47,14 +47,7 @@ class MachineRuns:
             ranks=RunRanks(run),
             screen=spec.settings.screen,
             keep_last=spec.settings.checkpoints.keep_last,
-            plan=RunPlan(
-                name=spec.name,
-                command=spec.command,
-                cwd=spec.cwd,
-                preset=spec.preset,
-                profile=spec.settings.profiles.use,
-                output_dir=spec.output_dir,
-            ),
+            plan=plan_of(spec),
             logs=LogAccess(browser=FileLogBrowser(), stamps=AttemptStamps(run), extra=spec.logs),
         )
 

@@ -5,13 +5,25 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ...model.run import RunSpec
-from ...model.run_card import RunSettings
+from ...model.run_card import RunPlan, RunSettings
 from ...model.text.edge import EDGE
 from ...store.run_directory import RunDirectory
 
 ON = "on"
 """The value of an option without a value."""
 CONFIGS = frozenset({".toml", ".yaml", ".yml", ".json"})
+
+
+def plan_of(spec: RunSpec) -> RunPlan:
+    """Return what a first start of the run does, as the screen shows it before that start."""
+    return RunPlan(
+        name=spec.name,
+        command=spec.command,
+        cwd=spec.cwd,
+        preset=spec.preset,
+        profile=spec.settings.profiles.use,
+        output_dir=spec.output_dir,
+    )
 
 
 def settings_of(run: RunDirectory, spec: RunSpec) -> RunSettings:

@@ -11,7 +11,7 @@ from ....model.observation import Command
 from ....model.ports.screen import Attacher, LogAccess, OpenRun, SupervisorStarter
 from ....model.remote.host import Host
 from ....model.run import LIVE_STATES
-from ....model.run_card import RunCard, RunPlan, RunSettings
+from ....model.run_card import RunCard, RunSettings
 from ....model.text.far_run import parted
 from ....model.text.suggestion import typed
 from ....store.mirror.mirrors import HostMirror, mirrors_folder, remove_old
@@ -22,6 +22,7 @@ from ...runs.known_runs import know_secrets
 from ..opened_run import OpenedRun
 from ..run_looks import RunLooks
 from ..run_picker import MachineRuns
+from ..run_settings import plan_of
 from .far_feed import FarFeed
 from .far_host import FarHost
 from .far_services import FarCheckpoints, FarDetails, FarIncidents, FarLaunch, FarLogs, FarProfiles, FarRun
@@ -175,14 +176,7 @@ def open_far(far: FarHost, run_id: str) -> OpenRun:
         details=FarDetails(asked),
         screen=spec.settings.screen,
         keep_last=spec.settings.checkpoints.keep_last,
-        plan=RunPlan(
-            name=spec.name,
-            command=spec.command,
-            cwd=spec.cwd,
-            preset=spec.preset,
-            profile=spec.settings.profiles.use,
-            output_dir=spec.output_dir,
-        ),
+        plan=plan_of(spec),
         logs=LogAccess(browser=FarLogs(asked), extra=spec.logs),
     )
 
