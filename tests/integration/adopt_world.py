@@ -16,7 +16,7 @@ from tests.fakes.tmux_place import end_server, socket_folder
 from tests.integration.act_world import wait_for
 from trainwatch.core.act import processes
 from trainwatch.core.app.runs.run_status import read_status
-from trainwatch.core.store.run_directory import list_runs
+from trainwatch.core.store.run_lookup import list_runs
 
 TRAINER = Path(__file__).parents[2] / "configs" / "examples" / "char_trainer.py"
 

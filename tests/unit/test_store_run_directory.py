@@ -10,17 +10,8 @@ import pytest
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.store.atomic import write_atomically
 from trainwatch.core.store.home import NoHomeError, make_private, trainwatch_home
-from trainwatch.core.store.run_directory import (
-    AmbiguousRun,
-    RunDirectory,
-    RunNotFound,
-    RunUnreadable,
-    find_run,
-    list_runs,
-    new_run_id,
-    run_id_for,
-    unreadable_runs,
-)
+from trainwatch.core.store.run_directory import RunDirectory, RunUnreadable, new_run_id, run_id_for
+from trainwatch.core.store.run_lookup import AmbiguousRun, RunNotFound, find_run, list_runs, unreadable_runs
 
 
 def spec(run_id: str, name: str, *, project: str | None = None, cwd: str = "/w", wall: float = 1.0) -> RunSpec:

@@ -13,7 +13,7 @@ from .newest_values import run_now
 
 def prometheus_page(warn: Callable[[str], None]) -> str:
     """The text of the page. ``warn`` is called for each run that cannot be read; their number is on the page."""
-    from ...store.run_directory import unreadable_runs
+    from ...store.run_lookup import unreadable_runs
     from ...views.metrics_out.metric import Sample
     from ...views.metrics_out.run_metrics import BUILD, METRICS, UNREADABLE, run_samples
     from ...views.metrics_out.text_format import exposition

@@ -16,7 +16,7 @@ from ...model.run import RunSpec
 from ...source.trainer_source import read_source
 from ...store.learned.habits_file import HabitsFile
 from ...store.metrics.history_reader import HistoryReader
-from ...store.run_directory import list_runs
+from ...store.run_lookup import list_runs
 from ...views.length_words import length_words
 from ..plan.definitions import definitions_of
 from ..plan.launch_plan import LaunchPlan

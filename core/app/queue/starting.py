@@ -8,7 +8,8 @@ from ...config.spec import Overrides
 from ...model.launch.queue import LABEL, QueueEntry
 from ...model.run import RunSpec
 from ...store.lock import is_held
-from ...store.run_directory import RunDirectory, list_runs
+from ...store.run_directory import RunDirectory
+from ...store.run_lookup import list_runs
 from ..errors import CliError, ExitCode
 from ..plan.definitions import definitions_of
 from ..plan.launch_plan import LaunchPlan, plan_launch

@@ -12,7 +12,8 @@ from ...store.annex import annexes
 from ...store.journal import JournalTooNew, load_outline
 from ...store.lock import is_held
 from ...store.recent_trace import recent_trace_folder
-from ...store.run_directory import RunDirectory, RunUnreadable, list_runs
+from ...store.run_directory import RunDirectory, RunUnreadable
+from ...store.run_lookup import list_runs
 from ...views.quantity import size as size_text
 from ..errors import CliError, ExitCode
 from .known_runs import home

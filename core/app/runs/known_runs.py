@@ -11,9 +11,10 @@ from ...model.text.edge import EDGE
 from ...model.text.redact import url_secrets
 from ...store.home import NoHomeError, trainwatch_home
 from ...store.lock import is_held
-from ...store.run_directory import AmbiguousRun, RunNotFound, RunUnreadable, list_runs
 from ...store.run_directory import RunDirectory as RunDirectory  # noqa: PLC0414  front ends name it, too
-from ...store.run_directory import find_run as find_known_run
+from ...store.run_directory import RunUnreadable
+from ...store.run_lookup import AmbiguousRun, RunNotFound, list_runs
+from ...store.run_lookup import find_run as find_known_run
 from ..errors import CliError, ExitCode
 
 EXAMPLE_VERBS = ("demo", "drill")

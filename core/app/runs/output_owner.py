@@ -13,7 +13,8 @@ from ...model.text.suggestion import typed
 from ...sense.process.process_identity import is_alive
 from ...store.journal import JournalTooNew, load_story
 from ...store.lock import holder_pid, is_held
-from ...store.run_directory import RunDirectory, list_runs
+from ...store.run_directory import RunDirectory
+from ...store.run_lookup import list_runs
 from ..errors import CliError, ExitCode
 from .known_runs import all_runs
 from .known_runs import home as known_home

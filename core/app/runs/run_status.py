@@ -47,7 +47,8 @@ def run_rows(warn: Callable[[str], None]) -> list[tuple[dict[str, Any], str]]:
     ``warn`` is called for each run that cannot be read; the others are listed.
     """
     from ...store.journal import JournalTooNew
-    from ...store.run_directory import RunUnreadable, unreadable_runs
+    from ...store.run_directory import RunUnreadable
+    from ...store.run_lookup import unreadable_runs
 
     for problem in unreadable_runs(home()):
         warn(problem)

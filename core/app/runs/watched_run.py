@@ -2,7 +2,8 @@
 
 from ...config.location import find_project
 from ...store.lock import is_held
-from ...store.run_directory import RunDirectory, RunUnreadable, list_runs
+from ...store.run_directory import RunDirectory, RunUnreadable
+from ...store.run_lookup import list_runs
 from .known_runs import here, home
 
 

@@ -11,7 +11,8 @@ from ...model.story import RunStory
 from ...model.text.edge import EDGE
 from ...store.journal import JournalTooNew, load_outline
 from ...store.lock import is_held
-from ...store.run_directory import RunDirectory, list_runs
+from ...store.run_directory import RunDirectory
+from ...store.run_lookup import list_runs
 from ...views.screens.run_list import with_situation
 from ..runs.known_runs import example_verb, home
 from ..runs.lists.queued_runs import queued_entries

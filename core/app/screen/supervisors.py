@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ...model.observation import Command
-from ...store.run_directory import find_run
+from ...store.run_lookup import find_run
 from ..errors import CliError
 from ..runs.known_runs import home
 

@@ -12,7 +12,8 @@ from ....model.checkpoints.evaluation import Evaluation
 from ....model.checkpoints.rating import KEPT_FROM, Rating
 from ....store.journal import JournalTooNew, load_story
 from ....store.lists.ratings import RatingsUnreadable, read_ratings
-from ....store.run_directory import RunDirectory, RunUnreadable, list_runs
+from ....store.run_directory import RunDirectory, RunUnreadable
+from ....store.run_lookup import list_runs
 from ...errors import CliError, ExitCode
 
 BEST: KeepReason = "has the best score"
