@@ -12,7 +12,7 @@ import pytest
 from tests.integration.sense_world import ListInbox, RunClock, identity, running, target, wait_until
 from trainwatch.core.checkpoints import checkpoint_of, state_of
 from trainwatch.core.model.observation import OutputSeen
-from trainwatch.core.sense.files.output_search import OutputSearch
+from trainwatch.core.sense.files.outputs.output_search import OutputSearch
 from trainwatch.core.sense.files.written_files import open_for_writing
 
 WRITER = """

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.sense.files.byte_evidence import ByteEvidence, written_by_all
+from trainwatch.core.sense.files.outputs.byte_evidence import ByteEvidence, written_by_all
 from trainwatch.core.sense.host.host_sensor import Host
 from trainwatch.core.sense.shared_look import ABANDONED_S, SharedLook
 

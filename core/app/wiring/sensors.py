@@ -21,11 +21,11 @@ from ...model.ports.supervision import AttemptTarget, DetailDesk, Inbox, Sensor
 from ...model.preset import Preset
 from ...model.run import RunSpec
 from ...model.settings import Watch
-from ...sense.files.byte_evidence import written_by_all
 from ...sense.files.checkpoint_directory import CheckpointDirectory
 from ...sense.files.checkpoint_folders import CheckpointFolders
 from ...sense.files.checkpoint_values import CheckpointValuesSensor
-from ...sense.files.output_search import OutputSearch
+from ...sense.files.outputs.byte_evidence import written_by_all
+from ...sense.files.outputs.output_search import OutputSearch
 from ...sense.files.scalar_files import ScalarFiles
 from ...sense.gpu.gpu_sensor import GpuSensor
 from ...sense.gpu.shared_readings import SharedReadings

@@ -5,9 +5,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ...model.checkpoints.other_files import is_copy_folder
-from ...model.launch.output_place import is_below
-from .inotify import FileEvent, Inotify
+from ....model.checkpoints.other_files import is_copy_folder
+from ....model.launch.output_place import is_below
+from ..inotify import FileEvent, Inotify
 
 FOLDERS_AT_START = 512
 """Most existing folders below one root that are watched. The shallow ones come first; new ones are watched in any

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from ...model.launch.output_place import is_below
-from ...model.ports.supervision import AttemptTarget
-from ..process.proc_stat import all_pids, read_all
-from ..process.process_identity import is_alive
-from ..process.run_tree import tree_of
-from ..shared_look import SharedLook
-from .written_files import growth, written_bytes, written_in_all
+from ....model.launch.output_place import is_below
+from ....model.ports.supervision import AttemptTarget
+from ...process.proc_stat import all_pids, read_all
+from ...process.process_identity import is_alive
+from ...process.run_tree import tree_of
+from ...shared_look import SharedLook
+from ..written_files import growth, written_bytes, written_in_all
 
 SAMPLES = 8
 

@@ -17,22 +17,20 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
 
-from ...model.checkpoints.checkpoint import Checkpoint
-from ...model.checkpoints.other_files import is_copy_folder, is_other_file, kind_of_name
-from ...model.launch.output_place import is_below
-from ...model.observation import OutputSeen
-from ...model.ports.supervision import AttemptTarget, Clock, Inbox
-from ..process.run_tree import RunTree
-from ..sensor_problem import OnProblem, ProblemReport, ignore_problem
-from ..shared_look import SharedLook
-from ..wakeup import Wakeup
+from ....model.checkpoints.other_files import is_copy_folder, is_other_file
+from ....model.launch.output_place import is_below
+from ....model.ports.supervision import AttemptTarget, Clock, Inbox
+from ...process.run_tree import RunTree
+from ...sensor_problem import OnProblem, ProblemReport, ignore_problem
+from ...shared_look import SharedLook
+from ...wakeup import Wakeup
+from ..inotify import Inotify
+from ..written_files import OpenFile, open_for_writing
 from .folder_tree import FolderTree
-from .inotify import Inotify
+from .found_outputs import CheckpointLook, Followed, FoundOutputs, Written
 from .recent_files import written_since
-from .writer_evidence import Evidence, WriterEvidence
-from .written_files import OpenFile, open_for_writing
+from .writer_evidence import WriterEvidence
 
 WAKE_S = 0.2
 """Period of the turns while files that were written settle, or if there are no file events."""
@@ -44,8 +42,6 @@ EVENT_LOOKS_S = 0.005
 """Shortest time between two looks that new files cause. One takes about 0.1 ms for each process."""
 SETTLE_S = 0.5
 """A checkpoint that was not written to for this long is examined."""
-LONGEST_WRITE_S = 120.0
-"""One that is not complete after this long is left to its next event."""
 ORDER = "order.json"
 """In the attempt's directory, written once, before the launch."""
 DRAIN_S = 0.5
@@ -56,19 +52,11 @@ WALK_S = 10.0
 REMEMBERED = 4096
 
 
-class Written(NamedTuple):
-    """A file that was written: when first and when last (monotonic seconds)."""
-
-    first: float
-    last: float
-
-
 class OutputSearch:
     """Puts an ``OutputSeen`` for each checkpoint that the run wrote to a folder that is not watched.
 
     ``roots``: where output is expected (the working folder …). ``watched``: folders whose checkpoints are watched.
-    ``checkpoint_of``: path of a file, folders that are no checkpoints → the checkpoint that it belongs to; may raise
-    OSError. ``state_of``: the same for whatever may be state, of any make and name (None = as ``checkpoint_of``).
+    ``state_of``: as ``checkpoint_of``, for whatever may be state, of any make and name (None = ``checkpoint_of``).
     ``ignored``: folders of trainwatch itself. ``open_files``: what processes hold open for writing.
     ``named``, ``taken``, ``machine``: as in ``WriterEvidence``. ``last``: the newest attempt, also one that has ended.
     ``written``: told each file that is written while an attempt is followed, in this sensor's thread.
@@ -81,8 +69,8 @@ class OutputSearch:
         clock: Clock,
         roots: Sequence[str],
         watched: Callable[[], Collection[str]],
-        checkpoint_of: Callable[[Path, Collection[Path]], Checkpoint | None],
-        state_of: Callable[[Path, Collection[Path]], Checkpoint | None] | None = None,
+        checkpoint_of: CheckpointLook,
+        state_of: CheckpointLook | None = None,
         ignored: Sequence[str] = (),
         open_files: Callable[[Iterable[int]], Iterable[OpenFile]] = open_for_writing,
         named: Mapping[str, str] = MappingProxyType({}),
@@ -95,12 +83,8 @@ class OutputSearch:
         on_problem: OnProblem = ignore_problem,
     ) -> None:
         self._tell_written = written
-        self._inbox = inbox
-        self._clock = clock
         self._roots = list(_with_links(roots))
         self._watched = watched
-        self._checkpoint_of = checkpoint_of
-        self._state_of = checkpoint_of if state_of is None else state_of
         self._ignored = [os.path.realpath(folder) for folder in ignored]
         self._writers = WriterEvidence(
             working_folder=self._roots[0],
@@ -110,13 +94,20 @@ class OutputSearch:
             tree=tree or RunTree(),
             machine=machine,
         )
+        self._outputs = FoundOutputs(
+            inbox=inbox,
+            clock=clock,
+            watched=watched,
+            writers=self._writers,
+            checkpoint_of=checkpoint_of,
+            state_of=checkpoint_of if state_of is None else state_of,
+        )
         self._created_wall = created_wall
         self._problems = ProblemReport(on_problem)
         self._target: AttemptTarget | None = None
         self._tree: FolderTree | None = None
         self._inotify: Inotify | None = None
         self._written: dict[str, Written] = {}
-        self._reported: set[tuple[str, float]] = set()
         self._looked = self._sampled = self._waited = 0.0
         self._begun_wall = 0.0
         self._drained = threading.Condition()
@@ -333,81 +324,17 @@ class OutputSearch:
             if len(Path(folder).parts) > 2:
                 self._tree.add(folder)
 
-    # --- what it is ---
-
     def _examine(self, now: float, *, settle_s: float, late: bool) -> None:
-        due = [path for path, written in self._written.items() if now - written.last >= settle_s]
-        if not due:
+        due = {path: written for path, written in self._written.items() if now - written.last >= settle_s}
+        if not due or self._followed is None:
             return
-        watched = {os.path.realpath(folder) for folder in self._watched()}
-        stops = {Path(folder) for folder in (*self._roots, *watched)}
-        unknown: set[tuple[str, str]] = set()
         for path in due:
-            written = self._written.pop(path)
-            found = self._inspect(Path(path), stops, self._state_of if late else self._checkpoint_of)
-            if found is None:
-                continue
-            folder = str(Path(found.path).parent)
-            key = (found.path, found.mtime)
-            alike = (folder, kind_of_name(found.name))
-            if folder in watched or key in self._reported or alike in unknown:
-                continue
-            if found.verdict in {"torn", "writing"} and now - written.first < LONGEST_WRITE_S and settle_s > 0.0:
-                self._written[path] = Written(written.first, now)
-                continue
-            copied = found.mtime < self._begun_wall
-            wall = _changed_wall(found) if copied and late else found.mtime
-            evidence = None if wall < self._begun_wall else self._evidence(found, written, late=late)
-            if evidence is None or (found.unknown_make and not evidence.sure and not late):
-                continue
-            self._reported.add(key)
-            text, sure = evidence
-            if copied:  # so its time says nothing of its age
-                sure = False
-            if found.unknown_make and late:  # it may be anything, so that only a person can tell; one of a kind says it
-                unknown.add(alike)
-                sure = False
-            self._inbox.put(
-                OutputSeen(
-                    t=self._clock.now(),
-                    folder=folder,
-                    path=found.path,
-                    evidence=f"{Path(found.path).name}: {text}",
-                    sure=sure,
-                    mtime=wall,
-                    unknown_make=found.unknown_make,
-                )
-            )
-
-    def _evidence(self, found: Checkpoint, written: Written, *, late: bool) -> Evidence | None:
-        """How it is known that the run wrote it; None if nothing says so.
-
-        ``late``: nobody may have looked when it was written. Then None only if another process or run wrote it.
-        """
-        assert self._followed is not None
-        held = self._writers.held(found, self._tree.made if self._tree is not None else ())
-        if held is not None:
-            return held
-        if late:
-            return self._writers.of_late_place(found, self._followed, written.first, over=self._over)
-        return self._writers.of_place(found, self._followed, written.first)
-
-    @staticmethod
-    def _inspect(
-        path: Path, stops: Collection[Path], look: Callable[[Path, Collection[Path]], Checkpoint | None]
-    ) -> Checkpoint | None:
-        try:
-            return look(path, stops)
-        except OSError:
-            return None
-
-
-def _changed_wall(found: Checkpoint) -> float:
-    """When its entry was changed last: made, renamed or written, whatever modification time it was given."""
-    try:
-        return Path(found.path).stat().st_ctime
-    except OSError:
-        return 0.0
+            del self._written[path]
+        followed = Followed(
+            self._followed, self._begun_wall, self._over, self._tree.made if self._tree is not None else ()
+        )
+        last = settle_s == 0.0
+        self._written |= self._outputs.examine(due, now, roots=self._roots, followed=followed, late=late, last=last)
 
 
 def _with_links(roots: Sequence[str]) -> Iterator[str]:

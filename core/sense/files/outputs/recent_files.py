@@ -5,7 +5,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 
-from ...model.checkpoints.other_files import is_copy_folder, is_other_file
+from ....model.checkpoints.other_files import is_copy_folder, is_other_file
 
 DEPTH = 8
 FILES = 4096

@@ -7,15 +7,15 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from ...model.checkpoints.checkpoint import Checkpoint
-from ...model.checkpoints.checkpoint_names import is_temporary
-from ...model.checkpoints.other_files import is_other_file
-from ...model.launch.output_place import is_below
-from ...model.ports.supervision import AttemptTarget
-from ..process.run_tree import RunTree
-from ..shared_look import SharedLook
+from ....model.checkpoints.checkpoint import Checkpoint
+from ....model.checkpoints.checkpoint_names import is_temporary
+from ....model.checkpoints.other_files import is_other_file
+from ....model.launch.output_place import is_below
+from ....model.ports.supervision import AttemptTarget
+from ...process.run_tree import RunTree
+from ...shared_look import SharedLook
+from ..written_files import OpenFile, ended_at
 from .byte_evidence import ByteEvidence, Save, has_to_do_with, written_by_all
-from .written_files import OpenFile, ended_at
 
 OTHERS_S = 4.0
 """Period in which the bytes of all processes that are not of the run are counted while no output folder is known,"""
