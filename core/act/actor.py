@@ -139,7 +139,6 @@ class RunActor:
             self._baseline = read_baseline(target.directory)
 
     def perform(self, decision: Decision) -> Outcome:
-        """Perform one decision."""
         action, perform = self._table[type(decision)]
         ok, detail, data = perform(decision)
         return Outcome(t=0.0, decision=decision.id, action=action, ok=ok, detail=detail, data=data)

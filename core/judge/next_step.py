@@ -8,7 +8,6 @@ from .state import JudgeState
 
 
 def outlook_of(knowledge: Knowledge, state: JudgeState) -> Outlook:
-    """The expectations of now."""
     now = active_time.now(state.time)
     known = phase_times.habit(state.phase_times, state.progress.phase)
     patient_s = state.attempt.patient_until - now

@@ -56,7 +56,6 @@ class RecentTrace:
         self._number = 1 + max((int(member.path.name.partition("-")[0]) for member in self._members), default=0)
 
     def add(self, data: bytes, last_t: float) -> None:
-        """Keep a piece."""
         make_private(self._folder)
         path = self._folder / f"{self._number:08d}-{last_t:.3f}.gz"
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -110,7 +109,6 @@ class Thinning:
         self._decode = msgspec.json.Decoder(_Head).decode
 
     def lines(self, lines: Iterable[bytes]) -> Iterator[bytes]:
-        """The lines that are kept."""
         for line in lines:
             try:
                 head = self._decode(line)

@@ -80,7 +80,6 @@ class RunRecorder:
         self._lines_behind = lines_behind
 
     def add(self, observation: Observation) -> None:
-        """Keep one observation."""
         self._seen(observation)
         if isinstance(observation, GpuSample):
             self._gpu = observation

@@ -95,7 +95,6 @@ class Scanner:
         return crc
 
     def close(self) -> None:
-        """End the helper thread."""
         self._checksums.shutdown()
 
     def scan_deflated(

@@ -73,7 +73,6 @@ def _gpu(reading: GpuReading, before: GpuRoom | None, *, evaluating: bool) -> Gp
 
 
 def with_host(room: Room, sample: HostSample) -> Room:
-    """Take a sample."""
     return msgspec.structs.replace(room, ram_available_bytes=sample.ram_available_bytes)
 
 

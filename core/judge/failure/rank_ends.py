@@ -50,7 +50,6 @@ NO_ENDS = RankEnds()
 
 
 def with_line(found: RankEnds, number: int, line: str) -> RankEnds:
-    """Take a line of the log."""
     if (closed := _CLOSED.search(line)) is not None:
         return msgspec.structs.replace(found, closed=(*found.closed, int(closed["pid"]))[:KEPT])
     if (named := _NUMBER.search(line)) is not None:

@@ -201,7 +201,6 @@ def _largest_checkpoint_bytes(state: JudgeState) -> float:
 
 
 def apply(builder: StepBuilder, failure: FailureInput, answer: Answer) -> None:
-    """Carry the answer out."""
     plan, incident = failure.plan, failure.incident
     cause, key = failure.cause, _key(failure.cause)
     match answer:

@@ -94,5 +94,4 @@ class Inotify:
         return found
 
     def close(self) -> None:
-        """Remove all watches."""
         os.close(self._descriptor)

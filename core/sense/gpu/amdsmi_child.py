@@ -85,8 +85,6 @@ GETTERS: tuple[Callable[[Any, Any], dict[str, Any]], ...] = (
 
 
 class AmdReader(Reader):
-    """Reads one GPU."""
-
     def __init__(self, index: int, smi: Any, handle: Any) -> None:
         super().__init__(index)
         self._smi, self._amd_handle = smi, handle

@@ -58,8 +58,6 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="
 
 
 class Devices(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="gpus"):
-    """All GPUs of the driver."""
-
     gpus: tuple[Device, ...]
 
 

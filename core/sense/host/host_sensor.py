@@ -79,7 +79,6 @@ class TrainerMemory(NamedTuple):
 
 
 def parse_meminfo(text: str) -> HostMemory:
-    """Parse ``/proc/meminfo``."""
     kib = {}
     for line in text.splitlines():
         name, _, rest = line.partition(":")

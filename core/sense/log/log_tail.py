@@ -184,7 +184,6 @@ class LogTail:
         return [log.file.path for log in self._logs()]
 
     def read_waiting(self) -> None:
-        """Read all that waits now."""
         if self._target != self._followed:
             self._leave()
         for log in self._logs():

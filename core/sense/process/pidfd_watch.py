@@ -48,7 +48,6 @@ class PidfdWatch:
                 self._close(name)
 
     def close(self) -> None:
-        """Close all descriptors."""
         for name in list(self._fds):
             self._close(name)
 

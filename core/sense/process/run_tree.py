@@ -63,7 +63,6 @@ def _command_words(pid: int) -> list[bytes]:
 
 
 def tree_pids(target: AttemptTarget) -> frozenset[int]:
-    """Pids of the tree now."""
     return frozenset(tree_of(target, read_all()))
 
 

@@ -30,7 +30,6 @@ class UnknownEnds:
             return {}
 
     def add(self, skeleton: str) -> None:
-        """Count one more."""
         known = dict(self.read())
         known[skeleton] = known.pop(skeleton, 0) + 1
         with contextlib.suppress(OSError):

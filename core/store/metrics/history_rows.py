@@ -125,7 +125,6 @@ class HistoryCopy:
             connection.executemany(statement, ([row[place] for place in places] for row in rows))
 
     def clear(self) -> None:
-        """Begin anew."""
         self.close()
         for suffix in ("", "-wal", "-shm", "-journal", ".newest"):
             self.path.with_name(f"{self.path.name}{suffix}").unlink(missing_ok=True)

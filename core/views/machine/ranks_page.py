@@ -31,8 +31,6 @@ WORDS: dict[Standing, str] = {
 
 
 class RankRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One rank as text."""
-
     rank: int
     node: str
     pid: str

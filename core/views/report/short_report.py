@@ -27,7 +27,6 @@ def summary(report: Report) -> Summary:
 
 
 def short_report(report: Report) -> str:
-    """The summary as text."""
     said = summary(report)
     ends = [f"needs you: {need.text}" for need in said.needs] or ["nothing needs you"]
     return "\n".join((said.title, *(f"  {line}" for line in (*said.lines, *ends)))) + "\n"

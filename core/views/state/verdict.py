@@ -45,7 +45,6 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """The clauses as one line."""
         return " · ".join((*self.clauses, self.aside) if self.aside else self.clauses)
 
 
