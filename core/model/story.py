@@ -173,16 +173,10 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, budget_used=used, budget_max=most, charged_after=after)
 
     @property
-    def restart_waits(self) -> bool:
-        """Whether the restart that was charged last was not made yet: it is held, or waits for its time."""
-        if self.state == "given_up" or not self.attempts:
-            return False
-        return self.budget_used > 0 and self.attempts[-1].number == self.charged_after
-
-    @property
     def restarts_made(self) -> int:
-        """Restarts of the budget that were made."""
-        return self.budget_used - (1 if self.restart_waits else 0)
+        """Restarts of the budget that were made: the one that was charged last may be held, waiting or given up."""
+        charged_only = bool(self.attempts) and self.attempts[-1].number == self.charged_after
+        return self.budget_used - (1 if self.budget_used and charged_only else 0)
 
     @property
     def attempt(self) -> AttemptStory | None:

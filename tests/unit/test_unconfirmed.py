@@ -48,3 +48,9 @@ def test_a_restart_that_is_held_is_not_counted() -> None:
     told.tell(120, *started(2))
     assert told.story.restarts_made == 1
     assert "2 restarts left" in header_view(Situation(story=told.story, now_t=130, now_wall=130)).facts
+
+
+def test_a_restart_that_was_given_up_is_not_counted() -> None:
+    told = StoryTeller().tell(0, *created()).tell(1, *started(1)).tell(90, *training(1, 1))
+    told.tell(100, BudgetChanged(used=1, max=3), StateChanged(state="given_up", reason="nothing can be resumed from"))
+    assert told.story.restarts_made == 0

@@ -62,6 +62,24 @@ def _is_at(attempt: AttemptProgress, saved_step: int | None) -> bool:
     return abs(attempt.step - saved_step * attempt.stride) <= 2 * max(attempt.printed_every, attempt.stride)
 
 
+def _by_the_log(
+    state: JudgeState, before: known_checkpoint.KnownCheckpoint | None, event: CheckpointEvent
+) -> CheckpointEvent:
+    """Return the event with its number as a step if the log, which tells no epoch, is at that step.
+
+    ``NAME-000400.safetensors`` is epoch 400 of some trainers and step 400 of others.
+    """
+    number, attempt = event.epoch, state.attempt
+    if number is None or event.step is not None:
+        return event
+    if before is not None:
+        is_step = before.step == number and before.epoch is None
+    else:
+        told = number > 2 * max(attempt.printed_every, attempt.stride)  # else any number is near
+        is_step = told and is_live(state.machine) and state.progress.epoch is None and _is_at(attempt, number)
+    return replace(event, step=number, epoch=None) if is_step else event
+
+
 def _is_ending(state: JudgeState) -> bool:
     return isinstance(state.machine, Stopping) and state.machine.then == "give_up"
 
@@ -71,6 +89,7 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
     now = active_time.now(state.time)
     attempt = state.attempt
     before = checkpoint_index.find(state.checkpoints, event.path)
+    event = _by_the_log(state, before, event)
     odd = None
     if event.step is not None and is_live(state.machine) and _is_new_save(knowledge, before, event):
         printed_s, typical_s = state.progress.sec_per_step, state.clock.typical_s
