@@ -1,6 +1,8 @@
-"""docs/architecture.md names files, functions, classes and tables that exist; no folder of code is overfull."""
+"""docs/architecture.md names what exists; no folder of code is overfull, and none is one that git leaves out."""
 
 import re
+import shutil
+import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -30,3 +32,13 @@ def test_each_file_and_name_of_the_architecture_page_exists() -> None:
 def test_no_folder_holds_more_than_twenty_modules(part: str) -> None:
     count = Counter(path.parent for path in (ROOT / part).rglob("*.py") if path.name != "__init__.py")
     assert {str(folder): number for folder, number in count.items() if number > 20} == {}
+
+
+@pytest.mark.parametrize(
+    "place", ["core/sense/files/outputs", "tui", "src/trainwatch/cli", "configs/examples", "tests"]
+)
+def test_git_leaves_out_no_new_module(place: str) -> None:
+    if not (ROOT / ".git").exists() or not (git := shutil.which("git")):
+        pytest.skip("no checkout of git")
+    asked = [git, "check-ignore", "--no-index", "--quiet", f"{place}/a_new_module.py"]
+    assert subprocess.run(asked, cwd=ROOT, check=False).returncode == 1

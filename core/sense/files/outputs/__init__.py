@@ -1,0 +1,1 @@
+"""The folders that the run saves to, found by what its processes write."""
