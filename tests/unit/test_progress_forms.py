@@ -294,3 +294,33 @@ def test_a_line_with_news_is_found_behind_what_a_logger_writes_before_each_line(
     found = [line for _, _, line in lines_with(Finished(text, 1), SHAPES.gates)]
     assert found == [f"{start}ning epoch 3: loss 0.5"]
     assert list(lines_with(Finished("x" * 9000, 1), SHAPES.gates)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "step", "total"),
+    [
+        ("running training: 420 steps", None, None),
+        ("INFO Training: 420 optimizer steps", None, None),
+        ("[trainer] 420 iterations", None, None),
+        ("running training: 420 steps\nrunning training: 420 steps", None, None),
+        ("running training: 420 steps\nstep 1/420 loss 2.0", 1, 420),
+        ("step 7/420 loss 2.0\nrunning training: 420 steps", 7, 420),
+        ("100 steps\n200 steps\n300 steps", 300, None),
+        ("[t] 91300 iters\n[t] 91400 iters", 91400, None),
+        ("done 420 steps", 420, None),
+        ("420 steps done", 420, None),
+        ("420 steps (2.5 it/s)", 420, None),
+        ("420 steps, loss 0.5", 420, None),
+        ("420 steps, reward: 2.5", 420, None),
+        ("12/420 steps", 12, 420),
+    ],
+)
+def test_a_number_of_steps_is_a_position_if_it_is_measured_done_or_rises(
+    text: str, step: int | None, total: int | None
+) -> None:
+    """Before, a trainer that announces 420 steps stood at step 420 until its first step."""
+    assert (after(text).step, after(text).total_steps) == (step, total)
+
+
+def test_an_announced_number_of_steps_begins_the_training() -> None:
+    assert after("running training: 420 steps").phase == "train"

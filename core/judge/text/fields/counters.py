@@ -37,6 +37,11 @@ _STEP_AFTER = LazyPattern(
     r"(?:\s(?:out )?of\s(?P<later>\d+))?(?!\s?/|[_\-]|\s?[:=]?\s*\[?\d+(?![\d.]*\.\d))"
 )
 """A count with its name behind it, at the beginning of a field: "91300 iter", "683-1364batch", "12/90 steps"."""
+_DONE = frozenset({"trained", "completed", "finished", "done", "after"})
+_DONE_AFTER = LazyPattern(
+    r"\W*(?:were |are |have been )?(?:trained|completed|finished|done|so far|elapsed|passed|taken)\b"
+)
+"""Words beside "420 steps" that make it a position; without one it may be how many there will be."""
 _MAX_STEPS = LazyPattern(
     r"(?<![a-z])(?:max|num|total|n|target)_(?:train_)?(?P<unit>step|iter|iteration|update)s?['\"]?\s?[:=]\s?['\"]?(?P<total>\d+)"
     r"(?![\w.])|(?<![a-z_])(?:total|of|max)['\"]?[=:]\s?(?P<bare>\d+)(?![\w./])"
@@ -89,11 +94,12 @@ class Epoch(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A printed step counter. ``at``: the position of its name in the line."""
+    """A printed step counter. ``at``: the position of its name; ``amount``: it may say how many steps there are."""
 
     value: int
     total: int | None
     at: int
+    amount: bool = False
 
 
 def _count(text: str | None) -> int | None:
@@ -153,7 +159,9 @@ def _step_before_its_name(low: str) -> Step | None:
     for found in _STEP_AFTER.finditer(low):
         step, total = _count(found["step"]), _count(found["total"] or found["later"])
         if step is not None and (total is None or step <= total):
-            return Step(step, total, found.end("head") if found["head"][-1:] != "-" else found.start())
+            amount = total is None and found[0][-1:] == "s" and found["head"].strip() not in _DONE
+            amount = amount and _DONE_AFTER.match(low, found.end()) is None
+            return Step(step, total, found.end("head") if found["head"][-1:] != "-" else found.start(), amount)
     return None
 
 

@@ -85,16 +85,21 @@ def counter_of(low: str, known: tuple[Skeleton, ...], *, loss: bool, heading: Ph
     return _counted(low, text, known, place, needed, loss=loss, heading=heading)
 
 
-def named_counter(low: str, step: Step, known: tuple[Skeleton, ...], heading: Phase | None) -> Found:
+def named_counter(
+    low: str, step: Step, known: tuple[Skeleton, ...], heading: Phase | None, *, alone: bool = False
+) -> Found:
     """The counter of a line that names it, but is not known to be about training: it rises from line to line.
+
+    ``alone``: nothing else is measured in the line ("420 steps").
 
     "Walker. Step: 800. Mean reward: 2.5", and then the same with step 900.
     """
     text = _TIMES.sub(" ", low)
     rest = _UNITS.sub(" ", text)
-    if len(low) > LONGEST_LINE or _BROKEN.search(text) is None or _OTHER_TASK.search(rest) is not None:
+    broken = alone or _BROKEN.search(text) is not None
+    if len(low) > LONGEST_LINE or not broken or _OTHER_TASK.search(rest) is not None:
         return Found(None, known)
-    measured = _MEASURED.search(text) is not None
+    measured = alone or _MEASURED.search(text) is not None
     needed = LINES_WITH_WORDS if measured else LINES_WITHOUT_WORDS
     return _counted(low, text, known, step, needed, loss=False, heading=heading)
 

@@ -20,7 +20,7 @@ from ..fields.counters import (
 from ..fields.durations import find_eta, find_seconds_per_step
 from ..fields.leading import leads
 from ..fields.line_fields import Loss, find_loss, find_lr, find_objective, is_evaluation, is_only_lr
-from ..fields.skeletons import Found, counter_of, has_count, named_counter, unnamed_pair
+from ..fields.skeletons import Found, counter_of, has_count, is_measured, named_counter, unnamed_pair
 from ..numbers import parse_clock
 from ..position.reading import Bar, Reading, TrainingFields, advance, announce, enter, finish, with_later_epoch
 from ..position.run_count import Rule
@@ -116,7 +116,7 @@ def _read_without_loss(reading: Reading, fields: Fields, number: int, shapes: Sh
     ):
         return advance(reading, TrainingFields(seconds=find_seconds_per_step(low)), "line")
     after = _read_training(reading, fields, number, shapes)
-    return announce(after, words, number) if words is not None and after is reading else after
+    return announce(after, words, number) if words is not None and after.run is reading.run else after
 
 
 def _read_training(reading: Reading, fields: Fields, number: int, shapes: ShapeTable) -> Reading:
@@ -131,16 +131,17 @@ def _read_training(reading: Reading, fields: Fields, number: int, shapes: ShapeT
         if found.step is not None and (epoch is None or epoch.at < found.step.at):
             step, source = found.step, BY_FORM
             epoch = epoch or epoch_beside(low, step)
+    amount = _is_amount(low, step) and leads(fields.line, low, step, epoch)
     if (
         loss is None
         and source != BY_FORM
-        and (fields.bare or (lr is None and not leads(fields.line, low, step, epoch)))
+        and (fields.bare or (lr is None and (amount or not leads(fields.line, low, step, epoch))))
     ):
         step = step or find_total_so_far(low)
-        if step is None or not _may_be_counter(reading):
+        if step is None or not (amount or _may_be_counter(reading)):
             return reading
         source = "step"
-        found = _named(reading, low, step, number, shapes)
+        found = _named(reading, low, step, number, shapes, amount=amount)
         reading = _with_skeletons(reading, found)
         if found.step is None:
             return reading
@@ -161,6 +162,11 @@ def _read_training(reading: Reading, fields: Fields, number: int, shapes: ShapeT
     if loss is not None and (not reading.proven or reading.side is not None):
         reading = _prove(reading)
     return advance(reading, news, source)
+
+
+def _is_amount(low: str, step: Step | None) -> bool:
+    """The line says how many steps there will be ("running training: 420 steps"): nothing is measured, no pace."""
+    return step is not None and step.amount and not is_measured(low) and find_seconds_per_step(low) is None
 
 
 def _within_epoch(low: str, step: Step | None, epoch: Epoch | None) -> tuple[int | None, Step | None]:
@@ -187,13 +193,13 @@ def _may_be_counter(reading: Reading) -> bool:
     return reading.run.source.partition(" of ")[0] in ("", BY_FORM) or unproven
 
 
-def _named(reading: Reading, low: str, step: Step, number: int, shapes: ShapeTable) -> Found:
+def _named(reading: Reading, low: str, step: Step, number: int, shapes: ShapeTable, *, amount: bool) -> Found:
     """The counter that the line names, once those before it have shown that it rises."""
     if shapes.phase_of_label(low[: step.at]) not in (None, "train"):
         return Found(None, reading.skeletons)
     now = reading.progress.phase
     under = now not in ("train", "finish", "unknown") and 0 < reading.announced >= number - HEADING_LINES
-    return named_counter(low, step, reading.skeletons, now if under else None)
+    return named_counter(low, step, reading.skeletons, now if under else None, alone=amount)
 
 
 def _structural(reading: Reading, low: str, number: int, shapes: ShapeTable, *, loss: bool) -> Found:
