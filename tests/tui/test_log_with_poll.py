@@ -65,6 +65,7 @@ async def test_lines_are_left_out_if_the_log_was_held_or_read_meanwhile(tmp_path
         late()
         board.draw()
         assert sum(line.endswith("once") or " once" in line for line in board.log_pane.plain_lines()) == 1
+        await until(pilot, lambda: not board.output.viewer.driver.busy, "the reading of that drawing")
         world.append("while it is held\n")
         late = read_elsewhere(board)
         board.output.follow(False)
@@ -89,3 +90,17 @@ async def test_a_reading_that_comes_back_late_does_not_replace_a_newer_one(tmp_p
         late()
         board.log_pane.redraw()
         assert shown(board, "written so far, and the rest")
+
+
+async def test_lines_whose_reading_was_left_out_are_read_by_the_same_poll(tmp_path: Path) -> None:
+    """Before, a reading that was left out counted as read: the lines came a poll later."""
+    world = LogWorld(tmp_path)
+    async with dashboard(world) as (board, pilot):
+        world.append("\nfirst\n")
+        late = read_elsewhere(board)
+        board.draw()
+        await until(pilot, lambda: shown(board, "first"), "the line")
+        world.append("second\n")
+        late()
+        board.take(board.poller.once())
+        await until(pilot, lambda: shown(board, "second"), "the line after the reading that was left out")

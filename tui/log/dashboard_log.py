@@ -3,7 +3,7 @@
 from ...core.model.ports.screen import OpenRun
 from ...core.model.situation import Situation
 from ...core.model.text.log_lines import LogFile
-from ..background import Show, Task
+from ..background import Task
 from .log_source import LogSource
 from .log_view import LogView
 from .log_viewer import Host, LogViewer
@@ -26,20 +26,10 @@ class DashboardLog:
 
     def ahead(self) -> Task | None:
         """What reads the gained lines on another thread, to be drawn by the next ``update``; None: nothing to read."""
-        read = self.viewer.driver.ahead()
-        if read is None:
-            return None
+        return self.viewer.driver.ahead(self._taken)
 
-        def run() -> Show:
-            take = read()
-
-            def show() -> None:
-                take()
-                self._read_ahead = True
-
-            return show
-
-        return run
+    def _taken(self) -> None:
+        self._read_ahead = True
 
     def update(self, now: Situation, trouble: str, columns: int) -> None:
         """Read what was written since the last call. ``trouble``: why the run cannot be read; ``columns``: screen."""

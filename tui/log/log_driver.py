@@ -88,10 +88,10 @@ class LogDriver:
             if read is not None:
                 self._read(read, wait=wait)
 
-    def ahead(self) -> Task | None:
+    def ahead(self, taken: Show) -> Task | None:
         """Returns what reads the same on another thread; None if there is nothing to follow.
 
-        What it returns takes the lines, unless others were read meanwhile; the caller draws them.
+        What it returns takes the lines and calls ``taken``, unless others were read meanwhile; the caller draws them.
         """
         source, window, generation = self.source, self.view.window, self._generation
         read = None if self.busy else self._rest()
@@ -107,6 +107,7 @@ class LogDriver:
                 if same and generation == self._generation and not self.busy:
                     take()
                     self._fill()
+                    taken()
 
             return show
 
