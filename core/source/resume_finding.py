@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from . import words
-from .flow.labels import Event, Guard, Label
+from .flow.labels import Event, Guard, Label, is_own_load
 from .flow.value_flow import ValueFlow
 from .launch_target import Target
 from .options.option import Option
@@ -220,7 +220,8 @@ def _restores(events: Sequence[Event], of: set[int]) -> int:
     parts: set[str] = set()
     points = 0
     for event in events:
-        if not any(each.of in of and each.how == "state" for each in event.labels):
+        tells = {"state", "found"} if event.kind == "count" else {"state"}  # the name of what was found has a number
+        if not any(each.of in of and each.how in tells for each in event.labels):
             continue
         if event.kind == "count":
             points = max(points, 2)
@@ -264,6 +265,9 @@ def _by_itself(flow: ValueFlow) -> tuple[str, tuple[str, ...]]:
         given = {n for n in own if n >= 0}
         if given and not all(_has_default(flow.options[n]) or n in saved for n in given):
             continue
+        no_place = bool(own) and all(is_own_load(each.of) and each.how == "path" for each in event.labels)
+        if no_place and event.called.endswith(".restore") and event.receiver not in flow.savers:
+            continue  # of what it holds in memory: averaged weights are put back after each evaluation
         points, why = 0, []
         restores = _restores(events, own)
         if event.kind == "whole" or restores >= 2:
@@ -275,6 +279,9 @@ def _by_itself(flow: ValueFlow) -> tuple[str, tuple[str, ...]]:
         if own & looks or any(each.how == "found" for each in event.labels):
             points += 1
             why.append("if it is there")
+        elif no_place and event.kind == "whole" and event.receiver in flow.savers:
+            points += 1
+            why.append("from what the same object saves")
         if words.RESUME.search(event.receiver) or (
             event.kind == "whole" and words.WHOLE_KEYWORDS.search(event.receiver)
         ):

@@ -238,11 +238,41 @@ FRESH = argparse_script(
     + RESTORE.format("path")
     + "\ntorch.save({}, path)",
 )
+NEWEST_BY_NAME = """
+import glob, re, torch
+from safetensors.torch import load_file, save_file
+start, found = 0, sorted(glob.glob("out/*.safetensors"))
+if found:
+    net.load_state_dict(load_file(found[-1]))
+    start = int(re.search(r"(\\d+)", found[-1])[1])
+for step in range(start, 100):
+    save_file(net.state_dict(), f"out/m-{step}.safetensors")
+"""
+SAME_OBJECT = """
+import os
+from accelerate import Accelerator
+accelerator = Accelerator(project_dir="out")
+if os.path.isdir("out/checkpoints") and os.listdir("out/checkpoints"):
+    accelerator.load_state()
+for step in range(100):
+    accelerator.save_state()
+"""
+MANAGER = """
+import tensorflow as tf
+checkpoint = tf.train.Checkpoint()
+manager = tf.train.CheckpointManager(checkpoint, "out", max_to_keep=3)
+checkpoint.restore(manager.latest_checkpoint)
+for step in range(100):
+    manager.save()
+"""
 
 
 @pytest.mark.parametrize(
     "text",
     [
+        MANAGER,
+        NEWEST_BY_NAME,
+        SAME_OBJECT,
         OWN_STATE,
         SNAPSHOT,
         LAST_CHECKPOINT,
@@ -250,7 +280,17 @@ FRESH = argparse_script(
         "import keras\nmodel.fit(x, callbacks=[keras.callbacks.BackupAndRestore('backup')])\n",
         "import lightning as L\nL.Trainer().fit(Model(), ckpt_path='last')\n",
     ],
-    ids=["a file of its own", "a snapshot", "the last checkpoint", "a flag against it", "a callback", "a word for it"],
+    ids=[
+        "what a manager found",
+        "a step in a name",
+        "an object that saves and loads",
+        "a file of its own",
+        "a snapshot",
+        "the last checkpoint",
+        "a flag against it",
+        "a callback",
+        "a word for it",
+    ],
 )
 def test_a_trainer_that_goes_on_by_itself_is_recognised(tmp_path: Path, text: str) -> None:
     found = way(tmp_path, text)
@@ -266,6 +306,27 @@ def test_the_best_weights_that_are_loaded_at_the_end_are_no_resume(tmp_path: Pat
     found = way(tmp_path, text + "\nnet.load_state_dict(torch.load(best))\n")
 
     assert found.will == "no"
+
+
+AVERAGED = """
+import torch
+for step in range(100):
+    ema.store(net.parameters())
+    ema.restore(net.parameters())
+    torch.save(net.state_dict(), f"out/m-{step}.pt")
+"""
+DATA = """
+import glob, torch
+parts = sorted(glob.glob("data/*.pt"))
+for part in range(len(parts)):
+    rows = torch.load(parts[part])
+    torch.save(net.state_dict(), f"out/m-{part}.pt")
+"""
+
+
+@pytest.mark.parametrize("text", [AVERAGED, DATA], ids=["averaged weights", "parts of the data"])
+def test_what_is_loaded_and_restored_while_training_is_no_resume(tmp_path: Path, text: str) -> None:
+    assert way(tmp_path, text).will == "no"
 
 
 def test_an_environment_variable_is_given_as_one(tmp_path: Path) -> None:

@@ -152,8 +152,8 @@ class CallReader(GuardReader):
             return NOTHING
         if words.FINDS.search(name):
             self._note("find", paths, guards, node, scope, called)
-        if name == "range" and state:
-            self._note("count", state, guards, node, scope, called)
+        if name == "range" and (begun := state | frozenset(each for each in inside if each.how == "found")):
+            self._note("count", begun, guards, node, scope, called)
         if name in TAKES_STATE:
             self._note_if(state, "part", guards, node, scope, called, receiver)
             return NOTHING
@@ -165,6 +165,7 @@ class CallReader(GuardReader):
             written = (first | base if name in WRITES_SELF else first).union(*named.values())
             if not known:
                 self._note_if(only_places(written), "save", guards, node, scope, called)
+                self.savers.add(receiver)
             return NOTHING
         if name in READS:
             paths |= frozenset(each for each in base if each.how in {"path", "inside", "found", "when"})

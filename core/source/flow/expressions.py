@@ -7,11 +7,10 @@ from .. import words
 from ..options.environment import argv_index, environment_name
 from ..syntax import root_of, text_of
 from .calls import CallReader
-from .labels import NOTHING, Guard, Label, Labels, below
+from .labels import FIRST_TEXT, NOTHING, Guard, Label, Labels, below
 from .path_text import in_text, parts_of
 from .scopes import Scope
 
-_FIRST_TEXT = -1_000_000
 _NAME_OF_A_FILE = re.compile(r"[\w.\-~]*[./][\w.\-/~]*")
 """Texts that may be the name of a file: two uses of the same text may be the same file."""
 
@@ -20,7 +19,7 @@ class ExpressionReader(CallReader):
     def _value(self, node: ast.expr | None, scope: Scope, guards: frozenset[Guard]) -> Labels:
         match node:
             case ast.Constant(value=str() as words_) if _NAME_OF_A_FILE.fullmatch(words_):
-                of = self._texts.setdefault(words_, _FIRST_TEXT - len(self._texts))
+                of = self._texts.setdefault(words_, FIRST_TEXT - len(self._texts))
                 return frozenset({Label(of, "path")})
             case None | ast.Constant():
                 return NOTHING
@@ -29,7 +28,10 @@ class ExpressionReader(CallReader):
             case ast.Attribute(value=base, attr=name):
                 if root_of(node) in scope.module.aliases and not self._variable(root_of(node), scope):
                     return NOTHING
-                return self._key(name) | self._value(base, scope, guards)
+                held = self._key(name) | self._value(base, scope, guards)
+                if held or not words.FINDS.search(name):
+                    return held
+                return frozenset(Label(each.of, "found") for each in self._own_load(node, scope))
             case ast.Subscript(value=base, slice=index):
                 if (variable := environment_name(scope.module, node)) is not None:
                     return self._environment.get(f"${variable}", NOTHING)

@@ -17,13 +17,14 @@ FEW_OPTIONS = 40
 class FlowTables(ABC):
     """What is known so far about the values of one project; each pass adds to it. ``read``: destinations that it reads.
 
-    ``events``: all that was seen.
+    ``events``: all that was seen. ``savers``: what calls that save are called on.
     """
 
     def __init__(self, project: Project, options: Sequence[Option]) -> None:
         self.options = options
         self.events: dict[tuple[str, int, int, str], Event] = {}
         self.read: set[str] = set()
+        self.savers: set[str] = set()
         scopes = Scopes(project)
         self._scopes = scopes.relevant
         self._functions = scopes.functions
@@ -105,8 +106,8 @@ class FlowTables(ABC):
             self._written |= {each.of for each in labels}
             self._changed = True
 
-    def _own_load(self, node: ast.Call, scope: Scope) -> Labels:
-        """The label of a load that no option feeds."""
+    def _own_load(self, node: ast.expr, scope: Scope) -> Labels:
+        """The label of a load that no option feeds, or of what an object found (``manager.latest_checkpoint``)."""
         key = (str(scope.module.path), node.lineno, node.col_offset)
         number = self._loads.setdefault(key, -1 - len(self._loads))
         return frozenset({Label(number, "path")})

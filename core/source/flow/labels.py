@@ -45,6 +45,9 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     load: int = 0
 
 
+FIRST_TEXT = -1_000_000
+"""Number of the first text in the source, from there downwards; loads that no option feeds have those above it."""
+
 Labels = frozenset[Label]
 NOTHING: Labels = frozenset()
 
@@ -55,3 +58,8 @@ def only_places(labels: Labels) -> Labels:
 
 def below(labels: Labels) -> Labels:
     return frozenset(Label(each.of, "inside" if each.how == "path" else each.how, each.value) for each in labels)
+
+
+def is_own_load(of: int) -> bool:
+    """Whether a label is of a load that takes no path."""
+    return FIRST_TEXT < of < 0
