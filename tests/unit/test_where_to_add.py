@@ -69,6 +69,7 @@ PROOFS = {
     "a key of the screen": f"{HERE}::test_a_key_is_one_entry_of_its_screens_table",
     "a value of a run that the screen reads": f"{HERE}::test_every_service_of_a_run_is_handed_in",
     "a column of the list of runs": f"{HERE}::test_a_column_of_a_list_is_one_entry",
+    "a column of a list that a verb prints": "unit/test_lists.py::test_a_column_of_numbers_is_right_aligned",
     "a column of the list of checkpoints": f"{HERE}::test_a_column_of_a_list_is_one_entry",
     "a kind of journal record": "unit/test_docs.py::test_the_journal_page_shows_every_kind_of_record_as_it_is",
     "a block of commands in `README.md` or `docs/how-to/`": (

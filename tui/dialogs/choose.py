@@ -12,6 +12,7 @@ from ...core.model.ports.screen import LaunchSettings
 from ...core.model.profile import Profile
 from ...core.views import quantity
 from ...core.views.checkpoint_list import CheckpointView
+from ...core.views.columns import Column, text_rows
 from ...core.views.screens.profiles import NOTHING_KNOWN, is_setting, kept_of_yours, leaves, profile_differences
 from ..background import TaskQueue
 from .dialog import Dialog
@@ -62,17 +63,21 @@ def _mark(view: CheckpointView) -> str:
     return "  ← newest verified" if view.understood else "  ← newest, not verified"
 
 
+RESUME_POINTS: tuple[Column[CheckpointView], ...] = (
+    Column(title="step", text=lambda v: v.step, right=True),
+    Column(title="size", text=lambda v: v.size, right=True),
+    Column(title="age", text=lambda v: v.age, right=True),
+    Column(title="verdict", text=lambda v: f"{v.verdict}{_mark(v)}"),
+)
+
+
 def choose_checkpoint(views: Sequence[CheckpointView]) -> Choice:
     """The dialog to choose the checkpoint to resume from; damaged ones are left out and counted.
 
     The beginning is offered first only if nothing else is there, understood or not.
     """
-    wide = max((len(v.step) for v in views), default=0)
-    rows = [
-        (v.path, f"{v.step:<{wide}}  {v.size:>8}  {v.age:>12}  {v.verdict}{_mark(v)}")
-        for v in views
-        if v.verdict in {"complete", "opaque"} or not v.understood
-    ]
+    usable = [v for v in views if v.verdict in {"complete", "opaque"} or not v.understood]
+    rows = list(zip([v.path for v in usable], text_rows(RESUME_POINTS, usable), strict=True))
     left_out = len(views) - len(rows)
     best = next((v.path for v in views if v.resume), BEGINNING)
     if best == BEGINNING:

@@ -7,7 +7,8 @@ from textual.content import Content
 
 from ...core.views import quantity
 from ...core.views.screens.run_comparison import ComparedValue, RunComparison
-from ..ui.cells import cut, wrap_words
+from ..panes.column_cells import value_cell
+from ..ui.cells import cut, size_of, wrap_words
 from .card_dialog import CardDialog
 
 
@@ -54,12 +55,14 @@ def _table(values: Sequence[ComparedValue], width: int) -> list[Content]:
             )
         ]
     name = max([LEAST_NAME, *(min(len(v.name), width // 3) for v in values)])
-    room = (width - name - 4) // 2
+    longest = max([LEAST_NAME, *(size_of(text) for v in values for text in (v.first, v.second))])
+    room = min((width - name - 4) // 2, longest)
     lines: list[Content] = []
     for v in values:
         cells = [wrap_words(text, size) for text, size in ((v.name or " ", name), (v.first, room), (v.second, room))]
         for row in range(max(map(len, cells))):
             parts = [column[row] if row < len(column) else "" for column in cells]
             style = "" if v.name else "bold"
-            lines.append(Content.assemble((parts[0].ljust(name), "bold"), (f"  {parts[1]:<{room}}  {parts[2]}", style)))
+            both = "  ".join(value_cell(part, room) for part in parts[1:]).rstrip()
+            lines.append(Content.assemble((parts[0].ljust(name), "bold"), (f"  {both}", style)))
     return lines

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TypeVar
 
-from ...core.views.columns import Column, shown_columns
+from ...core.views.columns import Column, is_number, shown_columns
 from ..ui.cells import Span, cut, pad, right, width_of
 from ..ui.chart import bar
 from ..ui.glyphs import Glyphs
@@ -29,6 +29,11 @@ def row_cells(columns: Sequence[Column[Row]], row: Row, rows: Sequence[Row], wid
             full, rest = bar(share, cells, glyphs)
             spans += [("text", " " * column.before), ("bar", full), ("bar-rest", rest), ("text", " " * column.after)]
     return spans
+
+
+def value_cell(text: str, cells: int) -> str:
+    """A value among values of any kind, in so many cells: numbers are right-aligned."""
+    return right(text, cells) if is_number(text) else pad(cut(text, cells), cells)
 
 
 def _width(column: Column[Row], rows: Sequence[Row]) -> int:

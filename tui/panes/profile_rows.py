@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from ...core.views.screens.profiles import KeyRow, Rung
 from ..ui.cells import Line, Span, cut, pad
+from .column_cells import value_cell
 from .pane import Pane
 from .rows_pane import RowsPane
 
@@ -78,12 +79,12 @@ class SettingsTable(Pane):
         lines: list[Line] = [tuple(heading)]
         for row in self.rows[self.top : self.top + height - 1]:
             line: list[Span] = [("strong" if row.differs else "label", pad(cut(row.key, key), key))]
-            line.append(("label", "  " + pad(cut(row.own, fixed[0][1]), fixed[0][1])))
-            line.append(("text", "  " + pad(cut(row.running, fixed[1][1]), fixed[1][1])))
+            line.append(("label", "  " + value_cell(row.own, fixed[0][1])))
+            line.append(("text", "  " + value_cell(row.running, fixed[1][1])))
             for i in shown:
                 value = row.values[i]
                 style = "label" if not value else "accent" if value != row.running else "text"
-                line.append((style, "  " + pad(cut(value or self.glyphs.dot, sizes[i]), sizes[i])))
+                line.append((style, "  " + value_cell(value or self.glyphs.dot, sizes[i])))
             lines.append(tuple(line))
         return lines
 

@@ -13,6 +13,7 @@ from ....core.model.situation import Situation
 from ....core.views import quantity
 from ....core.views.charts.attempts import attempt_spans
 from ....core.views.charts.chart_view import RunSeries
+from ....core.views.columns import Column, text_rows
 from ....core.views.panes.timeline import timeline_view
 from ...background import Show, TaskQueue
 from ...ui.plot import LOOKS
@@ -22,6 +23,14 @@ POLL_S = 10.0
 """A run that goes on is read again after so many seconds."""
 MOST = LOOKS - 1
 """Runs beside the open one: each has a colour and dashes of its own."""
+
+OTHER_RUNS: tuple[Column[tuple[RunCard, bool]], ...] = (
+    Column(title="shown", text=lambda r: "shown" if r[1] else "", if_any=True),
+    Column(title="run", text=lambda r: r[0].name),
+    Column(title="state", text=lambda r: r[0].state.replace("_", " ")),
+    Column(title="step", text=lambda r: "" if r[0].step is None else f"step {quantity.count(r[0].step)}", right=True),
+)
+"""The list to choose from; a run that is shown already is taken away."""
 
 
 class ComparedRun:
@@ -105,7 +114,9 @@ class ComparedRuns:
                 cards, trouble = (), f"The runs cannot be listed: {getattr(error, 'strerror', None) or error}"
 
             def show() -> None:
-                rows = [(card.id, self._row(card)) for card in cards if card.id != current]
+                others = [card for card in cards if card.id != current]
+                listed = text_rows(OTHER_RUNS, [(card, card.id in self.ids) for card in others])
+                rows = list(zip([card.id for card in others], listed, strict=True))
                 if rows:
                     text = "With which run? One that is shown is taken away."
                     app.push_screen(Choice("Compare", text, rows, "[Enter] choose   [Esc] cancel"), self._turn)
@@ -115,11 +126,6 @@ class ComparedRuns:
             return show
 
         self._tasks.submit(task)
-
-    def _row(self, card: RunCard) -> str:
-        mark = "shown  " if card.id in self.ids else "       "
-        step = "" if card.step is None else f"  step {quantity.count(card.step)}"
-        return f"{mark}{card.name:<20} {card.state.replace('_', ' '):<12}{step}"
 
     def _turn(self, run_id: str | None) -> None:
         if run_id is None:

@@ -1,7 +1,7 @@
 """Checkpoints as lines for people."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from trainwatch.core.model.text.size_words import size
@@ -20,15 +20,12 @@ SHOWN_TENSORS = 12
 """Most tensors and changes that are listed; the rest is counted. ``--json`` has all."""
 
 
-def row(checkpoint: "Checkpoint") -> str:
-    """One checkpoint on one line."""
-    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(checkpoint.mtime))
-    position = [f"step {checkpoint.step:,}"] if checkpoint.step is not None else []
-    position += [f"epoch {checkpoint.epoch}"] if checkpoint.epoch is not None else []
-    verdict = printable(f"{checkpoint.verdict}: {checkpoint.reason}" if checkpoint.reason else checkpoint.verdict)
-    where = ", ".join(position) or "–"
-    name = printable(checkpoint.name)
-    return f"{when}  {size(checkpoint.size_bytes):>9}  {name:36} {where:20} {verdict}"
+def rows(checkpoints: "Sequence[tuple[Checkpoint, str]]") -> list[str]:
+    """A line for each checkpoint, with what else is known of it behind its verdict."""
+    from trainwatch.core.views.columns import text_rows
+    from trainwatch.core.views.printed_lists import CHECKPOINTS
+
+    return [printable(line) for line in text_rows(CHECKPOINTS, checkpoints)]
 
 
 def quality_words(known: "Quality | None") -> str:
@@ -71,7 +68,7 @@ def with_quality(listing: "CheckpointListing", known: Mapping[str, "Quality"]) -
 
 def print_overview(overview: "CheckpointOverview") -> None:
     """What is inside one."""
-    print(row(overview.checkpoint))
+    print(*rows([(overview.checkpoint, "")]))
     if overview.unknown:
         from trainwatch.core.views import quantity
 

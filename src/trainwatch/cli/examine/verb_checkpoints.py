@@ -76,9 +76,11 @@ def act_list(args: argparse.Namespace) -> int:
     shown = {checkpoint.path for checkpoint in listing.checkpoints}
     if not listing.checkpoints:
         print(f"no checkpoints in {args.directory}")
-    for checkpoint in listing.checkpoints:
-        mark = "  <- resume point" if checkpoint.path == listing.resume_point else ""
-        print(text.row(checkpoint) + text.quality_words(known.get(checkpoint.path)) + mark)
+    marks = {listing.resume_point: "  <- resume point"}
+    for line in text.rows(
+        [(c, text.quality_words(known.get(c.path)) + marks.get(c.path, "")) for c in listing.checkpoints]
+    ):
+        print(line)
     others = [found.name for found in unknown_state_in(args.directory) if found.path not in shown]
     if others:
         more = f" and {len(others) - text.OTHERS_SHOWN} more" if len(others) > text.OTHERS_SHOWN else ""
@@ -95,7 +97,7 @@ def act_verify(args: argparse.Namespace) -> int:
     if args.json:
         print_json(found)
     else:
-        print(text.row(found))
+        print(*text.rows([(found, "")]))
         for name in found.opaque:
             print(f"  not checked (no tensors): {name}")
     return ExitCode.DONE if found.verdict == "complete" else ExitCode.FAILED

@@ -54,6 +54,9 @@ def act(args: argparse.Namespace) -> int:
 def _list(hosts: "dict[str, Host]", *, may_ask: bool, as_json: bool, named: bool) -> int:
     from concurrent.futures import ThreadPoolExecutor
 
+    from trainwatch.core.views.columns import text_rows
+    from trainwatch.core.views.printed_lists import HOSTS
+
     with ThreadPoolExecutor(max_workers=max(1, len(hosts))) as threads:
         rows = list(threads.map(lambda host: _row(host, may_ask=may_ask), hosts.values()))
     if as_json:
@@ -63,11 +66,14 @@ def _list(hosts: "dict[str, Host]", *, may_ask: bool, as_json: bool, named: bool
             'no other machine is known: write [hosts.box1] and ssh = "user@box1" into ~/.config/trainwatch/config.toml'
         )
     else:
-        for row in rows:
-            there = f"trainwatch {row['version']}" if row["version"] else "–"
-            text = row["trouble"] or ("" if row["version"] == __version__ else f"this machine has {__version__}")
-            print(printable(f"{row['name']:16} {row['ssh']:28} {there:18} {text}".rstrip()))
+        other = [row | {"trouble": row["trouble"] or _differs(row["version"])} for row in rows]
+        for line in text_rows(HOSTS, other):
+            print(printable(line))
     return ExitCode.FAILED if named and rows[0]["trouble"] else ExitCode.DONE
+
+
+def _differs(version: str | None) -> str:
+    return "" if version == __version__ else f"this machine has {__version__}"
 
 
 def _row(host: "Host", *, may_ask: bool) -> dict[str, Any]:

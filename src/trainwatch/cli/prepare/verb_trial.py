@@ -81,19 +81,11 @@ def trial_object(result: "TrialResult") -> dict[str, Any]:
 
 def table(results: "list[TrialResult]") -> list[str]:
     """One line for each profile, then the doubts."""
-    from trainwatch.core.model.text.memory_words import gib, memory
-    from trainwatch.core.views import quantity
+    from trainwatch.core.views.columns import text_rows
+    from trainwatch.core.views.printed_lists import TRIALS
 
-    wide = max(12, *(len(r.profile) for r in results))
-    lines = [f"{'profile':{wide}}  speed            VRAM peak     RAM peak   GPU  stable  ended"]
-    for r in results:
-        total = f"/{gib(r.vram_total_bytes)}" if r.vram_total_bytes else ""
-        vram = f"{gib(r.vram_peak_bytes)}{total} GiB" if r.vram_peak_bytes is not None else "–"
-        ram = memory(r.ram_peak_bytes)
-        util = f"{r.gpu_util_pct:.0f} %" if r.gpu_util_pct is not None else "–"
-        pace = quantity.pace(r.s_per_step) if r.s_per_step is not None else "–"
-        word = {True: "yes", False: "NO", None: "?"}[r.stable]
-        lines.append(f"{r.profile:{wide}}  {pace:14} {vram:>12} {ram:>12} {util:>5}  {word:6}  {r.exit}")
+    lines = text_rows(TRIALS, results, titles=True)
+    wide = max(7, *(len(r.profile) for r in results))
     for r in results:
         lines += [f"{'':{wide}}  {r.profile}: {doubt}" for doubt in r.doubts]
     if any(r.simulated_gpu for r in results):

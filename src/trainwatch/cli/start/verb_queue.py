@@ -119,6 +119,8 @@ def act_add(args: argparse.Namespace) -> int:
 def act_list(args: argparse.Namespace) -> int:
     """0 also if nothing is queued."""
     from trainwatch.core.app.queue.entries import queue_now
+    from trainwatch.core.views.columns import text_rows
+    from trainwatch.core.views.printed_lists import QUEUE
 
     queue, pid, alive = queue_now()
     if args.json:
@@ -127,13 +129,8 @@ def act_list(args: argparse.Namespace) -> int:
     if not queue.entries:
         print("the queue is empty: add a run with `trainwatch queue add -- COMMAND`")
     places = {entry.id: place for place, entry in enumerate(queue.waiting, 1)}
-    for entry in queue.entries:
-        state = f"queued, place {places[entry.id]}" if entry.id in places else entry.ending or entry.state
-        gpus = f"GPU {','.join(map(str, entry.on))}" if entry.on else ""
-        why = f": {printable(entry.why)}" if entry.why else ""
-        print(
-            f"{entry.id:4}  {printable(entry.name):24} {state.replace('_', ' '):18} {gpus:9} {entry.run or '':32}{why}"
-        )
+    for line in text_rows(QUEUE, [(entry, places.get(entry.id)) for entry in queue.entries]):
+        print(printable(line))
     if queue.waiting and not alive:
         warn("nobody starts these runs now: `trainwatch queue work --detach` does")
     return ExitCode.DONE

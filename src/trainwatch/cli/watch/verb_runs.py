@@ -25,6 +25,8 @@ def act(args: argparse.Namespace) -> int:
     from trainwatch.core.app.runs.lists.queued_runs import queued_entries
     from trainwatch.core.app.runs.run_status import run_rows
     from trainwatch.core.views import quantity
+    from trainwatch.core.views.columns import text_rows
+    from trainwatch.core.views.printed_lists import RUNS
 
     rows = run_rows(warn)
     waiting = queued_entries(warn)
@@ -41,27 +43,11 @@ def act(args: argparse.Namespace) -> int:
         print(f"{printable(entry.name):32} queued, place {place}{why}")
     if not shown and not waiting:
         print("no runs yet: start one with `trainwatch run -- COMMAND`")
-    for row, still in shown:
-        step = _step(row["step"], row["total_steps"])
-        watched = _watched(row["supervisor"])
-        where = printable(row["cwd"] + (f" · {still}" if still else ""))
-        print(f"{row['id']:32} {row['state']:12} attempt {row['attempt']:<3} {step:24} {watched:12} {where}")
+    for line in text_rows(RUNS, shown):
+        print(printable(line))
     if len(shown) < len(rows):
         print(f"{quantity.plural(len(rows) - len(shown), 'ended run')} of demo and drill: trainwatch runs --all")
     return ExitCode.DONE
-
-
-def _step(step: int | None, total: int | None) -> str:
-    """``step 136 of 360``, over all attempts and epochs."""
-    if step is None:
-        return "no step yet"
-    return f"step {step:,}" + (f" of {total:,}" if total else "")
-
-
-def _watched(supervisor: dict[str, Any]) -> str:
-    if not supervisor["alive"]:
-        return "not watched"
-    return "watched" if supervisor["responsive"] else "FROZEN"
 
 
 def _is_ended_example(row: dict[str, Any]) -> bool:
