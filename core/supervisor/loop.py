@@ -253,6 +253,8 @@ class Supervisor:
         for entry in entries:
             if isinstance(entry, StateChanged):
                 self._word = entry.state
+                if entry.state in TERMINAL_STATES:  # the notice of the end, and what is run then, read all of it
+                    self._recorder.commit(self._t, self._state, whole=True)
         changes_run = any(isinstance(e, Decision | StateChanged | IncidentOpened | AttemptStarted) for e in entries)
         self._write((*entries, self._snapshot_fact()) if changes_run else entries)
 

@@ -126,8 +126,8 @@ class RunRecorder:
             if values:
                 self._history.add(MetricValues(t=t, values=dict(values), left_out=reader.left_out))
 
-    def commit(self, t: float, state: JudgeState) -> None:
-        """Make the samples visible to readers, with the judge's progress."""
+    def commit(self, t: float, state: JudgeState, *, whole: bool = False) -> None:
+        """Make the samples visible to readers, with the judge's progress. ``whole``: the curves, too."""
         self._t = t
         progress = state.progress
         self._heard = self._heard or progress != UNHEARD
@@ -141,10 +141,10 @@ class RunRecorder:
                 lines_behind=self._lines_behind(),
             )
             self._history.add(self.newest)
-        if t >= self._next_metrics_t:
+        if whole or t >= self._next_metrics_t:
             self._keep_metrics(t)
         if self._room():
-            self._history.show(t)
+            self._history.show(t, whole=whole)
             self._trace.flush_if_due(t)
         self._keep_ends(state)
         self._state = state

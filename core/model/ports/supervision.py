@@ -141,8 +141,8 @@ class Recorder(Protocol[State_contra]):
         """Record one observation."""
         ...
 
-    def commit(self, t: float, state: State_contra) -> None:
-        """Make the recorded observations visible, with the progress of this state."""
+    def commit(self, t: float, state: State_contra, *, whole: bool = False) -> None:
+        """Make the recorded observations visible, with the progress of this state. ``whole``: the curves, too."""
         ...
 
     def close(self) -> None: ...

@@ -103,13 +103,16 @@ class HistoryWriter:
         self._newest.put(kind, line)
         self._newest_t = max(self._newest_t, entry.t)
 
-    def show(self, t: float) -> None:
-        """Show readers the newest samples; commit if somebody reads charts, or every COMMIT_S. ``t``: run seconds."""
+    def show(self, t: float, *, whole: bool = False) -> None:
+        """Show readers the newest samples; commit if somebody reads charts, or every COMMIT_S. ``t``: run seconds.
+
+        ``whole``: commit in any case.
+        """
         self._newest.write()
         looked_at = self._newest.is_looked_at()
-        if t - self._commit_t >= COMMIT_S or looked_at:
+        if t - self._commit_t >= COMMIT_S or looked_at or whole:
             self._commit_t = t
-            self.commit(fine=looked_at)
+            self.commit(fine=looked_at or whole)
 
     def commit(self, *, fine: bool = True) -> None:
         """Write the rows in one transaction and merge old ones. Faults of the disk are not raised.
