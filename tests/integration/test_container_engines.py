@@ -6,7 +6,8 @@ Each with every engine of this machine.
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,9 @@ def engine(request: pytest.FixtureRequest, world: World) -> Iterator[real_engine
         yield found
 
 
-def begin(world: World, engine: real_engines.Engine, *trainer: str, **more: dict[str, object]) -> None:
+def begin(
+    world: World, engine: real_engines.Engine, *trainer: str, more: Mapping[str, Mapping[str, Any]] | None = None
+) -> None:
     """Supervise a trainer in a container."""
     command = [*engine.words, sys.executable, "-u", str(TRAINER), "--output-dir", "{output_dir}"]
     world.write(command=[*command, "--resume", "{resume}", *trainer], more=more)
@@ -96,7 +99,7 @@ def test_a_pause_stops_the_container_or_it_is_said_why_not(world: World, engine:
 
 
 def test_a_hang_in_a_container_is_told_with_its_stacks_and_ended(world: World, engine: real_engines.Engine) -> None:
-    begin(world, engine, "--steps", "60000", "--hang-at", "45", **HASTY)
+    begin(world, engine, "--steps", "60000", "--hang-at", "45", more=HASTY)
     world.at_step(46, 2)
     stacks = [path.read_text() for path in world.run.path.glob("incidents/*/stacks-*.txt")]
     assert any("hang (" in text and TRAINER.name in text for text in stacks), world.story().incidents

@@ -126,6 +126,16 @@ def test_a_detached_run_is_supervised_without_a_terminal(world: World) -> None:
     until(lambda: not world.status()["supervisor"]["alive"], "its supervisor ends with it")
 
 
+def test_a_second_supervisor_is_refused_by_the_first_one_in_the_background_too(world: World) -> None:
+    world.write(*LONG)
+    first = world.headless()
+    world.in_state("running")
+    for words in ((), ("--detach",)):
+        done = world.do("supervise", world.run.id, *words)
+        assert (done.code, f"already has a supervisor (pid {first.pid})" in done.err) == (4, True), done
+        assert done.out == ""
+
+
 def test_run_with_json_prints_nothing_but_json_lines(world: World) -> None:
     done = world.do("run", "--json", "--", sys.executable, "-c", "print('loss: nan')")
     assert done.code == 0

@@ -94,6 +94,13 @@ def test_a_trial_of_a_failing_profile_reports_the_failure(world: World) -> None:
     assert "exit code 1" in done.out
 
 
+def test_words_behind_the_dashes_that_begin_with_no_option_are_refused(world: World) -> None:
+    prepare(world)
+    done = world.asks("trial", "--profile", "brisk", "--", "-1", "--epochs", "5")
+    assert (done.code, "'-1' behind --" in done.err) == (2, True), done
+    assert not (world.home / "trials").exists()
+
+
 def test_an_output_folder_that_has_another_name_goes_elsewhere_too(world: World) -> None:
     prepare(world, "--output-dir", "somewhere-else")
     done = world.do("trial", "--profile", "brisk", "--steps", "40", patience_s=60.0)

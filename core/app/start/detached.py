@@ -23,12 +23,7 @@ def start_detached(run: RunDirectory, command: Command | None = None) -> int:
     Raises CliError if it did not start (its output is in supervisor.log). A short run may be over before its lock is
     seen; then the pid of the process is returned.
     """
-    if (pid := holder_pid(run.lock)) is not None:
-        raise CliError(ExitCode.OWNED, f"{run.id} already has a supervisor (pid {pid})")
-    if (
-        rival := rival_at_start(run)
-    ) is not None:  # reported here, where a person reads it; the supervisor checks it again
-        raise CliError(ExitCode.OWNED, f"{rival}; nothing was started")
+    require_free(run)
     argv = [sys.executable, "-m", "trainwatch", "supervise", run.id, "--detach"]
     if command is not None:
         argv += ["--then", encode_exact(command).decode()]
@@ -36,6 +31,8 @@ def start_detached(run: RunDirectory, command: Command | None = None) -> int:
     launcher = subprocess.run(
         argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=os.environ, cwd="/"
     )
+    if launcher.returncode == ExitCode.OWNED:  # another one was quicker
+        require_free(run)
     if launcher.returncode != 0:
         raise CliError(
             ExitCode.FAILED, f"the supervisor could not be started: {launcher.stderr.strip() or 'no reason given'}"
@@ -53,6 +50,17 @@ def start_detached(run: RunDirectory, command: Command | None = None) -> int:
     if (rival := rival_at_start(run)) is not None:  # it was quicker
         raise CliError(ExitCode.OWNED, f"{rival}; nothing was started")
     raise CliError(ExitCode.FAILED, f"the supervisor did not start: see {run.supervisor_log}")
+
+
+def require_free(run: RunDirectory) -> None:
+    """Raise CliError if the run has a supervisor, or its output folder another run.
+
+    Reported here, where a person reads it; the supervisor checks it again.
+    """
+    if (pid := holder_pid(run.lock)) is not None:
+        raise CliError(ExitCode.OWNED, f"{run.id} already has a supervisor (pid {pid})")
+    if (rival := rival_at_start(run)) is not None:
+        raise CliError(ExitCode.OWNED, f"{rival}; nothing was started")
 
 
 def become_detached(run: RunDirectory) -> int:

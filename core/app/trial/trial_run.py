@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from ...act.config.derive import DeriveError
 from ...act.config.flags import option_groups
 from ...model.control_messages import Request
 from ...model.launch.change import Change
@@ -95,9 +96,12 @@ def plan_trial(spec: RunSpec, trial: Trial, state: Path, definitions: Definition
 
 
 def _added(extra: Sequence[str]) -> tuple[tuple[str, ...], tuple[Change, ...]]:
-    """(words without a dash in front, such as ``training.epochs=5``; options)."""
+    """(words without a dash in front, such as ``training.epochs=5``; options). Raises CliError."""
     first = next((at for at, word in enumerate(extra) if word.startswith("-")), len(extra))
-    options = option_groups(extra[first:])
+    try:
+        options = option_groups(extra[first:])
+    except DeriveError:
+        raise CliError(ExitCode.USAGE, f"{extra[first]!r} behind -- is no option, and belongs to none") from None
     why = "given to the trial"
     return tuple(extra[:first]), tuple(
         Change(where="flag", key=group.key, before=None, after=group.value, why=why) for group in options

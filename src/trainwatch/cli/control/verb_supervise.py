@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def act(args: argparse.Namespace) -> int:
-    """Supervise; the exit code is that of ``--headless``."""
+    """Supervise; the exit code is that of ``--headless``, with ``--detach`` 4 if the run has a supervisor."""
     from trainwatch.core.model.observation import Command
     from trainwatch.core.model.text.json_line import decode_exact
 
@@ -33,8 +33,9 @@ def act(args: argparse.Namespace) -> int:
         return ExitCode.DONE
     first = decode_exact(args.then.encode(), Command) if args.then else None
     if args.detach:
-        from trainwatch.core.app.start.detached import become_detached
+        from trainwatch.core.app.start.detached import become_detached, require_free
 
+        require_free(run)
         pid = become_detached(run)
         if pid:
             print(pid)
