@@ -70,17 +70,25 @@ def apply(story: RunStory, record: Record) -> RunStory:
 
 
 def apply_all(story: RunStory, records: Iterable[Record]) -> RunStory:
-    """Return the story with more records, oldest first, in a time that is in proportion to their number."""
+    """Return the story with more records, oldest first, in a time that is in proportion to their number.
+
+    Of progress, which is most of a journal, only the newest counts, and nothing else of a story follows from it.
+    """
     checkpoints = CheckpointFold(story)
+    t, seq, progressed = story.t, story.seq, None
     for record in records:
-        story = msgspec.structs.replace(story, t=max(story.t, record.t), seq=record.seq)
-        if record.fact is not None:
+        t, seq = max(t, record.t), record.seq
+        if isinstance(record.fact, ProgressMade):
+            progressed = record
+        elif record.fact is not None:
             story = _apply_fact(story, record, record.fact, checkpoints)
         elif record.decision is not None:
             story = _apply_decision(story, record, record.decision)
         elif record.outcome is not None:
             story = _with_outcome(story, record.t, record.outcome)
-    return checkpoints.into(story)
+    if progressed is not None and progressed.fact is not None:
+        story = _apply_fact(story, progressed, progressed.fact, checkpoints)
+    return checkpoints.into(msgspec.structs.replace(story, t=t, seq=seq))
 
 
 def _apply_fact(story: RunStory, record: Record, fact: Fact, checkpoints: CheckpointFold) -> RunStory:
@@ -245,12 +253,19 @@ def _with_notice(story: RunStory, text: str) -> RunStory:
 
 def _started(attempts: tuple[AttemptStory, ...], record: Record, fact: AttemptStarted) -> tuple[AttemptStory, ...]:
     """Add an attempt; a known one that was adopted again changes only its process."""
-    if any(a.number == fact.attempt for a in attempts):
-        return tuple(
-            msgspec.structs.replace(a, adopted=fact.adopted, pid=fact.pid) if a.number == fact.attempt else a
-            for a in attempts
-        )
-    return (*attempts, _attempt(record, fact))
+    at = _place_of(fact.attempt, attempts)
+    if at is None:
+        return (*attempts, _attempt(record, fact))
+    again = msgspec.structs.replace(attempts[at], adopted=fact.adopted, pid=fact.pid)
+    return (*attempts[:at], again, *attempts[at + 1 :])
+
+
+def _place_of(number: int, attempts: tuple[AttemptStory, ...]) -> int | None:
+    """Index of an attempt, searched from the newest: their numbers rise."""
+    for at in range(len(attempts) - 1, -1, -1):
+        if attempts[at].number <= number:
+            return at if attempts[at].number == number else None
+    return None
 
 
 def _attempt(record: Record, fact: AttemptStarted) -> AttemptStory:
@@ -271,18 +286,17 @@ def _attempt(record: Record, fact: AttemptStarted) -> AttemptStory:
 
 
 def _ended(attempts: tuple[AttemptStory, ...], record: Record, fact: AttemptEnded) -> tuple[AttemptStory, ...]:
-    return tuple(
-        msgspec.structs.replace(
-            a,
-            ended_t=record.t,
-            code=fact.code,
-            signal=fact.signal,
-            how=fact.how,
-            last_step=fact.last_step,
-            productive_s=fact.productive_s,
-            facts=fact.facts,
-        )
-        if a.number == fact.attempt
-        else a
-        for a in attempts
+    at = _place_of(fact.attempt, attempts)
+    if at is None:
+        return attempts
+    ended = msgspec.structs.replace(
+        attempts[at],
+        ended_t=record.t,
+        code=fact.code,
+        signal=fact.signal,
+        how=fact.how,
+        last_step=fact.last_step,
+        productive_s=fact.productive_s,
+        facts=fact.facts,
     )
+    return (*attempts[:at], ended, *attempts[at + 1 :])

@@ -7,10 +7,11 @@ from pathlib import Path
 from .temporary_files import temporary_beside
 
 
-def write_atomically(path: Path, data: bytes, *, mode: int = 0o600) -> None:
+def write_atomically(path: Path, data: bytes, *, mode: int = 0o600, durable: bool = True) -> None:
     """Replace ``path`` by a file with ``data``: temporary file, fsync, rename, fsync of the directory.
 
-    A reader sees either the old or the new content, also after a power cut. Raises OSError; the old file is then
+    A reader sees either the old or the new content, also after a power cut (then, if not ``durable``, perhaps an empty
+    file: for what may be lost). Raises OSError; the old file is then
     untouched and the temporary one removed.
     """
     temporary = temporary_beside(path)
@@ -18,7 +19,8 @@ def write_atomically(path: Path, data: bytes, *, mode: int = 0o600) -> None:
     try:
         try:
             write_all(descriptor, data)
-            os.fsync(descriptor)
+            if durable:
+                os.fsync(descriptor)
         finally:
             os.close(descriptor)
         temporary.replace(path)
@@ -26,7 +28,8 @@ def write_atomically(path: Path, data: bytes, *, mode: int = 0o600) -> None:
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise
-    sync_directory(path.parent)
+    if durable:
+        sync_directory(path.parent)
 
 
 def write_all(descriptor: int, data: bytes) -> None:

@@ -20,4 +20,4 @@ def read_look(path: Path) -> Look | None:
 def write_look(path: Path, look: Look) -> None:
     """Does nothing if the run's folder is gone or cannot be written."""
     with contextlib.suppress(OSError):
-        write_atomically(path, msgspec.json.encode(look))
+        write_atomically(path, msgspec.json.encode(look), durable=False)

@@ -14,8 +14,10 @@ from trainwatch.core.checkpoints import apply_prune, backup, plan_prune
 from trainwatch.core.model.fact import Note
 from trainwatch.core.model.launch.trial import TrialResult
 from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.summary import Look
 from trainwatch.core.store.atomic import write_atomically
 from trainwatch.core.store.journal import JournalWriter
+from trainwatch.core.store.last_look import read_look, write_look
 from trainwatch.core.store.learned.trials import keep_trial, trials_folder
 from trainwatch.core.store.run_directory import RunDirectory
 
@@ -128,3 +130,10 @@ def test_a_deletion_of_old_checkpoints_is_synced(checkpoints: Path, disk: Disk) 
     outcome = apply_prune(plan_prune(checkpoints, keep=1))
     assert len(outcome.deleted) == 1
     assert disk.calls == [("fsync", checkpoints, None)]
+
+
+def test_when_a_person_looked_is_not_waited_for_on_a_slow_disk(tmp_path: Path, disk: Disk) -> None:
+    look = Look(wall=1.0, needs=("held:1",))
+    write_look(tmp_path / "look.json", look)
+    assert read_look(tmp_path / "look.json") == look
+    assert disk.kinds == ["rename"]

@@ -132,7 +132,13 @@ def test_a_verb_that_only_reads_loads_neither_the_judge_nor_the_launching(words:
     modules = loaded_by_call(*words.split(), home=one_run)
     assert not roots(modules) & (SLOW | HEAVY | {"tomllib"})
     assert not {name for name in modules if name.startswith(("trainwatch.core.judge", "trainwatch.tui"))}
-    assert "trainwatch.core.act.launch.launching" not in modules
+    launching = {
+        "trainwatch.core.act.launch.launching",
+        "trainwatch.cli.launch_options",
+        "trainwatch.cli.launch_checks",
+    }
+    assert not modules & {*launching, "trainwatch.cli.bare_command"}
+    assert not modules & {"select", "signal", "sqlite3", "threading"}, "one_run has no history, and nothing waits"
 
 
 @pytest.mark.parametrize("verb", ["status", "runs", "profiles"])

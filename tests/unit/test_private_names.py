@@ -20,7 +20,7 @@ ALLOWED = {
     "_driver": "textual",
 }
 STANDARD_LIBRARY = {
-    "_exit", "_asdict", "_replace", "_fields",  # documented
+    "_exit", "_asdict", "_replace", "_fields", "_thread",  # documented
     "_option_string_actions", "_actions", "_SubParsersAction", "_choices_actions",  # argparse, for the list of all words
 }  # fmt: skip
 NAMED_BY_STRING = {"getattr", "setattr", "hasattr", "delattr"}

@@ -82,6 +82,8 @@ class CheckpointFold:
 
     def _place_of(self, known: Checkpoint) -> int:
         checkpoints = self._open()
+        if checkpoints[-1] is known:  # nearly always: what is said is said of the newest
+            return len(checkpoints) - 1
         first = bisect_left(checkpoints, known.mtime, key=_mtime)
         for at in range(first, len(checkpoints)):
             if checkpoints[at] is known:
@@ -91,6 +93,9 @@ class CheckpointFold:
 
 def _insert(checkpoints: list[Checkpoint], known: Checkpoint) -> None:
     """In the order of age: of the time of modification, and the rest of it among those of the same time."""
+    if not checkpoints or checkpoints[-1].mtime < known.mtime:
+        checkpoints.append(known)
+        return
     first = bisect_left(checkpoints, known.mtime, key=_mtime)
     after = bisect_right(checkpoints, known.mtime, first, key=_mtime)
     if first != after:

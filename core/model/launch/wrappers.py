@@ -5,9 +5,12 @@ each are options, which are its own names (an image, a host) and where the comma
 manual pages and ``--help`` of the programs (docker 27, podman 5, conda 24, sudo 1.9, OpenSSH 9, Slurm 22.05).
 """
 
-import re
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
+
+import msgspec
+
+from ..text.patterns import LazyPattern
 
 Kind = Literal[
     "plain", "user", "environment", "container", "in_container", "service", "services", "host", "pod", "step"
@@ -16,10 +19,10 @@ Kind = Literal[
 ``container``: docker run. ``in_container``: docker exec. ``service``: compose run. ``services``: compose up. ``host``:
 ssh. ``pod``: kubectl exec. ``step``: srun."""
 
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=.*", re.DOTALL)
+_ASSIGNMENT = LazyPattern(r"(?s)[A-Za-z_]\w*\+?=.*")
 
 
-class Wrapper(NamedTuple):
+class Wrapper(msgspec.Struct, frozen=True):
     """``verbs``: what makes the program one ("" = nothing is needed). ``before``: options before the verb with a value.
 
     ``valued``: options of the verb that take a value; or ``flags``: those that take none, where these are fewer.
@@ -36,7 +39,7 @@ class Wrapper(NamedTuple):
     assigns: bool = False
 
 
-class Layer(NamedTuple):
+class Layer(msgspec.Struct, frozen=True):
     """One wrapper as it stands in a command.
 
     ``tool``: its program with the options before its verb. ``at``: index behind the verb in the words that were read.
@@ -183,7 +186,7 @@ def layers(words: Sequence[str]) -> list[Layer]:
     found: list[Layer] = []
     rest, offset = tuple(words), 0
     while (layer := peel(rest)) is not None:
-        found.append(layer._replace(at=layer.at + offset))
+        found.append(msgspec.structs.replace(layer, at=layer.at + offset))
         offset += len(rest) - len(layer.inner)
         rest = layer.inner
     return found

@@ -1,7 +1,6 @@
 """Parses ``/proc/PID/stat`` and ``/proc/PID/io`` (proc(5))."""
 
 import os
-import threading
 import time
 from functools import cache
 from typing import NamedTuple
@@ -95,7 +94,7 @@ def read_all_children(stat: ProcStat) -> list[int]:
 @cache
 def has_children_lists() -> bool:
     """Whether the kernel lists children (CONFIG_PROC_CHILDREN)."""
-    return os.path.exists(f"/proc/self/task/{threading.get_native_id()}/children")  # noqa: PTH110
+    return os.path.exists("/proc/thread-self/children")  # noqa: PTH110
 
 
 def _living_thread_state(pid: int) -> str:

@@ -61,7 +61,7 @@ def latest_from(samples: Iterable[tuple[str, bytes | str]]) -> Latest:
 def latest_without_metrics(history: Path) -> Latest:
     """The newest samples of a history, as ``HistoryReader.latest`` has them, but without the trainer's metrics."""
     newest = newest_samples(history)
-    if WHOLE in newest:
+    if WHOLE in newest or not history.exists():
         return latest_from(newest.items())
     from .history_reader import HistoryReader
 

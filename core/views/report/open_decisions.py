@@ -21,7 +21,8 @@ def needs(now: Situation) -> Iterator[Need]:
     if unwatched(now):
         text = f"No supervisor is watching. Start one with `{_typed(now, 'resume')}`."
         yield Need(kind="unwatched", text=text, subject=_attempt(now))
-    yield from (need for need in _of_incidents(now) if not _is_told(now, need, of_the_end))
+    said = _told_in(of_the_end, now)
+    yield from (need for need in _of_incidents(now) if need.incident not in said)
     yield from _of_checkpoints(now)
     told = any(i.open and i.kind == "disk" for i in now.story.incidents) or "disk" in now.story.state_reason
     for reading in now.story.health.values():
@@ -29,10 +30,10 @@ def needs(now: Situation) -> Iterator[Need]:
             yield Need(kind="disk", text=f"The disk is nearly full: {quantity.size(reading.value)} free.")
 
 
-def _is_told(now: Situation, need: Need, before: tuple[Need, ...]) -> bool:
-    """Whether the reason of its incident stands in a need before: the run is held for that incident."""
-    reason = next((i.reason.removeprefix("held: ") for i in now.story.incidents if i.id == need.incident), "")
-    return bool(reason) and any(reason in each.text for each in before)
+def _told_in(before: tuple[Need, ...], now: Situation) -> frozenset[int]:
+    """The incidents whose reason stands in one of these needs: the run is held for them."""
+    reasons = ((i.id, i.reason.removeprefix("held: ")) for i in now.story.incidents if before)
+    return frozenset(known for known, reason in reasons if reason and any(reason in each.text for each in before))
 
 
 def urgent_keys(now: Situation) -> tuple[str, ...]:

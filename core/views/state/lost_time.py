@@ -98,6 +98,7 @@ def _gone_back(story: RunStory) -> int:
 def _parts(story: RunStory, begin_t: float, end_t: float) -> Iterator[tuple[float, float, str]]:
     """The time from the first launch to the end: from, until, where it went."""
     ends = [span.t for span in story.states[1:]]
+    unnoticed_s = _unnoticed_s(story)
     for span, next_t in zip(story.states, [*ends, end_t], strict=True):
         since_t, until_t = max(span.t, begin_t), min(next_t, end_t)
         if until_t <= since_t:
@@ -113,11 +114,15 @@ def _parts(story: RunStory, begin_t: float, end_t: float) -> Iterator[tuple[floa
             yield since_t, asked_t, "detection"
             yield asked_t, until_t, "waited"
         else:
-            noticed_t = min(until_t, max(since_t, until_t - _unnoticed_s(story, until_t)))
+            noticed_t = min(until_t, max(since_t, until_t - unnoticed_s.get(until_t, 0.0)))
             yield since_t, noticed_t, "startup" if span.state == "starting" else "running"
             yield noticed_t, until_t, "detection"
 
 
-def _unnoticed_s(story: RunStory, t: float) -> float:
-    """How long a failure that was noticed at ``t`` had lasted."""
-    return max((i.detect_s or 0.0 for i in story.incidents if i.kind in {"crash", "hang"} and i.t == t), default=0.0)
+def _unnoticed_s(story: RunStory) -> dict[float, float]:
+    """How long the failures that were noticed at a time had lasted, by that time."""
+    found: dict[float, float] = {}
+    for i in story.incidents:
+        if i.kind in {"crash", "hang"}:
+            found[i.t] = max(found.get(i.t, 0.0), i.detect_s or 0.0)
+    return found

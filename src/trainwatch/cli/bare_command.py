@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from trainwatch.core.app.errors import ExitCode
 
-from .launch_options import overrides_of
 from .output import warn
 
 if TYPE_CHECKING:
@@ -37,6 +36,7 @@ def act(args: argparse.Namespace) -> int:
 
         from .event_printer import supervise_and_print
         from .launch_checks import tell_checks
+        from .launch_options import overrides_of
 
         ready = project_run(args.run_name, overrides_of(args), to_start=True, forced=args.force)
         tell_checks(ready.plan, sys.stderr)
@@ -60,6 +60,8 @@ def act(args: argparse.Namespace) -> int:
             return open_screen(watched, read_only=args.read_only)
     from trainwatch.core.app.start.project_run import nothing_started_here, run_to_show
 
+    from .launch_options import overrides_of
+
     if not args.read_only and args.run_name is None and nothing_started_here():
         return open_screen(None, launch_first=True)
     return open_screen(run_to_show(args.run_name, overrides_of(args)), read_only=args.read_only)
@@ -70,6 +72,7 @@ def _plain(args: argparse.Namespace) -> int:
     from trainwatch.core.app.runs.run_status import read_run
     from trainwatch.core.app.start.project_run import run_to_show
 
+    from .launch_options import overrides_of
     from .watch.status_text import status_lines
     from .watch.verb_runs import act as show_runs
 

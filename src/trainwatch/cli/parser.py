@@ -132,20 +132,21 @@ def module_of(verb: str) -> Any:
 def build_parser(words: Sequence[str]) -> OneLineParser:
     """The parser for these words. Imports only the verb among them, or all verbs for ``--help`` and an unknown verb.
 
-    It has the arguments of the verbs that are among the words; ``whole_parser`` has those of all.
+    It has the arguments of the verbs that are among the words, and those of the command without a verb unless a verb
+    comes first; ``whole_parser`` has all.
     """
     known = verbs()
     wanted = list(dict.fromkeys(word for word in words if word in known))  # a run may be called `stop`, too
     everything = not wanted and any(not word.startswith("-") or word in {"-h", "--help"} for word in words)
-    return _parser(wanted, overview=everything)
+    return _parser(wanted, overview=everything, bare=not words or words[0] not in known)
 
 
 def whole_parser() -> OneLineParser:
     """The parser with all verbs."""
-    return _parser(list(verbs()), overview=True)
+    return _parser(list(verbs()), overview=True, bare=True)
 
 
-def _parser(wanted: Sequence[str], *, overview: bool) -> OneLineParser:
+def _parser(wanted: Sequence[str], *, overview: bool, bare: bool) -> OneLineParser:
     parser = OneLineParser(
         prog="trainwatch",
         usage="trainwatch [options] [VERB …]",
@@ -156,10 +157,11 @@ def _parser(wanted: Sequence[str], *, overview: bool) -> OneLineParser:
     )
     parser.top = True
     parser.add_argument("--version", action="version", version=f"trainwatch {__version__}")
-    from . import bare_command
+    if bare:
+        from . import bare_command
 
-    bare_command.add_arguments(parser)
-    parser.set_defaults(act=bare_command.act)
+        bare_command.add_arguments(parser)
+        parser.set_defaults(act=bare_command.act)
     subparsers = parser.add_subparsers(metavar="VERB", dest="verb", prog="trainwatch", help=argparse.SUPPRESS)
     for verb in wanted:
         module = module_of(verb)

@@ -3,10 +3,8 @@
 import contextlib
 import io
 import os
-import select
-import signal
 import sys
-import threading
+from _thread import RLock  # ``threading`` is not needed for anything else in a short verb
 from collections.abc import Iterator
 from typing import IO, Any
 
@@ -48,7 +46,7 @@ class SafeStream:
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
         self._kept = ""
-        self._lock = threading.RLock()
+        self._lock = RLock()
 
     def write(self, text: str) -> int:
         with self._lock:
@@ -85,10 +83,15 @@ def end_when_unread() -> None:
 
     For verbs that follow: a connection that was cut, or the end of ``| head``, would leave them there for ever.
     """
+    import threading
+
     threading.Thread(target=_wait_until_unread, name="reader", daemon=True).start()
 
 
 def _wait_until_unread() -> None:
+    import select
+    import signal
+
     try:
         poll = select.poll()
         poll.register(sys.stdout.fileno(), 0)  # only that the other end was closed

@@ -1,10 +1,10 @@
 """The status of a run as text."""
 
-import re
 import time
 from typing import Any
 
 from trainwatch.core.model.text.memory_words import memory, memory_of
+from trainwatch.core.model.text.patterns import LazyPattern
 from trainwatch.core.model.text.size_words import size
 from trainwatch.core.model.text.suggestion import typed
 from trainwatch.core.views import quantity
@@ -97,7 +97,7 @@ def _incident(i: dict[str, Any]) -> str:
     return f"{'open' if i['open'] else 'closed'} incident {i['id']}: {i['kind']} {i['class']}: {reason}"
 
 
-_VALUE = re.compile(r": [^(]*(?= \(limit)")
+_VALUE = LazyPattern(r": [^(]*(?= \(limit)")
 
 
 def _head(status: dict[str, Any]) -> str:
