@@ -47,11 +47,15 @@ class RunCard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run was started with: the options of its newest launch, its config, its environment. Values as text."""
+    """What a run was started with: the options of its newest launch, its config, its environment. Values as text.
+
+    ``config_paths``: names of options whose value is the path of the config; its settings are among the values.
+    """
 
     run_id: str
     name: str
     values: Mapping[str, str]
+    config_paths: frozenset[str] = frozenset()
 
 
 class RunPlan(msgspec.Struct, frozen=True, kw_only=True):

@@ -27,6 +27,7 @@ def view_command(source: str, folder: str) -> str | None:
 
 
 MEMORY, BYTES, RATE, PACE, COUNT = "memory", "bytes", "bytes/s", "pace", "count"
+CORES = "cores"
 """Units whose values are shown in one of several: 15.2 GiB, 212 GB, 870 MB/s, 2.50 s/step or 8.30 steps/s.
 
 Counts have none; the mean of several is shown whole.
@@ -34,7 +35,7 @@ Counts have none; the mean of several is shown whole.
 
 
 class SeriesWords(msgspec.Struct, frozen=True):
-    """``unit``: MEMORY, BYTES, RATE, PACE, COUNT, or the unit as it is written (empty: none)."""
+    """``unit``: MEMORY, BYTES, RATE, PACE, COUNT, CORES, or the unit as it is written (empty: none)."""
 
     title: str
     unit: str = ""
@@ -67,7 +68,7 @@ KNOWN: dict[str, SeriesWords] = {
     "host.disk_written": SeriesWords("disks written", RATE),
     "host.net_in": SeriesWords("network in", RATE),
     "host.net_out": SeriesWords("network out", RATE),
-    "process.cpu": SeriesWords("CPU of the run", "cores"),
+    "process.cpu": SeriesWords("CPU of the run", CORES),
     "process.rss": SeriesWords("RAM of the run", MEMORY),
     "process.procs": SeriesWords("processes", COUNT),
     "process.read_bytes": SeriesWords("read", RATE, total=True),
@@ -192,6 +193,8 @@ def value_text(value: float | None, unit: str) -> str:
         return f"{quantity.size(value)}/s"
     if unit == COUNT:
         return quantity.count(value)
+    if unit == CORES:
+        return quantity.cores(value)
     return f"{quantity.number(value)} {unit}".rstrip()
 
 

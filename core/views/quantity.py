@@ -46,6 +46,14 @@ def percent(value: float | None) -> str:
     return f"{value:.0f} %"
 
 
+def cores(value: float | None, of: int | None = None) -> str:
+    """Processor time a second: 0.00 cores, 0.02 cores, 12.5 cores; with a number of cores: 0.02 of 16 cores."""
+    if value is None or not math.isfinite(value):
+        return UNKNOWN
+    shown = f"{value:.2f}" if value < 10 else f"{value:.1f}"
+    return f"{shown} of {of} cores" if of else f"{shown} cores"
+
+
 def duration(seconds: float | None) -> str:
     """A duration: 42 s, 18 min, 5 h 12 m, 3 d 4 h."""
     if seconds is None or not math.isfinite(seconds):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
+import msgspec
 import pytest
 from textual.pilot import Pilot
 
@@ -81,6 +82,19 @@ async def test_a_single_chart_has_a_cursor_that_reads_its_value() -> None:
         assert "speed" in said(app)
         await pilot.press("escape", "escape")
         assert not screen.state.single
+
+
+async def test_behind_the_end_of_a_curve_its_last_value_is_shown_as_such() -> None:
+    async with showing(healthy(), (80, 24)) as (app, pilot):
+        screen = await opened(app, pilot)
+        await pilot.press("enter")
+        newest = said(app).splitlines()[0].split()[-1]
+        curve = screen.pane.view.charts[screen.pane.view.chosen].named[0]
+        last = curve.parts[-1][-1][0]
+        longer = msgspec.structs.replace(screen.pane.view.shown, until=4 * last)
+        screen.pane.view = msgspec.structs.replace(screen.pane.view, shown=longer, cursor=3 * last)
+        screen.pane.redraw()
+        assert said(app).splitlines()[0].endswith(f"last {newest}")
 
 
 async def test_zoom_goes_to_the_cursor_and_back_to_all_of_the_run() -> None:

@@ -162,6 +162,8 @@ def test_series_have_titles_units_and_an_order() -> None:
     )  # fmt: skip
     assert value_text(15.2e9, "bytes") == quantity.size(15.2e9)
     assert value_text(None, "W") == "–"
+    assert value_text(0.0, words_of("process.cpu").unit) == "0.00 cores", "a trainer that sleeps"
+    assert value_text(0.02, words_of("process.cpu").unit) == "0.02 cores"
     assert value_text(2.5e-6, "") == "2.5e-6"
     assert value_text(15.2 * 2**30, "memory") == "15.2 GiB"
     assert value_text(2.6, words_of("process.procs").unit) == "3", "the mean of a count"

@@ -32,6 +32,7 @@ from trainwatch.core.views.machine.host_page import host_page_view
 from trainwatch.core.views.machine.ranks_page import ranks_page_view
 from trainwatch.core.views.screens.checkpoint_details import checkpoint_rows
 from trainwatch.core.views.screens.run_list import run_row
+from trainwatch.tui.keys import Key
 from trainwatch.tui.panes.column_cells import row_cells, value_cell
 from trainwatch.tui.ui.glyphs import UNICODE
 
@@ -204,3 +205,20 @@ def test_numbers_with_their_units_are_right_aligned_among_other_values(text: str
 @pytest.mark.parametrize("text", ["adamw", "–", "8bit adam", "/data/1.toml", "a 3 b", "12:03 then", "", "not set"])
 def test_other_values_are_left_aligned(text: str) -> None:
     assert value_cell(text, 20) == text.ljust(20)
+
+
+def test_a_footer_does_not_write_a_key_twice() -> None:
+    """Before, the metrics page offered "x x axis"."""
+    infos = pkgutil.walk_packages(trainwatch.tui.__path__, "trainwatch.tui.")
+    found = {
+        key
+        for info in infos
+        for value in vars(importlib.import_module(info.name)).values()
+        if isinstance(value, tuple)
+        for key in value
+        if isinstance(key, Key)
+    }
+    assert len(found) > 100
+    assert [
+        (key.shown, key.label) for key in found if f"{key.shown} {key.label}".startswith(f"{key.shown} {key.shown} ")
+    ] == []

@@ -143,6 +143,30 @@ def test_two_runs_differ_in_settings_and_results() -> None:
     assert compare_runs(CARDS[0], CARDS[0], of_a, of_a).first == "luca-1"  # the names do not tell them apart
 
 
+def test_a_path_of_a_config_is_no_setting_that_differs(tmp_path: Path) -> None:
+    """Each launch has a derived copy of its own: before, two runs with equal settings differed in one."""
+    found = []
+    for name, rate in (("a", "1e-4"), ("b", "1e-4"), ("c", "5e-5")):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "own.toml").write_text(f"lr = {rate}\n")
+        spec = RunSpec(
+            id=f"{name}-1", name=name, command=("python", "t.py", "--config", "own.toml"), cwd=str(folder),
+            created_wall=1.0, config=str(folder / "own.toml"),
+        )  # fmt: skip
+        found.append(settings_of(RunDirectory.create(tmp_path / "home", spec), spec))
+    same = compare_runs(CARDS[0], CARDS[1], found[0], found[1])
+    assert [v.name for v in same.settings] == ["working folder"]
+    assert not same.files, "both command lines name own.toml"
+    other = compare_runs(CARDS[0], CARDS[1], found[0], found[2])
+    assert [v.name for v in other.settings] == ["working folder", "lr (config)"]
+    elsewhere = msgspec.structs.replace(found[1], values={**found[1].values, "config": "/b/own.toml"})
+    (path,) = compare_runs(CARDS[0], CARDS[1], found[0], elsewhere).files
+    assert (path.name, path.first, path.second) == ("config (path)", "own.toml", "/b/own.toml")
+    unread = msgspec.structs.replace(elsewhere, config_paths=frozenset())
+    assert "config" in [v.name for v in compare_runs(CARDS[0], CARDS[1], found[0], unread).settings]
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [

@@ -200,6 +200,7 @@ def test_the_host_has_gauges_rates_and_the_processes_of_the_run() -> None:
     view = host_page_view(now, machine_details(now))
     found = {gauge.title: gauge.text for gauge in view.gauges}
     assert found["RAM"] == "11.3 of 27.9 GiB"
+    assert found["CPU of the run"].endswith(" of 4 cores")
     assert found["swap"] == "0.26 GiB of 7.45 GiB"
     assert found["nvme0n1 read"] == "120 MB/s, busy 40 %"
     assert found["eth0 out"] == "–"

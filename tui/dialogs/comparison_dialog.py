@@ -39,6 +39,8 @@ class ComparisonDialog(CardDialog[ComparisonChoice]):
             Content(""),
             Content.styled(f"{differing}, {quantity.count(found.same)} equal", "bold"),
             *_table(found.settings, width),
+            *([Content(""), Content.styled("config files", "bold")] if found.files else []),
+            *_table(found.files, width),
         ]
         return Content("\n").join(lines)
 

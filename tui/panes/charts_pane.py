@@ -173,8 +173,7 @@ class ChartsPane(Pane):
         ]
         values: list[Span] = []
         for curve in chart.named[: LOOKS if not view.single else 1]:
-            point = self._read(curve)
-            text = value_text(point, chart.unit)
+            text = self._value(curve, chart.unit)
             values += [("text", "  "), (_style(curve), text)]
         room = max(0, width - width_of(values) - 1)
         if room < 8:
@@ -183,8 +182,16 @@ class ChartsPane(Pane):
         title: list[Span] = [left[0], (left[1][0], cut(chart.title, max(1, room - len(left[0][1]))))]
         return spread(title, values, width)
 
+    def _value(self, curve: Curve, unit: str) -> str:
+        """The value at the cursor, or the newest; behind the end of the curve its last one: ``last 0.912``."""
+        value, cursor = self._read(curve), self.view.cursor
+        last = curve.parts[-1][-1] if curve.parts else None
+        if value is None and cursor is not None and last is not None and cursor > last[0]:
+            return f"last {value_text(last[2], unit)}"
+        return value_text(value, unit)
+
     def _read(self, curve: Curve) -> float | None:
-        """The value at the cursor, or the newest."""
+        """The value at the cursor, or the newest; None: none was read there."""
         if self.view.cursor is None:
             return curve.parts[-1][-1][2] if curve.parts else None
         cursor = self.view.cursor
@@ -200,7 +207,7 @@ class ChartsPane(Pane):
     def _legend(self, chart: ChartView, width: int) -> list[Line]:
         line: list[Span] = [("text", " " * GUTTER)]
         for curve in chart.named:
-            text = f"{self._sample(curve)} {curve.name} {value_text(self._read(curve), chart.unit)}   "
+            text = f"{self._sample(curve)} {curve.name} {self._value(curve, chart.unit)}   "
             if width_of(line) + len(text) > width:
                 break
             line.append((_style(curve), text))

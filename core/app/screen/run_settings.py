@@ -34,10 +34,22 @@ def settings_of(run: RunDirectory, spec: RunSpec) -> RunSettings:
     order = None if folder is None else read_order(folder)
     words = spec.command if order is None else order.argv
     found = {"preset": spec.preset, "working folder": spec.cwd}
-    found |= dict(options(words))
-    found |= dict(_config_values(words, spec, folder))
+    named = dict(options(words))
+    config = _config(words, spec, folder)
+    inside = {} if config is None else dict(_config_values(config))
+    found |= named | inside
     found |= {f"${name}": value for name, value in spec.env.items()}
-    return RunSettings(run_id=run.id, name=spec.name, values=EDGE.value(found))
+    return RunSettings(
+        run_id=run.id,
+        name=spec.name,
+        values=EDGE.value(found),
+        config_paths=frozenset(name for name, value in named.items() if inside and _is_path_of(config, value, spec)),
+    )
+
+
+def _is_path_of(config: Path | None, value: str, spec: RunSpec) -> bool:
+    """The value names the config; the word is ``{config}`` before the first launch."""
+    return config is not None and (value == "{config}" or Path(spec.cwd, value) == Path(spec.cwd, config))
 
 
 def options(words: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -70,14 +82,18 @@ def _is_number(word: str) -> bool:
     return False
 
 
-def _config_values(words: Sequence[str], spec: RunSpec, folder: Path | None) -> Iterator[tuple[str, str]]:
-    """The values of the config of that launch: its derived copy, else the user's own file as it is now."""
-    from ...act.config.nested_keys import DeriveError, leaves
-    from ...act.config.trainer_config import read_config
-
+def _config(words: Sequence[str], spec: RunSpec, folder: Path | None) -> Path | None:
+    """The config of that launch: its derived copy, else the user's own file."""
     named = [Path(word) for word in words if Path(word).suffix.lower() in CONFIGS]
     derived = [path for path in named if folder is not None and path.parent == folder]
     own = [] if spec.config is None else [Path(spec.config)]
-    for path in (*derived, *own)[:1]:
-        with contextlib.suppress(DeriveError, OSError, ValueError):
-            yield from ((f"{key} (config)", str(value)) for key, value in leaves(read_config(path)))
+    return next(iter((*derived, *own)), None)
+
+
+def _config_values(path: Path) -> Iterator[tuple[str, str]]:
+    """Its values as they are now; none if it cannot be read."""
+    from ...act.config.nested_keys import DeriveError, leaves
+    from ...act.config.trainer_config import read_config
+
+    with contextlib.suppress(DeriveError, OSError, ValueError):
+        yield from ((f"{key} (config)", str(value)) for key, value in leaves(read_config(path)))

@@ -62,7 +62,7 @@ def host_page_view(now: Situation, details: MachineDetails, *, late: bool = Fals
     memory = memory_view(now)
     host = _fresh(now, details.host)
     tree = details.tree
-    gauges = [_of_meter(meter) for meter in memory.meters]
+    gauges = [_of_meter(meter, now, host) for meter in memory.meters]
     if (now.host is not None and now.host.cpu_pct is not None) or host is not None:
         gauges.insert(0, _cpu(now))
     return HostPageView(
@@ -105,8 +105,10 @@ def _cpu(now: Situation) -> Gauge:
     )  # fmt: skip
 
 
-def _of_meter(meter: Meter) -> Gauge:
-    text = f"{meter.text} {meter.extra}".strip() if meter.label != "cpu" else meter.text
+def _of_meter(meter: Meter, now: Situation, host: HostDetails | None) -> Gauge:
+    text = f"{meter.text} {meter.extra}".strip()
+    if meter.label == "cpu" and now.process is not None:
+        text = quantity.cores(now.process.cpu_cores, len(host.cores_pct) if host is not None else None)
     return Gauge(
         title=TITLES.get(meter.label, meter.label),
         text=text,

@@ -63,7 +63,7 @@ def memory_view(now: Situation) -> MemoryView:
         meters.append(
             Meter(
                 label="cpu",
-                text=f"{process.cpu_cores:.2f} cores" if process.cpu_cores < 10 else f"{process.cpu_cores:.1f} cores",
+                text=quantity.cores(process.cpu_cores),
                 extra=procs,
                 level="safe",
                 series="process.cpu",

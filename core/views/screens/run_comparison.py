@@ -21,20 +21,23 @@ class ComparedValue(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunComparison(msgspec.Struct, frozen=True, kw_only=True):
-    """``same``: how many settings are equal."""
+    """``same``: how many settings are equal. ``files``: paths of configs; what differs in them is in ``settings``."""
 
     first: str
     second: str
     results: tuple[ComparedValue, ...]
     settings: tuple[ComparedValue, ...]
     same: int
+    files: tuple[ComparedValue, ...] = ()
 
 
 def compare_runs(a: RunCard, b: RunCard, of_a: RunSettings, of_b: RunSettings) -> RunComparison:
     """Settings in the order of the first run, then those that only the second has."""
     one, two = of_a.values, of_b.values
-    names = [*one, *(name for name in two if name not in one)]
+    paths = of_a.config_paths & of_b.config_paths
+    names = [name for name in (*one, *(name for name in two if name not in one)) if name not in paths]
     differing = [name for name in names if one.get(name) != two.get(name)]
+    files = [name for name in one if name in paths and one[name] != two.get(name)]
     return RunComparison(
         first=_title(a, b),
         second=_title(b, a),
@@ -43,6 +46,9 @@ def compare_runs(a: RunCard, b: RunCard, of_a: RunSettings, of_b: RunSettings) -
             ComparedValue(name=name, first=one.get(name, NOT_SET), second=two.get(name, NOT_SET)) for name in differing
         ),
         same=len(names) - len(differing),
+        files=tuple(
+            ComparedValue(name=f"{name} (path)", first=one[name], second=two.get(name, NOT_SET)) for name in files
+        ),
     )
 
 
@@ -66,5 +72,5 @@ def _results(a: RunCard, b: RunCard) -> Iterator[ComparedValue]:
 
 def comparison_markdown(found: RunComparison) -> str:
     rows = [f"| | {found.first} | {found.second} |", "|---|---|---|"]
-    rows += [f"| {v.name} | {v.first} | {v.second} |" for v in (*found.results, *found.settings)]
+    rows += [f"| {v.name} | {v.first} | {v.second} |" for v in (*found.results, *found.settings, *found.files)]
     return "\n".join((*rows, "", f"{quantity.plural(found.same, 'setting')} equal.")) + "\n"

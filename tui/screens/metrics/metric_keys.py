@@ -14,7 +14,7 @@ METRIC_KEYS: tuple[Key, ...] = (
         help="a shorter or longer part of the axis, about the cursor (also [ ], and the wheel)"),
     Key(key="less_than_sign", shown="< >", action="pan(-1)", label="move", help="move along the axis"),
     Key(key="0", shown="0", action="whole", label="all of it", help="the whole axis, without a cursor", footer=False),
-    Key(key="x", shown="x", action="axis", label="x axis", help="the x axis: time or steps"),
+    Key(key="x", shown="x", action="axis", label="axis", help="the x axis: time or steps"),
     Key(key="s", shown="s", action="smooth", label="smooth",
         help="smoothing: off, 0.6, 0.9, 0.97 (an exponential mean; the values stay behind it)"),
     Key(key="l", shown="l", action="log", label="log y", help="values on a log scale, and back"),
