@@ -1,5 +1,7 @@
 """Checkpoints of a run as a list, and its resume point."""
 
+from collections.abc import Iterable
+
 import msgspec
 
 from ..model.checkpoints.checkpoint import Checkpoint, newest_resumable
@@ -20,8 +22,15 @@ LEVELS: dict[str, Level] = {
 }
 
 
+WORDS = {"nonfinite": "NaN or Inf", "opaque": "unverified"}
+"""What people read in place of a verdict whose name says little."""
+
+
 class CheckpointView(msgspec.Struct, frozen=True, kw_only=True):
-    """One row. ``resume``: a resume starts from it. ``understood``: as in ``Checkpoint``."""
+    """One row. ``resume``: a resume starts from it. ``understood``: as in ``Checkpoint``.
+
+    ``after_nan``: it was saved when the loss was NaN already.
+    """
 
     path: str
     name: str
@@ -33,6 +42,7 @@ class CheckpointView(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     resume: bool = False
     understood: bool = True
+    after_nan: bool = False
     score: str = ""
     """``fid 12.3, best``; empty if it was not evaluated."""
 
@@ -43,9 +53,30 @@ def checkpoint_views(now: Situation) -> tuple[CheckpointView, ...]:
     return tuple(_view(c, now, resume) for c in reversed(now.story.checkpoints))
 
 
+def verdict_word(verdict: str) -> str:
+    return WORDS.get(verdict, verdict)
+
+
+def how_many(verdicts: Iterable[str], noun: str = "", more: int = 0) -> str:
+    """``3 complete``, ``2 of 5 complete, 3 unverified``, ``13 unverified``; ``noun`` follows the number of all.
+
+    ``more``: complete ones that are not among them.
+    """
+    found = list(verdicts)
+    known, complete, unverified = len(found) + more, found.count("complete") + more, found.count("opaque")
+    of = f" {noun}{'s' * (known != 1)}" if noun else ""
+    if not complete and unverified == known:
+        return f"{quantity.count(known)}{of} {verdict_word('opaque')}"
+    all_ = "" if complete == known else f" of {quantity.count(known)}"
+    rest = f", {quantity.count(unverified)} {verdict_word('opaque')}" if unverified else ""
+    return f"{quantity.count(complete)}{all_}{of} complete{rest}"
+
+
 def resume_point(now: Situation) -> Checkpoint | None:
-    """The newest checkpoint that a restart may take, complete or opaque, or None."""
-    return newest_resumable(reversed(now.story.checkpoints), now.story.set_aside)
+    """The newest checkpoint that a restart may take, complete or opaque, from before a NaN of the loss, or None."""
+    story = now.story
+    finite = (c for c in reversed(story.checkpoints) if not saved_after_nan(c, story))
+    return newest_resumable(finite, story.set_aside)
 
 
 def steps_since(checkpoint: Checkpoint | None, step: int | None) -> int | None:
@@ -63,8 +94,8 @@ def _view(c: Checkpoint, now: Situation, resume: Checkpoint | None) -> Checkpoin
     aside = now.story.set_aside.get(c.path)
     spoiled = saved_after_nan(c, now.story)
     said = (
-        c.reason,
         AFTER_NAN if spoiled else None,
+        c.reason,
         None if aside is None else f"not used for a restart: {aside.why}",
     )
     return CheckpointView(
@@ -78,6 +109,7 @@ def _view(c: Checkpoint, now: Situation, resume: Checkpoint | None) -> Checkpoin
         reason="; ".join(filter(None, said)),
         resume=resume is not None and resume.path == c.path,
         understood=c.understood,
+        after_nan=spoiled,
         score=score_of(c, now.story),
     )
 

@@ -290,6 +290,32 @@ def test_nan_in_a_log_of_its_own_counts() -> None:
     assert world.of(StopAttempt) != []
 
 
+def nan_and_saved(action: str) -> World:
+    """A run whose loss is NaN from step 61 on, that saved at 90 all the same."""
+    world = told(with_saves(action), *["nan"] * 30)
+    return told(save(world, "out/step-90", 90), *["nan"] * 20)
+
+
+@pytest.mark.parametrize(("action", "word", "verb"), [("stop", "given_up", "resume"), ("warn", "running", "restart")])
+def test_a_person_goes_on_from_before_the_nan(action: str, word: str, verb: str) -> None:
+    world = nan_and_saved(action)
+    assert world.word == word
+    world.command(verb)
+    assert world.of(StartAttempt)[-1].resume_from == "out/step-60"
+
+
+def test_a_person_who_names_a_checkpoint_of_after_the_nan_gets_it() -> None:
+    world = nan_and_saved("stop")
+    world.command("resume", checkpoint="out/step-90")
+    assert world.of(StartAttempt)[-1].resume_from == "out/step-90"
+
+
+def test_a_stop_at_a_single_nan_step_passes_no_checkpoint_by() -> None:
+    world = save(told(with_saves(), "nan"), "out/step-61", 61)
+    world.command("restart")
+    assert world.of(StartAttempt)[-1].resume_from == "out/step-61"
+
+
 def test_what_an_attempt_that_ends_in_nan_says() -> None:
     assert (
         nan_rollback.ended_in_nan(told(with_saves(), *["nan"] * 29).state) == "the loss was NaN for the last 29 steps"

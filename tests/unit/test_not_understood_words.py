@@ -67,5 +67,5 @@ def test_the_screen_offers_what_is_not_understood_before_the_beginning() -> None
     damaged = choose_checkpoint(checkpoint_views(situation_of(known("checkpoint-20", "torn"))))
 
     assert (dialog.chosen, [key for key, _ in dialog.rows]) == ("out/checkpoint-20", ["out/checkpoint-20", BEGINNING])
-    assert opaque.rows[0][1].endswith("opaque  ← newest, not verified")
+    assert opaque.rows[0][1].endswith("unverified  ← newest")
     assert (damaged.chosen, [key for key, _ in damaged.rows]) == (BEGINNING, [BEGINNING])

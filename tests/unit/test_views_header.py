@@ -24,7 +24,7 @@ from trainwatch.core.model.incident import AVERAGE_IS_NAN, ENDED_WITH_ATTEMPT, I
 from trainwatch.core.model.progress import Outlook
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.supervisor_life import Trouble
-from trainwatch.core.views.checkpoint_list import checkpoint_views
+from trainwatch.core.views.checkpoint_list import checkpoint_views, how_many
 from trainwatch.core.views.panes.gpu import gpu_pane_view
 from trainwatch.core.views.panes.header import header_view
 from trainwatch.core.views.panes.memory import memory_view
@@ -32,6 +32,7 @@ from trainwatch.core.views.screens.checkpoint_details import checkpoint_rows
 from trainwatch.core.views.state.concerns import concerns
 from trainwatch.core.views.state.last_step import usually
 from trainwatch.core.views.state.verdict import Verdict, verdict
+from trainwatch.tui.dialogs.choose import choose_checkpoint
 from trainwatch.tui.panes.head import sentence_rows, verdict_rows
 
 replace = msgspec.structs.replace
@@ -382,6 +383,27 @@ def test_a_held_restart_says_how_much_is_free_now() -> None:
     assert said(replace(now, story=story)).clauses == (
         "Held: the disk is full; it continues when 5 GB are free", "now 212 GB are free",
     )  # fmt: skip
+
+
+def test_no_resume_is_offered_from_a_checkpoint_of_after_the_nan() -> None:
+    now = with_incidents(healthy(), replace(NAN, step=5_000))
+    views = checkpoint_views(now)
+    assert views[0].after_nan
+    (offered,) = [view for view in views if view.resume]
+    assert offered == next(view for view in views if not view.after_nan and view.verdict == "complete")
+    newest_first = tuple(reversed(now.story.checkpoints))
+    rows = checkpoint_rows(newest_first, {}, now.now_wall, now.story.set_aside, now.story)
+    assert [row.path for row in rows if row.resume] == [offered.path]
+    dialog = choose_checkpoint(views)
+    assert dialog.chosen == offered.path
+    assert all("saved after the loss became NaN" in text for path, text in dialog.rows if path == views[0].path)
+
+
+def test_checkpoints_that_nobody_can_read_are_not_told_as_incomplete() -> None:
+    assert how_many(["opaque"] * 13) == "13 unverified"
+    assert how_many(["complete", "opaque", "torn"]) == "1 of 3 complete, 1 unverified"
+    assert how_many(["complete"] * 2, "checkpoint", 3) == "5 checkpoints complete"
+    assert how_many(["torn"], "checkpoint") == "0 of 1 checkpoint complete"
 
 
 def test_a_checkpoint_of_after_the_nan_is_no_safe_row_of_the_list() -> None:

@@ -11,9 +11,10 @@ from textual.widgets.option_list import Option
 from ...core.model.ports.screen import LaunchSettings
 from ...core.model.profile import Profile
 from ...core.views import quantity
-from ...core.views.checkpoint_list import CheckpointView
+from ...core.views.checkpoint_list import CheckpointView, verdict_word
 from ...core.views.columns import Column, text_rows
 from ...core.views.screens.profiles import NOTHING_KNOWN, is_setting, kept_of_yours, leaves, profile_differences
+from ...core.views.state.concerns import AFTER_NAN
 from ..background import TaskQueue
 from .dialog import Dialog
 
@@ -58,8 +59,12 @@ class Choice(Dialog[str]):
 
 
 def _mark(view: CheckpointView) -> str:
+    if view.after_nan:
+        return f"  {AFTER_NAN}"
     if not view.resume:
         return ""
+    if view.verdict == "opaque":
+        return "  ← newest"
     return "  ← newest verified" if view.understood else "  ← newest, not verified"
 
 
@@ -67,26 +72,29 @@ RESUME_POINTS: tuple[Column[CheckpointView], ...] = (
     Column(title="step", text=lambda v: v.step, right=True),
     Column(title="size", text=lambda v: v.size, right=True),
     Column(title="age", text=lambda v: v.age, right=True),
-    Column(title="verdict", text=lambda v: f"{v.verdict}{_mark(v)}"),
+    Column(title="verdict", text=lambda v: f"{verdict_word(v.verdict)}{_mark(v)}"),
 )
 
 
 def choose_checkpoint(views: Sequence[CheckpointView]) -> Choice:
-    """The dialog to choose the checkpoint to resume from; damaged ones are left out and counted.
+    """The dialog to choose the checkpoint to resume from; those that are damaged or hold NaN are counted only.
 
     The beginning is offered first only if nothing else is there, understood or not.
     """
     usable = [v for v in views if v.verdict in {"complete", "opaque"} or not v.understood]
     rows = list(zip([v.path for v in usable], text_rows(RESUME_POINTS, usable), strict=True))
-    left_out = len(views) - len(rows)
+    offered = {path for path, _ in rows}
+    with_nan = sum(v.verdict == "nonfinite" for v in views if v.path not in offered)
+    damaged = len(views) - len(rows) - with_nan
+    told = [quantity.plural(damaged, "damaged one")] * bool(damaged) + [f"{with_nan} with NaN or Inf"] * bool(with_nan)
     best = next((v.path for v in views if v.resume), BEGINNING)
     if best == BEGINNING:
-        best = next((v.path for v in views if not v.understood), BEGINNING)
+        best = next((v.path for v in views if not (v.understood or v.after_nan)), BEGINNING)
     if best == BEGINNING:
         rows.insert(0, (BEGINNING, "from the beginning: there is no verified checkpoint"))
     else:
         rows.append((BEGINNING, "from the beginning"))
-    body = "Which checkpoint?" + (f" {quantity.plural(left_out, 'damaged one')} left out." if left_out else "")
+    body = "Which checkpoint?" + (f" {' and '.join(told)} left out." if told else "")
     return Choice("Resume", body, rows, "[Enter] choose   [Esc] cancel", chosen=best)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from ...core.views.checkpoint_list import CheckpointView
+from ...core.views.checkpoint_list import CheckpointView, how_many, verdict_word
 from ...core.views.screens.checkpoint_details import CHECKPOINT_COLUMNS, CheckpointRow, verified_text
 from ..ui.cells import Line, Span, pad, right, width_of
 from .column_cells import heading_cells, row_cells
@@ -19,8 +19,7 @@ class CheckpointsPane(Pane):
     def show(self, views: tuple[CheckpointView, ...], reason: str = "No checkpoint yet.") -> None:
         """Draw them; ``reason`` is shown if there are none."""
         self.views, self.reason = views, reason
-        complete = sum(v.verdict == "complete" for v in views)
-        self.set_title(f"checkpoints · {complete} of {len(views)} complete" if views else "checkpoints")
+        self.set_title(f"checkpoints · {how_many(v.verdict for v in views)}" if views else "checkpoints")
         self.redraw()
 
     def lines(self, width: int, height: int) -> list[Line]:
@@ -38,7 +37,7 @@ class CheckpointsPane(Pane):
                 ("strong" if v.resume else "text", right(v.step, step) + " " if steps else pad(v.step, step + 1)),
                 ("text", right(v.size, size + 1)),
                 ("label", right(v.age, age + 2) + "  "),
-                (v.level if v.level != "safe" else "label", v.verdict),
+                (v.level if v.level != "safe" else "label", verdict_word(v.verdict)),
             ]
             if v.score:
                 line.append(("accent" if v.score.endswith("best") else "text", f" · {v.score}"))
@@ -59,8 +58,7 @@ class CheckpointRows(RowsPane):
 
     def show_checkpoints(self, views: Sequence[CheckpointRow], marked: Collection[str], message: str) -> None:
         self.views, self.marked = tuple(views), frozenset(marked)
-        complete = sum(v.verdict == "complete" for v in views)
-        self.set_title(f"checkpoints · {complete} of {len(views)} complete" if views else "checkpoints")
+        self.set_title(f"checkpoints · {how_many(v.verdict for v in views)}" if views else "checkpoints")
         width = max(0, self.size.width - 2)
         head = (("label", "    "), *heading_cells(CHECKPOINT_COLUMNS, views, width))
         self.show([self._row(v, width) for v in views], head=[head], message=message)

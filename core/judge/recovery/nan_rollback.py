@@ -123,3 +123,13 @@ def ended_in_nan(state: JudgeState) -> str | None:
         if read.losses.is_nan_for(LAST_STEPS) and not _is_stained(state, read.losses):
             return f"the loss was NaN for the last {read.losses.nan_steps} steps"
     return None
+
+
+def before_nan_t(state: JudgeState) -> float | None:
+    """Run time before which a checkpoint has to be complete for its weights not to be NaN; None if the loss is finite.
+
+    A single NaN step at the end proves nothing (LAST_STEPS), unless the attempt ended for it.
+    """
+    number = state.attempt.number
+    ended_for_it = any(cause.class_ == CLASS and cause.attempt == number for cause in state.history)
+    return state.attempt.nan_t if ended_for_it or ended_in_nan(state) is not None else None

@@ -10,7 +10,7 @@ from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.situation import Situation
 from .. import quantity
 from ..charts.attempts import AttemptSpan, attempt_spans
-from ..checkpoint_list import score_of, scores_of, step_words
+from ..checkpoint_list import score_of, scores_of, step_words, verdict_word
 from ..state.cadence import cadence
 from ..state.last_step import last_step
 from ..state.run_progress import live_progress
@@ -259,7 +259,7 @@ def _title(now: Situation) -> str:
         return "no checkpoint yet" if story.attempts else ""
     c = story.checkpoints[-1]
     age = quantity.age(max(0.0, now.now_wall - c.mtime))
-    what = f"{step_words(c)} · {quantity.size(c.size_bytes)} · {c.verdict}"
+    what = f"{step_words(c)} · {quantity.size(c.size_bytes)} · {verdict_word(c.verdict)}"
     return f"checkpoint {age} · {what}{_quality(now)}{_cadence(now)}"
 
 

@@ -10,7 +10,7 @@ from ...model.checkpoints.evaluation import Evaluation, score_words
 from ...model.health import Level
 from ...model.story import RunStory
 from .. import quantity
-from ..checkpoint_list import LEVELS
+from ..checkpoint_list import LEVELS, verdict_word
 from ..columns import Column
 from ..state.concerns import AFTER_NAN, saved_after_nan
 
@@ -120,7 +120,7 @@ CHECKPOINT_COLUMNS: tuple[Column[CheckpointRow], ...] = (
     ),
     Column(
         title="verdict",
-        text=lambda r: r.verdict,
+        text=lambda r: verdict_word(r.verdict),
         before=2,
         style=lambda r: r.level if r.level != "safe" else "text",
     ),
@@ -149,7 +149,8 @@ def checkpoint_rows(
     """
     known = [(c, _verification(c, verifications)) for c in checkpoints]
     judged = [c if v is None else v.checkpoint for c, v in known]
-    resume = newest_resumable(judged, skipped)
+    spoiled = {c.path for c in judged if story is not None and saved_after_nan(c, story)}
+    resume = newest_resumable([c for c in judged if c.path not in spoiled], skipped)
     best = None if story is None else story.best
     return tuple(
         CheckpointRow(
@@ -157,7 +158,7 @@ def checkpoint_rows(
             now_wall=now_wall,
             resume=c is resume,
             verification=v,
-            after_nan=story is not None and saved_after_nan(c, story),
+            after_nan=c.path in spoiled,
             evaluation=None if story is None else story.evaluation(c),
             best=best is not None and best.path == c.path,
         )
@@ -175,7 +176,7 @@ def checkpoint_facts(row: CheckpointRow) -> tuple[Fact, ...]:
     """Facts that are known without opening it."""
     c = row.judged
     facts = [
-        Fact(label="verdict", text=c.verdict + (f": {row.why}" if row.why else ""), level=row.level),
+        Fact(label="verdict", text=verdict_word(c.verdict) + (f": {row.why}" if row.why else ""), level=row.level),
         Fact(label="verified", text=verified_text(row) or "structure and sizes; [V] reads every byte and value"),
         Fact(label="written", text=f"{quantity.clock(c.mtime, row.now_wall, seconds=True)}, {age_text(row)}"),
         Fact(label="kind", text=f"{c.kind.replace('_', ' ')}, {size_text(row)}"),

@@ -9,7 +9,7 @@ from ...model.incident import Incident
 from ...model.run import NOT_SAID, TERMINAL_STATES
 from ...model.situation import Situation
 from .. import quantity
-from ..checkpoint_list import resume_point
+from ..checkpoint_list import how_many, resume_point
 from ..length_words import by_words, time_words
 from ..withheld_words import question_clause
 from ..words import PHASE_WORDS, STATE_WORDS, sentence, title_of
@@ -338,11 +338,8 @@ def _finished(now: Situation) -> Verdict:
     took = quantity.duration(story.state_t)
     step = run_progress(now).step
     clauses.append(f"{quantity.plural(step, 'step')} in {took}" if step is not None else f"took {took}")
-    complete = sum(c.verdict == "complete" for c in story.checkpoints) + story.left_out
     if story.checkpoints:
-        known = len(story.checkpoints) + story.left_out
-        of_all = "" if complete == known else f" of {quantity.count(known)}"
-        clauses.append(f"{quantity.count(complete)}{of_all} checkpoint{'s' * (known != 1)} complete")
+        clauses.append(how_many((c.verdict for c in story.checkpoints), "checkpoint", story.left_out))
     spoiled = sum(saved_after_nan(c, story) for c in story.checkpoints)
     if spoiled:
         clauses.append(f"{quantity.count(spoiled)} of them saved after the NaN")

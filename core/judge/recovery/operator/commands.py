@@ -33,7 +33,7 @@ from ...run_states import (
     WaitingForRoom,
 )
 from ...step_builder import StepBuilder
-from .. import fallback, restart_stages, resume_choice, save_first
+from .. import fallback, nan_rollback, restart_stages, resume_choice, save_first
 from ..budget import Budget
 from ..ending import at_end
 from ..quiet_incident import close_quiet
@@ -141,13 +141,13 @@ def _resume(builder: StepBuilder, command: Command) -> None:
         return
     _take_profile(builder, command)
     _take_remedies(builder, command)
+    plan = _ordered(builder, command, command.verb)
     # A person looked at it: earlier failures do not count any more.
     builder.set(history=())
     if builder.state.budget.used or builder.state.budget.unsaved:
         before = builder.state.budget
         builder.set(budget=Budget(best=before.best, every=before.every))
         builder.fact(BudgetChanged(used=0, max=builder.knowledge.settings.restart.max_restarts))
-    plan = _ordered(builder, command, command.verb)
     if builder.state.attempt.number:
         # A stop may have failed: processes of the last attempt must be gone before the next one is launched.
         restart_stages.clear_and_restart(builder, plan)
@@ -158,11 +158,13 @@ def _resume(builder: StepBuilder, command: Command) -> None:
 def _ordered(builder: StepBuilder, command: Command, verb: str) -> RestartPlan:
     """The next attempt as a person ordered it. A checkpoint with the failure in it is not taken unless it is named."""
     waiting = builder.state.withheld
+    named = command.fresh or command.checkpoint is not None
+    before_t = None if named else nan_rollback.before_nan_t(builder.state)
     return RestartPlan(
         reason=f"{verb} by {command.by}",
         wanted=command.checkpoint,
         fresh=command.fresh,
-        before_t=None if waiting is None else waiting.plan.before_t,
+        before_t=before_t if waiting is None else waiting.plan.before_t,
         by=command.by,
     )
 
