@@ -11,6 +11,8 @@ NAN_CLASSES = frozenset({"nan", "nan_loss"})
 """Classes of incidents of a loss that is not a number."""
 ENDED_WITH_ATTEMPT = "the attempt ended"
 """Ending of an incident that the end of its attempt closed: what was wrong was not put right."""
+BECAME_A_HANG = "became a hang"
+"""In the ending of a silence whose hang is an incident of its own."""
 AVERAGE_IS_NAN = "the average loss is not a number"
 """Beginning of the reason of an incident that one skipped step may have caused."""
 Severity = Literal["info", "warning", "danger"]

@@ -5,6 +5,7 @@ The command line, the notice at the end and the card that greets somebody who co
 
 from collections.abc import Iterator, Sequence
 
+from ...model.incident import BECAME_A_HANG
 from ...model.summary import Summary
 from .. import quantity
 from ..length_words import by_words
@@ -15,8 +16,6 @@ MOST_INCIDENTS = 8
 MOST_CHANGES = 8
 GOES_ON = "(go on from "
 """In the change of a restart that names its checkpoint: that it was resumed is said elsewhere."""
-BECAME_A_HANG = "became a hang"
-"""In the ending of a silence whose hang is an incident of its own."""
 
 
 def summary(report: Report) -> Summary:

@@ -3,6 +3,7 @@
 import time
 from typing import Any
 
+from trainwatch.core.model.incident import BECAME_A_HANG
 from trainwatch.core.model.text.memory_words import memory, memory_of
 from trainwatch.core.model.text.patterns import LazyPattern
 from trainwatch.core.model.text.size_words import size
@@ -10,7 +11,6 @@ from trainwatch.core.model.text.suggestion import typed
 from trainwatch.core.views import quantity
 from trainwatch.core.views.act_words import ACT_WORDS
 from trainwatch.core.views.length_words import by_words
-from trainwatch.core.views.report.short_report import BECAME_A_HANG
 from trainwatch.core.views.state.backup_state import backup_line
 
 from ..output import printable
