@@ -1,4 +1,4 @@
-"""The recipes for FID and CLIP score with torchmetrics, on small data with small random feature extractors."""
+"""The recipes for FID (torchmetrics) and CLIP score, on small data with small random feature extractors."""
 
 import struct
 from pathlib import Path
@@ -7,6 +7,7 @@ import pytest
 
 from tests.fakes.framework_python import python_with
 from tests.integration.test_act_evaluate import Place
+from tests.pages import blocks
 from tests.tiers import SECOND_TIER
 
 pytestmark = [SECOND_TIER, pytest.mark.timeout(600)]  # each evaluation imports torch and a framework anew
@@ -27,51 +28,44 @@ shift = torch.frombuffer(bytearray(raw[-4:]), dtype=torch.float32).item()   # th
 fid.update((torch.rand(256, 3, 8, 8) * (1 - shift) + shift), real=False)
 print(json.dumps({"fid": float(fid.compute())}))
 """
-CLIP = """
-import json, sys
+OWN_PARTS = """
+import json, struct, sys
+from pathlib import Path
 import torch
-from torchmetrics.multimodal import CLIPScore
-from transformers import CLIPConfig, CLIPModel
+from PIL import Image
+from transformers import CLIPConfig, CLIPImageProcessor, CLIPModel, CLIPProcessor, CLIPTokenizer
 
 torch.manual_seed(0)
 small = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+letters = [chr(code) for code in range(ord("a"), ord("z") + 1)]
+words = ["<|startoftext|>", "<|endoftext|>", *letters, *(letter + "</w>" for letter in letters)]
+small_clip = CLIPModel(CLIPConfig(
+    text_config=small | {"vocab_size": 64, "max_position_embeddings": 16, "bos_token_id": 0, "eos_token_id": 1},
+    vision_config=small | {"image_size": 16, "patch_size": 4}, projection_dim=8)).eval()
+Path("vocab.json").write_text(json.dumps({word: number for number, word in enumerate(words)}))
+Path("merges.txt").write_text("#version: 0.2\\n")
+tokenizer = CLIPTokenizer("vocab.json", "merges.txt", model_max_length=16)
+pictures = CLIPImageProcessor(do_resize=False, do_center_crop=False, do_normalize=False)
+small_clip.save_pretrained("clip")
+CLIPProcessor(image_processor=pictures, tokenizer=tokenizer).save_pretrained("clip")
+prompts = ["a cat", "a dog", "a tree", "a fish"]
 
-class Small(CLIPModel):                                   # transformers 5 wraps what torchmetrics 1.9 takes as it is
-    def get_text_features(self, *args, **words):
-        found = super().get_text_features(*args, **words)
-        return getattr(found, "pooler_output", found)
-    def get_image_features(self, *args, **words):
-        found = super().get_image_features(*args, **words)
-        return getattr(found, "pooler_output", found)
+def load_model(path):                                     # the "weights" are one number: how much noise
+    return struct.unpack("<f", open(path, "rb").read()[-4:])[0]
 
-model = Small(CLIPConfig(
-    text_config=small | {"vocab_size": 64, "max_position_embeddings": 8, "bos_token_id": 0, "eos_token_id": 1},
-    vision_config=small | {"image_size": 8, "patch_size": 4}, projection_dim=8)).eval()
-
-class Processor:                                          # one token a letter; images as they are
-    def __call__(self, text=None, images=None, **_):
-        found = {}
-        if text is not None:
-            rows = [[0, *(2 + ord(c) % 60 for c in t[:6]), 1] for t in text]
-            found |= {"input_ids": torch.tensor(rows), "attention_mask": torch.ones(len(rows), 8, dtype=torch.long)}
-        if images is not None:
-            found["pixel_values"] = torch.stack([torch.as_tensor(i) for i in images]).float()
-        return found
-
-metric = CLIPScore(model_name_or_path=lambda: (model, Processor()))
-prompts = ["a cat!", "a dog!", "a tree", "a fish"]
-words = model.get_text_features(**Processor()(text=prompts)).detach()
-images = torch.randn(4, 3, 8, 8, requires_grad=True)      # images that fit the prompts ...
-optimizer = torch.optim.Adam([images], lr=0.05)
-for _ in range(150):
-    seen = model.get_image_features(pixel_values=images)
-    loss = -torch.nn.functional.cosine_similarity(seen, words).mean()
-    optimizer.zero_grad(); loss.backward(); optimizer.step()
-raw = open(sys.argv[1], "rb").read()
-noise = torch.frombuffer(bytearray(raw[-4:]), dtype=torch.float32).item()
-samples = images.detach() + noise * torch.randn(4, 3, 8, 8)   # ... less and less with what the checkpoint holds
-metric.update(list(samples), prompts)
-print(json.dumps({"clip_score": float(metric.compute())}))
+def sample(noise, prompt, count):                         # images that fit the prompt, but for the noise
+    given = tokenizer([prompt], return_tensors="pt")
+    pixels = torch.rand(1, 3, 16, 16)
+    with torch.no_grad():
+        wanted = small_clip(pixel_values=pixels, **given).text_embeds
+    images = torch.rand(count, 3, 16, 16, requires_grad=True)
+    optimizer = torch.optim.Adam([images], lr=0.05)
+    for _ in range(100):
+        seen = small_clip(pixel_values=images, **given).image_embeds
+        optimizer.zero_grad(); (-(seen @ wanted.T).mean()).backward(); optimizer.step()
+        images.data.clamp_(0, 1)
+    made = (images.detach() * (1 - noise) + torch.rand(count, 3, 16, 16) * noise) * 255
+    return [Image.fromarray(each.permute(1, 2, 0).byte().numpy()) for each in made]
 """
 
 
@@ -97,6 +91,11 @@ def test_fid_is_lower_for_the_checkpoint_whose_samples_are_nearer(tmp_path: Path
 
 
 def test_clip_score_is_higher_for_the_checkpoint_whose_samples_fit_their_prompts(tmp_path: Path) -> None:
-    metric, (fits, wrong) = scores(tmp_path, python_with("torchmetrics", "transformers", "torch"), CLIP, 0.0, 5.0)
+    (page,) = (block for block in blocks() if block.language == "python" and "CLIPModel" in str(block.lines))
+    code = "\n".join(line.text for line in page.lines)
+    name = "openai/clip-vit-base-patch16"
+    assert name in code
+    recipe = f"{OWN_PARTS}\n{code.replace(name, './clip')}"
+    metric, (fits, wrong) = scores(tmp_path, python_with("transformers", "torch", "PIL"), recipe, 0.0, 1.0)
     assert metric == "clip_score"
     assert wrong < fits <= 100.1

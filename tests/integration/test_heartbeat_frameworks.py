@@ -3,16 +3,20 @@
 import contextlib
 import math
 import os
+import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from bench.gallery.environments import cache_folder
+from bench.gallery.rows.checkouts import KOHYA
 
 from tests.fakes.e2e_world import PATIENCE_S, until
 from tests.fakes.framework_python import python_with
+from tests.pages import REPOSITORY, blocks
 from tests.tiers import SECOND_TIER
 from trainwatch import heartbeat
 from trainwatch.heartbeat import Page, page_path
@@ -114,7 +118,7 @@ for batch in data:
 class Training:
     """A script with a copy of heartbeat.py beside it, as a supervisor would start it."""
 
-    def __init__(self, folder: Path, python: str, script: str, *words: str) -> None:
+    def __init__(self, folder: Path, python: str, script: str, *words: str, env: Mapping[str, str]) -> None:
         self.folder = folder
         attempt = folder / "attempt"
         attempt.mkdir()
@@ -122,7 +126,7 @@ class Training:
         (folder / "train.py").write_text(script)
         self._page = Path(page_path(str(attempt)))
         self._log = (folder / "log").open("wb")
-        env = {k: v for k, v in os.environ.items() if k not in {"RANK", "WORLD_SIZE"}}
+        env = {k: v for k, v in os.environ.items() if k not in {"RANK", "WORLD_SIZE"}} | dict(env)
         self.process = subprocess.Popen(
             [python, "train.py", *words], cwd=folder, stdout=self._log, stderr=subprocess.STDOUT,
             env=env | {"TRAINWATCH_ATTEMPT": str(attempt), "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"},
@@ -161,8 +165,10 @@ class Training:
 
 
 @contextlib.contextmanager
-def training(folder: Path, python: str, script: str, *words: str) -> Iterator[Training]:
-    made = Training(folder, python, script, *words)
+def training(
+    folder: Path, python: str, script: str, *words: str, env: Mapping[str, str] | None = None
+) -> Iterator[Training]:
+    made = Training(folder, python, script, *words, env=env or {})
     try:
         yield made
     finally:
@@ -173,9 +179,7 @@ def saves_and_ends(run: Training, pattern: str) -> None:
     """A checkpoint when it is asked, training goes on; at a stop another one, at the last step that was made."""
 
     def saved() -> list[int]:
-        return sorted(
-            int(p.name.partition(".")[0].replace("=", "-").rpartition("-")[2]) for p in run.folder.rglob(pattern)
-        )
+        return sorted(int(re.findall(r"\d+", path.name)[-1]) for path in run.folder.rglob(pattern))
 
     run.ask()
     (first,) = until(saved, "the checkpoint")
@@ -213,3 +217,57 @@ def test_lightning_tells_its_steps_loss_and_length_saves_and_ends(tmp_path: Path
         assert told["total"] == total
         assert math.isclose(told["loss"], 1.0), "the loss of a step, whatever is accumulated"
         saves_and_ends(run, "trainwatch-step=*.ckpt")
+
+
+def kohya_sources() -> Path:
+    """The checkout of sd-scripts that the gallery uses."""
+    found = cache_folder(None) / "checkouts" / "sd-scripts"
+    if not (found / "train_network.py").is_file():
+        pytest.skip(f"no sources of kohya sd-scripts in {found} (git clone https://github.com/kohya-ss/sd-scripts)")
+    return found
+
+
+def with_recipe(script: str) -> str:
+    """The script with the lines of the page, put where it says."""
+    (block,) = (
+        [line.text for line in block.lines]
+        for block in blocks()
+        if block.page.name == "heartbeat.md" and any("optimizer_train_fn()" in line.text for line in block.lines)
+    )
+    first, *rest = block
+    assert first.endswith("# at the top"), first
+    at, given, wanted = 0, script.splitlines(), iter(rest)
+    for line in wanted:
+        code, _, comment = (part.strip() for part in line.partition("#"))
+        indent = line[: len(line) - len(line.lstrip())]
+        if comment.startswith("was: "):
+            at = given.index(f"{indent}{comment.removeprefix('was: ')}", at)
+            given[at] = next(wanted)
+        elif comment.startswith("is there"):
+            at = given.index(f"{indent}{code}", at) + 1
+        elif code:
+            given.insert(at, line)
+            at += 1
+    return "\n".join([first, *given, ""])
+
+
+def test_kohya_with_the_lines_of_the_page_tells_its_steps_saves_and_ends(tmp_path: Path) -> None:
+    python, sources = python_with("diffusers", "transformers", "accelerate", "toml", "cv2"), kohya_sources()
+    script = with_recipe((sources / "train_network.py").read_text(encoding="utf-8"))
+    for name in ("tiny_sd.py", "sitecustomize.py", "stand_in_sd.py"):
+        (found,) = (REPOSITORY / "bench" / "gallery").glob(f"*/{name}")
+        shutil.copy(found, tmp_path)
+    subprocess.run([python, "tiny_sd.py"], cwd=tmp_path, check=True, capture_output=True)
+    config = "\n".join(line for line in KOHYA.splitlines() if not line.startswith(("max_train_steps", "save_every")))
+    (tmp_path / "luca.toml").write_text(f"{config}\nmax_train_steps = 900\n")
+    (tmp_path / "ledger").mkdir()
+    env = {
+        "PYTHONPATH": f"{tmp_path}{os.pathsep}{sources}", "GALLERY_STAND_IN": "stand_in_sd", "ACCELERATE_USE_CPU": "true",
+        "GALLERY_LEDGER": str(tmp_path / "ledger"), "GALLERY_STEP_S": "0.05",
+    }  # fmt: skip
+    with training(tmp_path, python, script, "--config_file", "luca.toml", env=env) as run:
+        told = run.at(3)
+        assert told["total"] == 900
+        assert 0 < told["loss"] < 10
+        saves_and_ends(run, "thing-step*-state")
+        assert not list(tmp_path.glob("out/thing.safetensors")), "no file of a finished training"

@@ -179,7 +179,8 @@ class AfterImport(importlib.abc.MetaPathFinder):
         return spec
 
 
-if LEDGER and "trainwatch" not in " ".join(sys.orig_argv[:4]):
+CACHE = os.path.join("trainwatch", "frameworks")  # where the interpreters and the checkouts are by default
+if LEDGER and "trainwatch" not in " ".join(sys.orig_argv[:4]).replace(CACHE, ""):
     if HOOK == "torch.optim":
         sys.meta_path.insert(0, AfterImport("torch.optim.optimizer", watch_torch))
     else:
