@@ -92,8 +92,8 @@ def save(text: str, name: str, size: tuple[int, int]) -> None:
 class Person:
     """Somebody at a terminal who opens pages and takes pictures of them."""
 
-    def __init__(self, terminal: Any) -> None:
-        self.terminal = terminal
+    def __init__(self, terminal: Any, project: Any) -> None:
+        self.terminal, self.project = terminal, project
         terminal.tmux("set", "-ga", "terminal-overrides", ",*:Tc")
         terminal.trainwatch()
         terminal.see("╭")
@@ -126,7 +126,7 @@ class Person:
             time.sleep(SETTLE_S)
             if seen:
                 self.waits(seen, name)
-            save(terminal.tmux("capture-pane", "-e", "-p", "-N"), name, (width, height))
+            save(self.project.as_shown(terminal.tmux("capture-pane", "-e", "-p", "-N")), name, (width, height))
 
 
 @contextmanager
@@ -135,7 +135,7 @@ def opened(project: Any) -> Iterator[Person]:
     from tests.fakes.tmux_terminal import terminal
 
     with terminal(SMALL, project.folder, project.env) as glass:
-        yield Person(glass)
+        yield Person(glass, project)
 
 
 def draw_fresh(project: Any) -> None:

@@ -37,8 +37,8 @@ SHEETS: dict[str, tuple[tuple[int, int], ...]] = {"small": SIZES[:2], "80": SIZE
 class Looker:
     """Four terminals that show the same."""
 
-    def __init__(self, folder: Path, terminals: dict[str, Any]) -> None:
-        self.folder, self.terminals = folder, terminals
+    def __init__(self, folder: Path, terminals: dict[str, Any], project: Any) -> None:
+        self.folder, self.terminals, self.project = folder, terminals, project
         self._pool = ThreadPoolExecutor(len(terminals))
 
     def all(self, do: Callable[[str, Any], Any]) -> list[Any]:
@@ -66,7 +66,7 @@ class Looker:
         for width, height in SIZES:
             self.all(lambda _, t, w=width, h=height: t.tmux("resize-window", "-x", str(w), "-y", str(h)))
             time.sleep(SETTLE_S)
-            shown = self.all(lambda _, t: t.tmux("capture-pane", "-e", "-p", "-N"))
+            shown = self.all(lambda _, t: self.project.as_shown(t.tmux("capture-pane", "-e", "-p", "-N")))
             for kind, text in zip(self.terminals, shown, strict=True):
                 taken[kind, (width, height)] = text
                 (self.folder / "captured" / f"{name}-{width}x{height}-{kind}.txt").write_text(text)
@@ -112,7 +112,7 @@ def opened(folder: Path, project: Any, *words: str) -> Iterator[Looker]:
             terminals[kind] = stack.enter_context(terminal((80, 24), project.folder, env))
             terminals[kind].tmux("set", "-ga", "terminal-overrides", ",*:Tc")
             terminals[kind].run(f"exec env {settings} {sys.executable} -m trainwatch {' '.join(words)}")
-        looker = Looker(folder, terminals)
+        looker = Looker(folder, terminals, project)
         looker.all(lambda _, t: t.until(lambda text: "╭" in text or "+-" in text, "a screen"))
         yield looker
 

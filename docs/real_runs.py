@@ -5,19 +5,22 @@ The values of the fake driver follow the trainer: busy while its log grows, idle
 
 import json
 import os
+import secrets
 import shutil
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "configs" / "examples"
 PATIENCE_S = 400.0
+SHOWN = "/tmp/tw-docs"  # noqa: S108  not a folder that is used: pictures show it in place of the real one
+"""The folder of the projects in pictures: short, and the same each time."""
 ONE = """gpus = 1
 driver = 570.133.07
 [gpu *]
@@ -134,6 +137,10 @@ class Project:
         fresh.write_text(text)
         fresh.rename(self.gpus)
 
+    def as_shown(self, text: str) -> str:
+        """What a terminal shows, with ``SHOWN`` in place of the real folder."""
+        return as_shown(text, self.place.parent)
+
     def do(self, *words: str) -> str:
         """One verb, to its end."""
         command = [sys.executable, "-m", "trainwatch", *words]
@@ -181,11 +188,27 @@ def foreign() -> Iterator[int]:
         process.wait()
 
 
+def new_place() -> Path:
+    """A folder of this call alone, whose path is as long as ``SHOWN``."""
+    while True:
+        place = Path(f"{SHOWN[:-4]}{secrets.token_hex(2)}")
+        with suppress(FileExistsError):
+            place.mkdir(mode=0o700)
+            return place
+
+
+def as_shown(text: str, place: Path) -> str:
+    """A captured screen with ``SHOWN`` in place of the folder, also where the path is cut."""
+    real = str(place)
+    for end in range(len(real), len(SHOWN) - 4, -1):
+        text = text.replace(real[:end], SHOWN[:end])
+    return text
+
+
 @contextmanager
 def driver() -> Iterator[Callable[[str, str, str], Project]]:
     """A maker of projects; at the end every run is ended and the folder removed."""
-    place = Path("/tmp/tw-docs")  # noqa: S108  short and the same each time: it stands in the pictures
-    shutil.rmtree(place, ignore_errors=True)
+    place = new_place()
     (place / "venv" / "bin").mkdir(parents=True)
     for name in ("pyvenv.cfg", "lib"):
         (place / "venv" / name).symlink_to(Path(sys.prefix) / name)
