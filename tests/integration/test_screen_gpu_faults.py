@@ -18,6 +18,8 @@ from trainwatch.core.model.fact import IncidentOpened
 __all__ = ["fake_nvml", "fake_nvml_library", "world"]
 
 pytestmark = [pytest.mark.tmux, NO_TMUX, SECOND_TIER]
+NEVER_MS, SLOW_MS = 3_600_000, 20_000
+"""A driver that hangs for ever gets another reader; a call for one GPU is waited for."""
 HEALTHY = "gpus = 2\n[gpu *]\nutil_gpu = 77\ntemp = 60\n"
 
 
@@ -80,6 +82,37 @@ def test_readings_of_a_stopped_gpu_reader_are_dimmed_and_then_said_to_be_missing
     person.until(lambda t: re.search(r"(no|not) .*answer.* \d+ s|\d+ s old", t), "that the reader is silent")
     person.until(lambda t: "77 %" not in t or not any(bold for _, bold in person.styles("77 %")), "nothing looks new")
     person.until(lambda t: any(bold for _, bold in person.styles("77 %")), "another reader reads them again")
+
+
+@pytest.mark.parametrize("where", ["driver", "one GPU"])
+def test_a_driver_that_hangs_is_told_with_its_age_until_it_answers(
+    where: str, world: World, driver: FakeNvml, person: Terminal
+) -> None:
+    """A call of the driver does not return. No old value looks new, the training goes on, and the values come back."""
+    assert any(bold for _, bold in person.styles("77 %"))
+    driver.show(f"hang = {NEVER_MS}\n{HEALTHY}" if where == "driver" else f"{HEALTHY}[gpu 1]\nfault = hang:{SLOW_MS}\n")
+    silent = ("0", "1") if where == "driver" else ("1",)
+
+    def ages(text: str) -> dict[str, int]:
+        return {found[1]: int(found[2]) for found in re.finditer(r"│ +(\d) .*?no answer for (\d+) s", text)}
+
+    first = ages(person.until(lambda t: set(silent) <= set(ages(t)), "the GPUs that do not answer"))
+    text = person.until(lambda t: all(ages(t).get(gpu, 0) > first[gpu] for gpu in silent), "that the age grows")
+    assert "no answer" in head(text)
+    assert "Training" in head(text), "a driver that hangs says nothing about the trainer"
+    if where == "driver":
+        assert not any(bold for _, bold in person.styles("77 %"))
+    before = world.status()["progress"]["step"]
+    until(lambda: world.status()["progress"]["step"] > before, "steps while the driver hangs")
+    person.press("8")
+    text = person.until(lambda t: "no answer for" in t and "processes" in t, "the GPU page")
+    if where == "driver":
+        assert not any(bold for _, bold in person.styles("77 %"))
+    driver.show(HEALTHY)
+    person.until(lambda t: "no answer" not in t and any(bold for _, bold in person.styles("77 %")), "new values")
+    person.press("1")
+    text = person.until(lambda t: "no answer" not in t and "2 GPUs" in t, "the dashboard without the trouble")
+    assert "lost" not in head(text)
 
 
 def test_a_gpu_that_is_too_hot_or_slowed_is_told_in_header_incident_and_journal(
