@@ -10,7 +10,7 @@ from tests.fakes.feed import FakePicker, FakeStarter, empty, healthy
 from tests.fakes.screen_jobs import FakeDetails, machine_details, rich_run
 from tests.tiers import SECOND_TIER
 from tests.tui.conftest import look, until
-from trainwatch.core.model.machine_details import MachineDetails
+from trainwatch.core.model.machine_details import GpuProcess, MachineDetails
 from trainwatch.core.model.observation import GpuSample, HostSample
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.views.machine.gauge import Gauge, axis_label
@@ -143,9 +143,11 @@ async def test_processes_are_sorted_filtered_and_copied() -> None:
         assert app.clipboard.startswith("4202 python train_network.py")
         await pilot.press("enter")
         await pilot.pause()
-        dialog: Any = app.screen
-        assert "this run" in str(dialog._body)
-        assert "--config_file sdxl.toml" in str(dialog._body)
+        assert "this run" in said(screen, "about")
+        assert "--config_file sdxl.toml" in said(screen, "about")
+        app.copy_to_clipboard("")
+        await pilot.press("y")
+        assert app.clipboard.startswith("4202 python train_network.py")
 
 
 @pytest.mark.parametrize(
@@ -276,9 +278,8 @@ async def test_the_host_page_shows_cores_rates_and_the_tree() -> None:
         assert [row.pid for row in screen.rows] == [77, 4202, 4207]
         await pilot.press("enter")
         await pilot.pause()
-        dialog: Any = app.screen
-        assert "not this run" in str(dialog._body)
-        assert "backup" in str(dialog._body)
+        assert "not this run" in said(screen, "about")
+        assert "backup" in said(screen, "about")
 
 
 async def test_a_run_that_never_started_has_both_pages() -> None:
@@ -370,3 +371,107 @@ def test_the_axis_of_a_small_swap_ends_at_a_round_number_of_its_unit() -> None:
     (swap,) = [gauge for gauge in gauges if gauge.series == "host.swap_used"]
     assert swap.high is not None
     assert axis_label(swap.high, swap.unit) == "2 GiB"
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("key", ["8", "9"])
+async def test_one_process_is_shown_with_its_curves_at_every_size(key: str, size: tuple[int, int]) -> None:
+    now = healthy()
+    app = app_of(now)
+    async with app.run_test(size=size) as pilot:
+        screen = await opened(app, pilot, key)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert screen.state.process is not None
+        assert screen.state.process.pid == 4202
+        text = said(screen, "process")
+        assert "CPU" in text
+        assert "112 %" in text
+        assert all(not screen.panes[name].display for name in screen.order)
+        assert "process 4202" in str(screen.panes["process"].border_title)
+        if size[1] >= 24:
+            about = said(screen, "about")
+            assert "this run" in about
+            assert "train_network.py" in about
+        for useless in ("tab", "s", "o", "enter", "slash", "right"):
+            await pilot.press(useless)
+        assert len(app.screen_stack) == 3, "no dialog"
+        assert screen.state.process is not None
+        await pilot.press("escape")
+        assert screen.state.process is None
+        assert any(screen.panes[name].display for name in screen.order)
+
+
+def of_process(now: Situation, t: float, memory_gib: float, age_s: float = 7200.0, pid: int = 4202) -> MachineDetails:
+    """The details of a later look, in which a process on the GPU has so much memory."""
+    found = machine_details(now)
+    assert found.gpus is not None
+    assert found.gpus.processes is not None
+    first = msgspec.structs.replace(found.gpus.processes[0], pid=pid, mem_bytes=memory_gib * 2**30, age_s=age_s)
+    return MachineDetails(gpus=msgspec.structs.replace(found.gpus, t=t, processes=(first,)))
+
+
+async def test_curves_of_a_process_begin_when_the_page_was_opened_and_stay_after_its_end() -> None:
+    now = healthy()
+    app = app_of(now)
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await opened(app, pilot, "8")
+        await pilot.press("enter")
+        kept = screen.state.recent = Recent()
+        for second in range(1, 60):
+            screen.take_details(of_process(now, now.now_t + second, 10.0 + second / 10))
+        times, values = kept._kept["process 4202 memory 0"]
+        assert len(times) >= 59
+        assert values[-1] == pytest.approx(15.9 * 2**30)
+        gauge = next(g for g in screen.state.process.gauges if g.title == "memory of GPU 0")
+        assert (gauge.text, gauge.unit) == ("15.9 GiB", "GiB")
+        assert "5 GiB" in said(screen, "process"), "the axis of the RAM ends at a round number of GiB"
+        gone = msgspec.structs.replace(machine_details(now), tree=None)
+        assert gone.gpus is not None
+        screen.take_details(msgspec.structs.replace(gone, gpus=msgspec.structs.replace(gone.gpus, processes=())))
+        await pilot.pause()
+        assert "ended, or not listed" in str(screen.panes["process"].border_subtitle)
+        assert [g.text for g in screen.state.process.gauges] == ["–"] * len(screen.state.process.gauges)
+        assert kept._kept["process 4202 memory 0"][0], "the curve stays"
+
+
+async def test_a_new_process_of_the_same_pid_begins_a_new_curve() -> None:
+    now = healthy()
+    app = app_of(now)
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await opened(app, pilot, "8")
+        screen.take_details(of_process(now, now.now_t + 1, 9.0, pid=900))
+        screen.take_details(of_process(now, now.now_t + 2, 9.0, pid=900))
+        assert len(screen.state.recent._kept["process 900 memory 0"][0]) == 2
+        screen.take_details(of_process(now, now.now_t + 60, 1.0, age_s=5.0, pid=900))
+        assert list(screen.state.recent._kept["process 900 memory 0"][1]) == [1.0 * 2**30]
+
+
+async def test_what_the_driver_does_not_tell_of_a_process_stays_blank() -> None:
+    now = healthy()
+    found = machine_details(now)
+    assert found.gpus is not None
+    bare = GpuProcess(gpu=0, pid=900)
+    details = MachineDetails(gpus=msgspec.structs.replace(found.gpus, processes=(bare,)), host=found.host)
+    app = app_of(now, details=FakeDetails(details))
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await opened(app, pilot, "8")
+        await pilot.press("enter")
+        await pilot.pause()
+        assert {g.text for g in screen.state.process.gauges} == {"–"}
+        assert not any(c in said(screen, "process") for c in "⠁⠉⣀⡀⢀⣿▁▂▃▄▅▆▇█")
+        titles = [line for line in said(screen, "process").splitlines() if "of GPU 0" in line or "CPU" in line]
+        assert titles
+        assert not any(c.isdigit() for c in "".join(titles).replace("GPU 0", ""))
+
+
+def test_values_of_processes_that_are_gone_are_dropped() -> None:
+    recent = Recent()
+    recent.add(0.0, [("process 1 cpu", 5.0)])
+    recent.add(3000.0, [("process 2 cpu", 5.0)])
+    recent.drop_old(3000.0)
+    assert set(recent._kept) == {"process 2 cpu"}
+    assert recent.last_t("process 2 ") == 3000.0
+    assert recent.last_t("process 1 ") is None
+    recent.forget("process 2 ")
+    assert recent._kept == {}

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from textual import events
 
+from ....core.model.text.memory_words import GIB
 from ....core.views.machine.gauge import Gauge, axis_label, round_up
 from ....core.views.quantity import UNKNOWN
 from ....core.views.state.level import SEVERITY, level_in
@@ -147,7 +148,8 @@ class GaugesPane(Pane):
         cells = max(1, width - GUTTER)
         values = self._values(gauge, cells * 2)
         known = [value for value in values if value is not None]
-        high = gauge.high if gauge.high is not None else round_up(max([*known, gauge.low]))
+        factor = GIB if gauge.unit == "GiB" else 1.0
+        high = gauge.high if gauge.high is not None else factor * round_up(max([*known, gauge.low]) / factor)
         ends = (
             axis_label(high, gauge.unit) if known or gauge.high is not None else "",
             axis_label(gauge.low, gauge.unit),

@@ -15,7 +15,8 @@ from ...panes.pane import Pane
 from ...panes.rows_pane import RowsPane
 from ..box import Box
 from ..place_screen import bindings_of
-from .machine_screen import ALSO, FILTER_KEY, PANE_KEYS, TIME_KEYS, MachineScreen
+from .machine_screen import ALSO, FILTER_KEY, PANE_KEYS, TIME_KEYS
+from .process_screen import PROCESS_KEY, ProcessScreen
 
 FACTS_FROM = 100
 FACTS_COLUMNS = 42
@@ -28,7 +29,7 @@ GPU_KEYS: tuple[Key, ...] = (
     Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose a GPU, or a process; scroll"),
     Key(key="left", shown="← →", action="next(-1)", label="GPU", help="the previous or next GPU"),
     *PANE_KEYS,
-    Key(key="enter", shown="Enter", action="process", label="process", help="all that is known of the chosen process"),
+    PROCESS_KEY,
     Key(key="s", shown="s", action="sort", label="sort", help="sort the processes by memory, GPU time, CPU, RAM, GPU"),
     Key(key="o", shown="o", action="own", label="own/all", help="only the processes of this run, or all"),
     FILTER_KEY,
@@ -38,7 +39,7 @@ GPU_KEYS: tuple[Key, ...] = (
 )  # fmt: skip
 
 
-class GpuScreen(MachineScreen):
+class GpuScreen(ProcessScreen):
     """List and detail; the processes of all GPUs, or of the chosen one."""
 
     place = "gpus"
@@ -50,7 +51,7 @@ class GpuScreen(MachineScreen):
     def bodies(self) -> Sequence[Pane]:
         self.table, self.gauges = GpuRows(id="gpus"), GaugesPane(id="gauges")
         self.facts, self.processes = FactsPane(id="facts"), ProcessRows(id="processes")
-        return (self.table, self.gauges, self.facts, self.processes)
+        return (self.table, self.gauges, self.facts, self.processes, *self.process_panes())
 
     def shown_panes(self) -> tuple[str, ...]:
         """Without a list for a single GPU, and only the reason if there is none."""
@@ -107,7 +108,8 @@ class GpuScreen(MachineScreen):
         super().draw(width, height)
 
     def show(self) -> None:
-        """The list, the chosen GPU, the processes."""
+        """The list, the chosen GPU, the processes; or one process."""
+        self.draw_process()
         view, cards, window = self.view, self.view.cards, self.session.window
         self.state.chosen = max(0, min(self.state.chosen, len(cards) - 1))
         self.table.cursor = self.state.chosen
@@ -193,29 +195,20 @@ class GpuScreen(MachineScreen):
         self.state.own_only = not self.state.own_only
         self.draw()
 
-    def action_process(self) -> None:
-        """All that is known of the chosen process."""
+    @property
+    def row(self) -> ProcessRow | None:
+        """The chosen process."""
         rows = self.rows
-        if not rows:
-            return
-        p = rows[min(self.processes.cursor, len(rows) - 1)]
-        kinds = {"C": "computes", "G": "draws", "CG": "computes and draws"}
-        own = {True: "this run", False: "not this run: it is left alone; kill PID ends it", None: "–"}[p.own]
-        facts = (
-            ("GPU", str(p.gpu)), ("kind", kinds.get(p.kind, p.kind)), ("of", own), ("user", p.user),
-            ("memory", p.memory), ("SM", p.sm), ("mem", f"{p.bandwidth} of its bandwidth"), ("CPU", p.cpu),
-            ("RAM", p.ram), ("age", p.age), ("command", p.command),
-        )  # fmt: skip
-        self.tell(f"Process {p.pid}", facts)
+        return rows[min(self.processes.cursor, len(rows) - 1)] if rows else None
+
+    def action_process(self) -> None:
+        """Show the chosen process alone."""
+        if self.row is not None:
+            self.show_process(self.row.pid)
 
     def action_copy(self) -> None:
         """Copy the chosen process."""
-        rows = self.rows
-        if rows:
-            row = rows[min(self.processes.cursor, len(rows) - 1)]
-            self.application.copy(f"{row.pid} {row.command}")
-        else:
-            self.show_message("There is no process to copy.")
+        self.copied(self.row)
 
 
 def _whose(own: bool | None) -> str:

@@ -14,7 +14,8 @@ from ...panes.machine.machine_rows import CoresPane, TreeRows
 from ...panes.pane import Pane
 from ..box import Box
 from ..place_screen import bindings_of
-from .machine_screen import ALSO, FILTER_KEY, PANE_KEYS, TIME_KEYS, MachineScreen
+from .machine_screen import ALSO, FILTER_KEY, PANE_KEYS, TIME_KEYS
+from .process_screen import PROCESS_KEY, ProcessScreen
 
 FACTS_FROM = 100
 FACTS_COLUMNS = 38
@@ -26,7 +27,7 @@ SORTS = ("tree", "CPU", "RAM", "bytes")
 HOST_KEYS: tuple[Key, ...] = (
     Key(key="up", shown="↑ ↓", action="move(-1)", label="choose", help="choose a process; scroll"),
     *PANE_KEYS,
-    Key(key="enter", shown="Enter", action="process", label="process", help="all that is known of the chosen process"),
+    PROCESS_KEY,
     Key(key="o", shown="o", action="others", label="own/all", help="the processes of the run, or also the others"),
     Key(key="s", shown="s", action="sort", label="sort", help="sort the processes: tree, CPU, RAM, bytes"),
     FILTER_KEY,
@@ -36,7 +37,7 @@ HOST_KEYS: tuple[Key, ...] = (
 )  # fmt: skip
 
 
-class HostScreen(MachineScreen):
+class HostScreen(ProcessScreen):
     """Gauges, facts, cores, processes."""
 
     place = "host"
@@ -48,7 +49,7 @@ class HostScreen(MachineScreen):
     def bodies(self) -> Sequence[Pane]:
         self.gauges, self.facts = GaugesPane(id="gauges"), FactsPane(id="facts")
         self.cores, self.table = CoresPane(id="cores"), TreeRows(id="tree")
-        return (self.gauges, self.facts, self.cores, self.table)
+        return (self.gauges, self.facts, self.cores, self.table, *self.process_panes())
 
     def offered(self) -> tuple[Key, ...]:
         """Without the keys that have nothing to choose from."""
@@ -79,7 +80,8 @@ class HostScreen(MachineScreen):
         super().draw(width, height)
 
     def show(self) -> None:
-        """All panes."""
+        """All panes, or one process."""
+        self.draw_process()
         view, window = self.view, self.session.window
         self.gauges.set_title("machine", view.note or (window.words if view.gauges else ""))
         self.gauges.show(view.gauges, self.series, window, self.state.recent, message=view.message)
@@ -127,24 +129,17 @@ class HostScreen(MachineScreen):
         self.state.all_processes = not self.state.all_processes
         self.draw()
 
-    def action_process(self) -> None:
-        """All that is known of the chosen process."""
+    @property
+    def row(self) -> TreeRow | None:
+        """The chosen process."""
         rows = self.rows
-        if not rows:
-            return
-        p = rows[min(self.table.cursor, len(rows) - 1)]
-        facts = (
-            ("of", "this run" if p.own else "not this run: it is left alone; kill PID ends it"), ("user", p.user),
-            ("state", p.state), ("CPU", p.cpu), ("RAM", p.ram), ("threads", p.threads), ("read", p.read),
-            ("written", p.written), ("age", p.age), ("command", p.command),
-        )  # fmt: skip
-        self.tell(f"Process {p.pid}", facts)
+        return rows[min(self.table.cursor, len(rows) - 1)] if rows else None
+
+    def action_process(self) -> None:
+        """Show the chosen process alone."""
+        if self.row is not None:
+            self.show_process(self.row.pid)
 
     def action_copy(self) -> None:
         """Copy the chosen process."""
-        rows = self.rows
-        if rows:
-            row = rows[min(self.table.cursor, len(rows) - 1)]
-            self.application.copy(f"{row.pid} {row.command}")
-        else:
-            self.show_message("There is no process to copy.")
+        self.copied(self.row)

@@ -5,6 +5,7 @@ from time import monotonic
 from typing import ClassVar, Protocol
 
 from ....core.model.machine_details import MachineDetails
+from ....core.views.machine.process_page import ProcessView
 from ....core.views.words import passing
 from ...keys import Key
 from ...panes.machine.facts_pane import FactsPane
@@ -72,6 +73,8 @@ class MachineState:
         self.own_only = False
         self.all_processes = False
         self.filter = ""
+        self.process: ProcessView | None = None
+        """The process that is shown alone."""
 
 
 class MachineScreen(PlaceScreen):
