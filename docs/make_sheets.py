@@ -202,7 +202,7 @@ def look_night(folder: Path, project: Any) -> None:
         eyes.takes("running")
         project.until(lambda s: any(i["kind"] == "quiet" for i in s["incidents"]), "the hang")
         eyes.takes("hung")
-        project.until(lambda s: s["attempt"] == 3 and s["state"] == "running", "the second restart")
+        project.until(lambda s: s["attempt"] >= 3 and s["state"] == "running", "the second restart")
         for name, keys in PAGES.items():
             eyes.press(*keys)
             eyes.takes(name)
@@ -259,7 +259,7 @@ def look(folder: Path, chosen: set[str]) -> None:
         if "night" in chosen:
             night = project("night", *one)
             faults = ("--crash-at", "130", "--hang-at", "300")
-            night.write("--step-time", "0.25", *faults, steps=700, more=runs.LADDER)
+            night.write("--step-time", "0.25", *faults, steps=2500, more=runs.LADDER)
             night.do("run", "--detach")
             look_night(folder, night)
 

@@ -1,7 +1,7 @@
 """When the disk will be full."""
 
 from tests.builders import Story, World
-from tests.unit.test_judge_recovery import running
+from tests.unit.test_judge_recovery import crash, running
 from trainwatch.core.judge.findings import disk_forecast
 from trainwatch.core.judge.findings.disk_forecast import DiskUse, Forecast
 from trainwatch.core.model.observation import CheckpointEvent, HostSample, LogChunk
@@ -29,6 +29,12 @@ def test_time_to_full_follows_from_free_space_size_and_interval() -> None:
         "the disk will be full in about 1.5 h: each checkpoint takes 5.00 GB, one comes every 10 min; "
         "free some space or keep fewer"
     )
+
+
+def test_short_times_to_a_full_disk_are_no_zeros() -> None:
+    coming = Forecast(full_s=45.0, each_bytes=3e6, every_s=10.0)
+    told = disk_forecast.describe_forecast(coming)
+    assert told.startswith("the disk will be full in 45 s: each checkpoint takes 3.00 MB, one comes every 10 s;")
 
 
 def test_forecast_restarts_after_a_deletion() -> None:
@@ -60,7 +66,8 @@ def test_disk_warning_stays_after_a_deletion_until_more_is_known() -> None:
     assert not disk_forecast.is_enough(DiskUse(saves=1), None, None)
 
 
-def test_filling_disk_is_reported_once_and_closed_when_there_is_room() -> None:
+def filled() -> tuple[World, float]:
+    """A run that was warned of its filling disk, and when."""
     world = running()
     free = 100 * GB
     t = world.state.time.t
@@ -73,9 +80,24 @@ def test_filling_disk_is_reported_once_and_closed_when_there_is_room() -> None:
         world.see(HostSample(t=t, disk_free_bytes=free))
     filling = [i for i in world.incidents if i.class_ == "filling"]
     assert [(i.kind, i.severity, i.open) for i in filling] == [("disk", "warning", True)]
+    return world, t
+
+
+def test_filling_disk_is_reported_once_and_closed_when_there_is_room() -> None:
+    world, t = filled()
     world.see(HostSample(t=t + 5.0, disk_free_bytes=1e15))
     filling = [i for i in world.incidents if i.class_ == "filling"]
     assert [(i.open, i.ending) for i in filling] == [(False, "there is room again")]
+
+
+def test_a_disk_that_is_full_is_no_longer_forecast() -> None:
+    world, t = filled()
+    world.see(HostSample(t=t + 5.0, disk_free_bytes=0.0))
+    crash(world, "\nOSError: [Errno 28] No space left on device\n")
+    assert "held: the disk is full" in world.text()
+    world.see(HostSample(t=world.t + 5.0, disk_free_bytes=0.0))
+    filling = [i for i in world.incidents if i.class_ == "filling"]
+    assert [(i.open, i.ending) for i in filling] == [(False, "the disk is full")]
 
 
 def test_space_taken_by_other_programs_is_not_counted_as_checkpoints() -> None:

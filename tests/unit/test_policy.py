@@ -145,14 +145,14 @@ CASES: dict[str, tuple[FailureInput, Answer]] = {
     "not if the settings are not likely to be the cause": (
         failure("code_bug", curable=False, trained=False, rung=CHOSEN, position=None),
         GiveUpRun(
-            f"code_bug: {NEVER}: exit code 1: the message",
+            f"{NEVER}: exit code 1: the message",
             ("failures: attempt 2: crash (code_bug)", REPORT),
         ),
     ),
     "nor if they are the cause at the start only": (
         failure("import_error", settings="at_start", curable=False, trained=False, rung=CHOSEN, position=None),
         GiveUpRun(
-            f"import_error: {NEVER}: exit code 1: the message",
+            f"{NEVER}: exit code 1: the message",
             ("failures: attempt 2: crash (import_error)", REPORT),
         ),
     ),
@@ -237,14 +237,14 @@ CASES: dict[str, tuple[FailureInput, Answer]] = {
     "what a restart does not cure is given up before anything was trained": (
         failure("code_bug", curable=False, trained=False),
         GiveUpRun(
-            f"code_bug: {NEVER}: exit code 1: the message",
+            f"{NEVER}: exit code 1: the message",
             ("failures: attempt 2: crash (code_bug) at step 100", REPORT),
         ),
     ),
     "also without restarts": (
         failure("code_bug", curable=False, trained=False, spent=True, waiting=(LESS,)),
         GiveUpRun(
-            f"code_bug: {NEVER}: exit code 1: the message",
+            f"{NEVER}: exit code 1: the message",
             (
                 "failures: attempt 2: crash (code_bug) at step 100",
                 REPORT,
@@ -270,7 +270,7 @@ CASES: dict[str, tuple[FailureInput, Answer]] = {
     ),
     "a certain one is": (
         failure("code_bug", curable=False, trained=False, confidence=0.8, position=None),
-        GiveUpRun(f"code_bug: {NEVER}: exit code 1: the message", ("failures: attempt 2: crash (code_bug)", REPORT)),
+        GiveUpRun(f"{NEVER}: exit code 1: the message", ("failures: attempt 2: crash (code_bug)", REPORT)),
     ),
     "a full disk is waited for at the start, too": (
         failure("disk_full", curable=False, trained=False, disk_need_bytes=2 * GB), RestartAfterBackOff(),
@@ -319,7 +319,7 @@ CASES: dict[str, tuple[FailureInput, Answer]] = {
     "the same cause at the same step is given up": (
         failure(history=before("cuda_unknown_error")),
         GiveUpRun(
-            f"crash (cuda_unknown_error) at step 100 again: {AGAIN}",
+            f"crash at step 100 again: {AGAIN}",
             (
                 ("failures: attempt 1: crash (cuda_unknown_error) at step 100; "
                 "attempt 2: crash (cuda_unknown_error) at step 100"),

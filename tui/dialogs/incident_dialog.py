@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 
+from rich.cells import cell_len
 from textual.content import Content
 
 from ...core.views import quantity
 from ...core.views.screens.incident_card import HEADINGS, Choice, Heading, IncidentCard
 from .card_dialog import CardDialog, wrapped
 
+BESIDE_TITLE = 2
+"""Columns of the border beside the title, less the padding of the rows."""
 LOOK_S = 1.0
 """How often the card is compared with what is known."""
 
@@ -41,8 +44,8 @@ def _choices(card: IncidentCard, *, read_only: bool) -> list[Choice]:
 
 
 def card_text(card: IncidentCard, width: int) -> Content:
-    """The rows below their headings."""
-    lines: list[Content] = []
+    """The rows below their headings; above them the title, if the border has no room for all of it."""
+    lines: list[Content] = wrapped(card.title, width) if cell_len(card.title) > width - BESIDE_TITLE else []
     heading: Heading | None = None
     for row in card.rows:
         if row.heading != heading:

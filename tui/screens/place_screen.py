@@ -7,6 +7,7 @@ import msgspec
 from textual import events
 from textual.binding import Binding, BindingType
 
+from ...core.model.health import Level
 from ...core.model.situation import Situation
 from ...core.model.text.suggestion import typed
 from ...core.views.panes.header import HeaderView, header_view
@@ -109,12 +110,16 @@ class PlaceScreen(PanedScreen):
         if not self.panes or not width or not height:
             return
         session = self.session
-        view = headline(self.alone) if session is None else header_view(self.now, session.run.name)
+        view = self.head_alone() if session is None else header_view(self.now, session.run.name)
         self._place(width, height, tab_rows(view, width, height))
         offered = PLACES if session is not None else tuple(p for p in PLACES if p.name == "runs")
         self.tabs.show(self.tab or self.place, view, offered)
         self.show()
         self.key_bar.show(self.offered(), self.key_bar.message)
+
+    def head_alone(self) -> HeaderView:
+        """The head if no run is open."""
+        return headline(self.alone)
 
     def renew(self) -> None:
         """Redraw after a task of this screen."""
@@ -164,9 +169,9 @@ class PlaceScreen(PanedScreen):
         self.place_boxes(boxes)
 
 
-def headline(sentences: tuple[str, ...]) -> HeaderView:
-    """The head if no run is open."""
-    verdict = msgspec.structs.replace(EMPTY.verdict, clauses=sentences, aside="")
+def headline(sentences: tuple[str, ...], level: Level = "unknown") -> HeaderView:
+    """A head of these sentences."""
+    verdict = msgspec.structs.replace(EMPTY.verdict, level=level, clauses=sentences, aside="")
     return msgspec.structs.replace(EMPTY, verdict=verdict)
 
 

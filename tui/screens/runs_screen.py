@@ -9,6 +9,7 @@ from textual.binding import BindingType
 
 from ...core.model.run_card import RunCard
 from ...core.views import quantity
+from ...core.views.panes.header import HeaderView
 from ...core.views.screens.run_list import (
     SORTS,
     WHICH,
@@ -37,7 +38,7 @@ from ..panes.runs_pane import RunsPane
 from ..run_session import Application, RunSession
 from ..ui.paragraph import Paragraph
 from .box import Box
-from .place_screen import PlaceScreen, bindings_of, share
+from .place_screen import PlaceScreen, bindings_of, headline, share
 from .run_tasks import RunTasks
 
 AGAIN_S = 5.0
@@ -98,6 +99,10 @@ class RunsScreen(PlaceScreen):
     alone = ("No run is open", "Enter opens one, l starts one")
     keys = RUNS_KEYS
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(RUNS_KEYS, ALSO)
+
+    def head_alone(self) -> HeaderView:
+        """What can be done here: without runs nothing can be opened."""
+        return headline(("No run is known yet", "l starts one")) if self.cards == () else super().head_alone()
 
     def __init__(self, application: Application, session: RunSession | None) -> None:
         super().__init__(application, session)

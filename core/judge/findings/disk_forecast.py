@@ -9,7 +9,9 @@ another program that writes as much; so the forecast names its numbers, and only
 import msgspec
 
 from ...model.text.size_words import size
+from ..hang.explain import duration
 
+CLASS = "filling"
 SAVES = 5
 """Newest checkpoints whose free space is remembered."""
 SAVES_LEARNED = 3
@@ -85,8 +87,10 @@ def is_enough(use: DiskUse, coming: Forecast | None, need_s: float | None) -> bo
 
 
 def describe_forecast(coming: Forecast) -> str:
+    """One sentence with what it rests on."""
+    hours = coming.full_s / 3600.0
+    when = f"about {hours:.1f} h" if hours >= 1.0 else duration(coming.full_s)
     return (
-        f"the disk will be full in about {coming.full_s / 3600.0:.1f} h: each checkpoint takes "
-        f"{size(coming.each_bytes)}, one comes every {coming.every_s / 60.0:.0f} min; "
-        "free some space or keep fewer"
+        f"the disk will be full in {when}: each checkpoint takes {size(coming.each_bytes)}, one comes every "
+        f"{duration(coming.every_s)}; free some space or keep fewer"
     )

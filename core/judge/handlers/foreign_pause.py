@@ -7,7 +7,6 @@ none that ends anything; a helper that used more CPU than the trainer itself loo
 import msgspec
 
 from ..hang import active_time, gpu_activity, liveness, step_clock
-from ..hang.explain import duration
 from ..recovery.operator.commands import follow_trainer
 from ..recovery.quiet_incident import close_quiet
 from ..run_states import Running, Starting, Suspended
@@ -52,9 +51,7 @@ def check(builder: StepBuilder) -> None:
         stopped_s = builder.t - pause.since_t
         if stopped_s >= builder.knowledge.settings.hang.min_s:
             how = f"`{builder.knowledge.typed('unpause')}` (or `kill -CONT PID`) lets it go on"
-            reason = (
-                f"a signal that is not from trainwatch stopped the trainer (state T) {duration(stopped_s)} ago: {how}"
-            )
+            reason = f"a signal that is not from trainwatch stopped the trainer (state T): {how}"
             builder.warn("stall", SUSPENDED, reason, title="stopped by a signal")
 
 

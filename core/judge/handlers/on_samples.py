@@ -130,7 +130,7 @@ def on_host(knowledge: Knowledge, state: JudgeState, sample: HostSample) -> Resu
         unclear_states.tell(builder)
     if sample.disk_free_bytes is not None and (state.checkpoints.known or state.disk.saves or state.incidents):
         saves = sum([known.own and known.complete for known in state.checkpoints.known])
-        if saves != state.disk.saves or any(i.class_ == FILLING for i in state.incidents):
+        if saves != state.disk.saves or any(i.class_ == disk_forecast.CLASS for i in state.incidents):
             builder = _fill(builder or StepBuilder(knowledge, state), sample.disk_free_bytes, saves)
     if builder is not None:
         return builder.state, tuple(builder.entries)
@@ -166,12 +166,14 @@ def _swap_used(sample: HostSample) -> float | None:
 
 
 def _fill(builder: StepBuilder, free_bytes: float, saves: int) -> StepBuilder:
-    """Warn if the disk will be full before the training is done."""
+    """Warn if the disk will be full before the training is done. While a restart waits for room, it is full."""
     state = builder.state
+    if isinstance(state.machine, WaitingForRoom):
+        return builder
     now = active_time.now(state.time)
     use = disk_forecast.with_free(state.disk, now, free_bytes, saves)
     builder.set(disk=use)
-    warned = next((i for i in state.incidents if i.class_ == FILLING), None)
+    warned = next((i for i in state.incidents if i.class_ == disk_forecast.CLASS), None)
     sizes = [k.size_bytes for k in state.checkpoints.known if k.own and k.complete and k.size_bytes is not None]
     coming = disk_forecast.forecast(use, now, free_bytes, max(sizes, default=None))
     need_s = eta.eta_s(state.pace, state.progress)
@@ -183,11 +185,10 @@ def _fill(builder: StepBuilder, free_bytes: float, saves: int) -> StepBuilder:
         return builder  # the time left is known soon
     if coming is not None and disk_forecast.is_short(use, coming, need_s):
         reason = disk_forecast.describe_forecast(coming)
-        builder.warn("disk", FILLING, reason, title="the disk fills")
+        builder.warn("disk", disk_forecast.CLASS, reason, title="the disk fills")
     return builder
 
 
-FILLING = "filling"
 SAVE_METRICS = ("ram_used", "ram_available", "temp")
 """Metrics whose level *danger* means that the machine may end the trainer soon. A full disk takes no checkpoint."""
 

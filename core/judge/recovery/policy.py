@@ -165,7 +165,7 @@ def never_trained(failure: FailureInput) -> Answer | None:
     if failure.cause.kind == "launch":
         return _end(failure, f"the trainer cannot be started: {failure.reason}")
     why = "no attempt has trained yet, and a restart does not cure it"
-    return _end(failure, f"{failure.cause.class_}: {why}: {failure.reason}")
+    return _end(failure, f"{why}: {failure.reason}")
 
 
 def _is_hopeless(failure: FailureInput) -> bool:
@@ -181,7 +181,7 @@ def fails_at_the_same_step(failure: FailureInput) -> Answer | None:
     if not failure_history.repeats(failure.history, cause, failure.stride):
         return None
     again = "the same cause at the same step is no accident; a restart would fail there again"
-    return _end(failure, f"{cause.kind} ({cause.class_}) at step {cause.position} again: {again}")
+    return _end(failure, f"{cause.kind} at step {cause.position} again: {again}")
 
 
 def nan_comes_back(failure: FailureInput) -> Answer | None:

@@ -14,6 +14,7 @@ from ...model.launch.disk_need import has_inodes
 from ...model.observation import Exit, HostSample, Outcome
 from ...model.text.size_words import sizes_apart
 from ...model.text.suggestion import typed
+from ..findings import disk_forecast
 from ..run_states import (
     Cleaning,
     Interrupted,
@@ -273,6 +274,9 @@ def wait_for_room(builder: StepBuilder, plan: RestartPlan, need_bytes: float) ->
     if not has_inodes(state.disk_free_inodes):
         reason = "held: no more files can be created on the disk (no free inodes); it continues when some are deleted"
         how = "`df -i` shows it; caches and folders with many small files take the most"
+    for incident in state.incidents:
+        if incident.class_ == disk_forecast.CLASS:
+            builder.close_incident(incident.id, "the disk is full")
     builder.move("no_room", WaitingForRoom(need_bytes=need_bytes, plan=replace(plan, need_bytes=None)), reason)
     builder.notify("warning", "held: the disk is full", f"{reason}\n{how}", incident=plan.incident)
 

@@ -3,7 +3,7 @@
 import msgspec
 
 from ...model.launch.job import JobRecord, left_s
-from ...model.run import LIVE_STATES
+from ...model.run import LIVE_STATES, TERMINAL_STATES
 from ...model.situation import Situation
 from .. import quantity
 from ..state.run_progress import fraction, run_progress
@@ -63,7 +63,7 @@ def _facts(now: Situation) -> tuple[str, ...]:
     live = attempt is not None and attempt.ended_t is None and story.state in LIVE_STATES
     if attempt is not None:
         facts.append(f"attempt {attempt.number}")
-        if story.budget_max:
+        if story.budget_max and story.state not in TERMINAL_STATES:
             left = max(0, story.budget_max - story.restarts_made)
             facts.append(f"{quantity.plural(left, 'restart')} left")
     if now.job is not None and live:

@@ -7,14 +7,15 @@ from typing import Literal
 import msgspec
 
 from ...model.checkpoints.checkpoint import Checkpoint
+from ...model.run import HALTED_STATES
 from ...model.situation import Situation
 from .. import quantity
 from ..charts.attempts import AttemptSpan, attempt_spans
 from ..checkpoint_list import score_of, scores_of, step_words, verdict_word
 from ..state.cadence import cadence
+from ..state.concerns import nan_since
 from ..state.last_step import last_step
 from ..state.run_progress import live_progress
-from ..state.verdict import newest_trouble
 
 MarkKind = Literal["start", "restart", "checkpoint", "bad_checkpoint", "crash", "hang", "incident", "profile"]
 RANK: dict[MarkKind, int] = {
@@ -207,10 +208,13 @@ def checkpoint_t(now: Situation, c: Checkpoint) -> float:
     return t if t >= 0 else now.story.checkpoint_times.get(c.path, 0.0)
 
 
+STANDING = HALTED_STATES | {"hung", "backing_off", "cleaning"}
+
+
 def _stands_still(now: Situation) -> bool:
     """No step came when it was due, nobody looks, or the run's state has no steps: nothing is promised then."""
     step = last_step(now)
-    return not now.watched or now.story.state in {"hung", "paused"} or (step is not None and step.level != "safe")
+    return not now.watched or now.story.state in STANDING or (step is not None and step.level != "safe")
 
 
 def _expected(now: Situation, now_t: float, until_t: float) -> tuple[float, ...]:
@@ -279,7 +283,5 @@ def _cadence(now: Situation) -> str:
 def _loss(now: Situation) -> str:
     loss = live_progress(now).loss
     if loss is None:
-        trouble = newest_trouble(now)
-        nan = trouble is not None and trouble.open and trouble.class_ == "nan_loss"
-        return "NaN" if nan else quantity.UNKNOWN
+        return quantity.UNKNOWN if nan_since(now.story) is None else "NaN"
     return quantity.three_digits(loss)

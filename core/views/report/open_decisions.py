@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from ...model.run import TERMINAL_STATES
 from ...model.situation import Situation
 from ...model.summary import Need
 from ...model.text.suggestion import typed
@@ -75,6 +76,9 @@ def _of_the_end(now: Situation) -> Iterator[Need]:
         held = story.state_reason.startswith("held: ")  # a person who stopped it knows that
         text = f"The run is held: {why}. Continue with {how}."
         yield Need(kind="held", text=text, subject=_attempt(now), urgent=held)
+    elif story.state not in TERMINAL_STATES and story.state_reason.startswith("held: "):
+        text = f"The run is held: {story.state_reason.removeprefix('held: ')}."
+        yield Need(kind="held", text=text, subject=_attempt(now))
 
 
 def _of_incidents(now: Situation) -> Iterator[Need]:
@@ -83,7 +87,7 @@ def _of_incidents(now: Situation) -> Iterator[Need]:
         at = "" if nan.step is None else f" since step {quantity.count(nan.step)}"
         text = f"The loss is NaN{at}: what was saved since then may be worthless. Resume from a checkpoint before it."
         yield Need(kind="nan", text=text, incident=nan.id)
-    for incident in now.story.incidents:
+    for incident in sorted(now.story.incidents, key=lambda i: i.severity != "danger"):
         if incident.class_ in NAN and nan is not None:
             continue
         if incident.open and not incident.acknowledged and incident.severity != "info":

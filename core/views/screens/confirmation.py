@@ -28,8 +28,8 @@ class Price(msgspec.Struct, frozen=True, kw_only=True):
 def kill_price(now: Situation) -> Price:
     lines = [
         f"Ends every process of {_trainer(now)} at once (SIGKILL). It cannot save.",
-        _loss_line(now),
         "No restart follows until you resume.",
+        _loss_line(now),
     ]
     lost = lost_steps(now)
     return Price(
@@ -54,8 +54,8 @@ def answer_price(now: Situation, held: WithheldAction) -> Price:
 def stop_price(now: Situation) -> Price:
     lines = [
         f"Asks {_trainer(now)} to end (INT, then TERM, then KILL) and gives it time to save.",
-        "If it saves nothing: " + _lower(_loss_line(now)),
         "No restart follows until you resume.",
+        "If it saves nothing: " + _lower(_loss_line(now)),
     ]
     lost = lost_steps(now)
     return Price(

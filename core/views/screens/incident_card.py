@@ -18,6 +18,7 @@ from ..checkpoint_list import resume_point
 from ..incident_list import IncidentView
 from ..remedy_words import of_incident
 from ..state.last_step import last_step
+from ..state.verdict import HELD
 from ..withheld_words import would_have
 from ..words import how_likely, sentence
 from .incident_detail import ACTION_WORDS, IncidentDetail, Part, changes_after, incident_detail
@@ -34,7 +35,7 @@ HEADINGS: dict[Heading, str] = {
 }
 LETTERS = "abdefghimnop"
 """For proposed remedies: no letter that is a choice of its own, and none that scrolls or closes."""
-Act = Literal["answer", "wait", "take", "resume", "kill", "acknowledge", "log", "stacks", "teach", "copy"]
+Act = Literal["answer", "wait", "unpause", "take", "resume", "kill", "acknowledge", "log", "stacks", "teach", "copy"]
 MOST_PROCESSES = 8
 HINT = 0.5
 """Below this confidence a cause is no more than a hint, and a person may know better."""
@@ -171,6 +172,8 @@ def _done(now: Situation, incident: Incident) -> Iterator[CardRow]:
     actions = [a for a in now.story.actions if a.incident == incident.id]
     if not actions and incident.open:
         yield CardRow(heading="done", text="nothing yet")
+    if incident.open and incident.kind in {"crash", "hang"} and now.story.state_reason.startswith(HELD):
+        yield CardRow(heading="done", text=now.story.state_reason)
     before = ""
     listed: set[str] = set()
     for action in actions:
@@ -263,7 +266,9 @@ def _choices(now: Situation, incident: Incident, detail: IncidentDetail, line: i
     if held is not None and held.action.incident in {incident.id, None}:
         what = f"yes: {held.action.question}" if held.action.asks else sentence(would_have(held, story.wall0))
         yield Choice(key="Y", text=what, act="answer")
-    if incident.open and incident.kind in {"hang", "quiet", "stall"} and live:
+    if incident.open and story.state == "suspended":
+        yield Choice(key="u", text="let it go on (SIGCONT)", act="unpause")
+    elif incident.open and incident.kind in {"hang", "quiet", "stall"} and live:
         yield Choice(key="w", text="give it more time", act="wait")
     point = resume_point(now)
     start = "from the beginning" if point is None else f"from {_place(point.step, point.name)}"

@@ -13,7 +13,7 @@ from ..checkpoint_list import how_many, resume_point
 from ..length_words import by_words, time_words
 from ..withheld_words import question_clause
 from ..words import PHASE_WORDS, STATE_WORDS, sentence, title_of
-from .concerns import SILENT, concerns, saved_after_nan, worst_clause
+from .concerns import NAN, SILENT, concerns, nan_since, saved_after_nan, worst_clause
 from .last_step import last_step, usually
 from .level import SEVERITY
 from .run_progress import live_progress, run_progress
@@ -25,6 +25,7 @@ SOON_S = 600.0
 
 ABOUT: dict[str, frozenset[str]] = {
     "hung": frozenset({"hang", "quiet"}),
+    "suspended": frozenset({"stall"}),
     **dict.fromkeys(
         ("starting", "stopping", "cleaning", "backing_off", "given_up", "stopped"), frozenset({"crash", "hang"})
     ),
@@ -268,7 +269,8 @@ def _held(now: Situation) -> Verdict | None:
         return None
     room: tuple[str, ...] = ()
     if reason.startswith(f"{HELD} the disk") and host is not None and host.disk_free_bytes is not None:
-        room = (f"now {quantity.size(host.disk_free_bytes)} are free",)
+        free = quantity.size(host.disk_free_bytes)
+        room = () if f"({free} were)" in reason else (f"now {free} are free",)
     return _after_trouble(now, (reason, *room))
 
 
@@ -306,7 +308,8 @@ def _paused(now: Situation) -> Verdict:
 
 def _suspended(now: Situation) -> Verdict:
     since = quantity.age(now.now_t - now.story.state_t)
-    return Verdict(level="warning", clauses=(f"Stopped by a signal {since}: [u] continue", *where(now)[:1]))
+    said = f"Stopped by a signal {since}, not by trainwatch: [u] continue"
+    return Verdict(level="warning", clauses=(said, *where(now)[:1]))
 
 
 def _queued(now: Situation) -> Verdict:
@@ -361,7 +364,8 @@ def _ended_early(now: Situation) -> Verdict:
 def _given_up(now: Situation) -> Verdict:
     story = now.story
     trouble = newest_trouble(now)
-    why = () if trouble is None else (title_of(trouble),)
+    said = trouble is None or (trouble.class_ in NAN and nan_since(story) is not None)  # by the concern about the loss
+    why = () if said or trouble is None else (title_of(trouble),)
     doubt = unconfirmed(story)
     first = f"Given up, {doubt}" if doubt else "Given up"
     reason = story.state_reason or "no further attempt is made"

@@ -8,6 +8,8 @@ from textual.binding import BindingType
 
 from ....core.model.launch.launch_preview import LaunchOffer, LaunchRequest
 from ....core.model.ports.screen import Launcher
+from ....core.views import quantity
+from ....core.views.panes.header import HeaderView
 from ....core.views.screens.launch import check_sum
 from ...keys import Key
 from ...panes.offers_pane import OffersPane
@@ -16,7 +18,7 @@ from ...panes.pane import Pane
 from ...panes.rows_pane import RowsPane
 from ...run_session import Application, RunSession
 from ..box import Box
-from ..place_screen import PlaceScreen, bindings_of, share
+from ..place_screen import PlaceScreen, bindings_of, headline, share
 from .launch_inquiry import LaunchInquiry, checks_page, plan_page
 from .launch_rehearsal import LaunchRehearsal
 from .launch_start import LaunchStart
@@ -68,6 +70,13 @@ class LaunchScreen(PlaceScreen):
         self.checks_first = True
         self.start = LaunchStart(self)
         self.rehearsal = LaunchRehearsal(self)
+
+    def head_alone(self) -> HeaderView:
+        """The worst first: what the checks found."""
+        found = check_sum(self.inquiry.checks)
+        if found.failed:
+            return headline((f"{quantity.plural(found.failed, 'check')} failed", *self.alone), "danger")
+        return super().head_alone()
 
     @property
     def launcher(self) -> Launcher | None:

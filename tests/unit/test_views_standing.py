@@ -1,0 +1,99 @@
+"""What is said of a run that stands still or ended: suspended by a signal, held, given up."""
+
+import msgspec
+
+from tests.fakes.feed import crashed, given_up, healthy, host, in_state
+from tests.unit.test_views_header import NAN, incident, said, with_incidents
+from trainwatch.core.model.incident import ENDED_WITH_ATTEMPT
+from trainwatch.core.model.situation import Situation
+from trainwatch.core.views.panes.header import header_view
+from trainwatch.core.views.panes.timeline import timeline_view
+from trainwatch.core.views.report.open_decisions import needs
+from trainwatch.core.views.screens.incident_card import incident_card
+from trainwatch.tui.dialogs.incident_dialog import card_text
+
+replace = msgspec.structs.replace
+
+SIGNAL = "a signal that is not from trainwatch stopped the trainer (state T): `trainwatch unpause` lets it go on"
+
+
+def suspended() -> Situation:
+    now = healthy()
+    stopped = incident(21, "stall", "suspended", SIGNAL, severity="warning", title="stopped by a signal")
+    story = replace(now.story, state="suspended", state_t=now.now_t - 102)
+    return with_incidents(replace(now, story=story), stopped)
+
+
+def test_a_stop_by_a_signal_is_told_once_with_one_age() -> None:
+    sentence = said(suspended()).sentence
+    assert sentence.startswith("Stopped by a signal 102 s ago, not by trainwatch: [u] continue · step ")
+    assert sentence.lower().count("signal") == 1
+
+
+def test_the_card_of_a_stop_by_a_signal_offers_to_let_it_go_on() -> None:
+    card = incident_card(suspended(), 21)
+    assert card is not None
+    assert [choice.act for choice in card.choices][:1] == ["unpause"]
+    assert "wait" not in {choice.act for choice in card.choices}
+
+
+def test_a_title_that_the_border_cuts_stands_in_the_card_in_full() -> None:
+    card = incident_card(suspended(), 21)
+    assert card is not None
+    for width in (36, 72):
+        assert SIGNAL in " ".join(card_text(card, width).plain.split())
+    assert SIGNAL not in " ".join(card_text(card, 200).plain.split())  # the border has it
+
+
+def test_nothing_is_promised_while_a_signal_stops_the_trainer() -> None:
+    assert timeline_view(healthy()).expected
+    view = timeline_view(suspended())
+    assert (view.expected, view.done_t, view.later) == ((), None, "")
+
+
+def test_a_loss_that_is_nan_is_no_unknown_one() -> None:
+    now = with_incidents(healthy(), replace(NAN, step=5_000))
+    story = replace(now.story, progress=replace(now.story.progress, loss=None))
+    assert timeline_view(replace(now, story=story)).loss == "NaN"
+    assert timeline_view(replace(healthy(), story=replace(healthy().story, progress=story.progress))).loss == "–"
+
+
+def test_a_run_given_up_for_its_nan_says_so_once() -> None:
+    base = given_up()
+    closed = replace(NAN, open=False, closed_t=base.now_t, ending=ENDED_WITH_ATTEMPT, attempt=len(base.story.attempts))
+    crash = incident(31, "crash", "nan_loss", "the loss was NaN for 50 steps", title="loss is NaN")
+    now = with_incidents(base, closed, crash)
+    assert said(now).sentence.lower().count("loss is nan") == 1
+
+
+def test_restarts_that_are_left_are_told_only_while_one_may_follow() -> None:
+    assert any("left" in fact for fact in header_view(healthy()).facts)
+    for state in ("given_up", "finished", "stopped", "ended_early"):
+        assert not any("left" in fact for fact in header_view(in_state(state)).facts), state
+
+
+def held(reason: str) -> Situation:
+    base = crashed()
+    story = replace(base.story, state="backing_off", state_reason=reason)
+    return replace(base, story=story, host=replace(host(base.now_t), disk_free_bytes=0.0))
+
+
+def test_what_holds_a_restart_is_the_first_thing_that_needs_a_person() -> None:
+    now = held("held: the disk is full; it continues when 6 MB are free (0 B were)")
+    assert next(needs(now)).text == "The run is held: the disk is full; it continues when 6 MB are free (0 B were)."
+    assert "now 0 B are free" not in said(now).sentence
+    assert "now 0 B are free" in said(held("held: the disk is full; it continues when 6 MB are free")).sentence
+
+
+def test_the_card_of_a_crash_says_what_its_restart_waits_for() -> None:
+    now = held("held: the disk is full; it continues when 6 MB are free (0 B were)")
+    card = incident_card(now, now.story.open_incidents[0].id)
+    assert card is not None
+    assert now.story.state_reason in {row.text for row in card.rows if row.heading == "done"}
+
+
+def test_the_worst_of_the_open_incidents_comes_first() -> None:
+    mild = incident(11, "disk", "filling", "the disk will be full in 45 s", severity="warning")
+    bad = incident(12, "health", "gpu0.lost", "GPU 0 lost", severity="danger")
+    found = [need.incident for need in needs(with_incidents(healthy(), mild, bad)) if need.kind == "incident"]
+    assert found == [12, 11]
