@@ -1,7 +1,10 @@
-"""``trainwatch completion``: the scripts name what the parser has, and bash completes with them."""
+"""``trainwatch completion``: the scripts name what the parser has, and bash, zsh and fish complete with them."""
 
+import contextlib
+import os
 import shutil
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -73,6 +76,82 @@ def test_bash_leaves_the_command_behind_the_dashes_to_the_shell(words: str, bash
 def test_bash_completes_files_behind_the_dashes(bash_script: Path) -> None:
     """By the shell's own completion, which is asked if nothing of ours fits."""
     assert "complete -o bashdefault -o default -F _shtab_trainwatch trainwatch" in bash_script.read_text().splitlines()
+
+
+TYPED = {
+    "trainwatch doc": "doctor",
+    "trainwatch status --js": "status --json",
+    "trainwatch stop sd": "stop sdxl",
+    "trainwatch check --run s": "check --run sdxl",
+    "trainwatch checkpoints ver": "checkpoints verify",
+    "trainwatch checkpoints list ou": "checkpoints list outputs",
+    "trainwatch run --config cf": "run --config cfg.yaml",
+    "trainwatch report --format h": "report --format html",
+    "trainwatch run --detach -- python cf": "run --detach -- python cfg.yaml",
+}
+"""What is typed before the tab, and what trainwatch is called with then."""
+
+
+@pytest.fixture
+def at_prompt(tmp_path: Path) -> Path:
+    """A folder with files, and a trainwatch in ``bin`` that knows runs and says with what it is called."""
+    (tmp_path / "outputs").mkdir()
+    (tmp_path / "cfg.yaml").touch()
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "trainwatch"
+    program.write_text(
+        '#!/bin/sh\n[ "$*" = "completion --runs" ] && exec printf "lora\\nlora-2\\nsdxl\\n"\necho "$*" >> called\n'
+    )
+    program.chmod(0o755)
+    return tmp_path
+
+
+@pytest.mark.parametrize("way", ["fpath", "source"])
+def test_zsh_completes(way: str, at_prompt: Path) -> None:
+    """At a terminal, since zsh completes in its line editor alone."""
+    if shutil.which("zsh") is None:
+        pytest.skip("needs zsh")
+    (at_prompt / "_trainwatch").write_text(script("zsh"))
+    begin = ["autoload -U compinit", "compinit -u -D", "source ./_trainwatch"]
+    if way == "fpath":
+        begin = ["fpath=($PWD $fpath)", *begin[:2]]
+    env = {"PATH": f"{at_prompt}/bin:/usr/bin:/bin", "HOME": str(at_prompt), "TERM": "dumb"}
+    ours, theirs = os.openpty()
+    try:
+        process = subprocess.Popen(
+            ["zsh", "-f", "-i"], stdin=theirs, stdout=theirs, stderr=theirs, env=env, cwd=at_prompt,
+            start_new_session=True,
+        )  # fmt: skip
+        reader = threading.Thread(target=read_all, args=(ours,), daemon=True)
+        reader.start()
+        os.write(ours, "".join(f"{line}\n" for line in [*begin, *(f"{typed}\t" for typed in TYPED), "exit"]).encode())
+        process.wait()
+    finally:
+        process.kill()
+        os.close(theirs)
+    reader.join()
+    os.close(ours)
+    assert (at_prompt / "called").read_text().splitlines() == list(TYPED.values())
+
+
+def read_all(terminal: int) -> None:
+    """Else the shell waits for somebody who reads."""
+    with contextlib.suppress(OSError):
+        while os.read(terminal, 65536):
+            pass
+
+
+@pytest.mark.parametrize(("typed", "called"), TYPED.items())
+def test_fish_completes(typed: str, called: str, at_prompt: Path) -> None:
+    if shutil.which("fish") is None:
+        pytest.skip("needs fish")
+    (at_prompt / "trainwatch.fish").write_text(script("fish"))
+    done = subprocess.run(
+        ["fish", "--no-config", "-c", f"source trainwatch.fish; complete -C '{typed}'"],
+        check=True, capture_output=True, text=True, cwd=at_prompt,
+        env={"PATH": f"{at_prompt}/bin:/usr/bin:/bin", "HOME": str(at_prompt)},
+    )  # fmt: skip
+    assert {line.partition("\t")[0].rstrip("/") for line in done.stdout.splitlines()} == {called.rpartition(" ")[2]}
 
 
 @pytest.mark.parametrize("shell", SHELLS)

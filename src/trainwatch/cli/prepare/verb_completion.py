@@ -13,7 +13,8 @@ HELP = "print the completion script of your shell (bash, zsh, fish)"
 DESCRIPTION = (
     "Prints a script that completes verbs, options, files and names of runs. Put it where your shell finds it. "
     "bash: ~/.local/share/bash-completion/completions/trainwatch, or without the package bash-completion the line "
-    "`source <(trainwatch completion bash)` in ~/.bashrc; zsh: a file _trainwatch in a folder of $fpath; "
+    "`source <(trainwatch completion bash)` in ~/.bashrc; zsh: a file _trainwatch in a folder of $fpath, or behind "
+    "compinit the line `source <(trainwatch completion zsh)` in ~/.zshrc; "
     "fish: ~/.config/fish/completions/trainwatch.fish. Then open a new shell. After an update print it again."
 )
 EXAMPLE = "bash"
@@ -25,6 +26,33 @@ RUNS = frozenset({"run", "run_name"})
 ASK_RUNS = "trainwatch completion --runs 2>/dev/null"
 BASH_REST = "complete -o bashdefault -o default -F _shtab_trainwatch trainwatch\n"
 """With ``default`` the shell completes file names if nothing of ours fits: the command behind ``--``."""
+ZSH_END = "typeset -A opt_args\n"
+"""What shtab ends the script with. Its own end registers nothing for a script that is read by ``source``."""
+ZSH_REST = """_trainwatch() {  # behind -- stands a command with completions of its own
+  local at=${words[(i)--]}
+  if (( at < CURRENT )); then
+    shift at words
+    (( CURRENT -= at ))
+    _normal
+  else
+    _shtab_trainwatch "$@"
+  fi
+}
+
+if [[ $zsh_eval_context[-1] == (eval|file) ]]; then
+  compdef _trainwatch trainwatch
+else  # found in $fpath, when it is first needed
+  _trainwatch "$@"
+fi
+"""
+FISH_REST = """function _trainwatch_command  # behind -- stands a command with completions of its own
+    set -l words (commandline -opc)
+    set -l at (contains -i -- -- $words)
+    set -l before (string escape -- $words[(math $at + 1)..-1])
+    complete -C (string join ' ' -- $before (commandline -ct))
+end
+complete -c trainwatch -n 'contains -- -- (commandline -opc)' -ka '(_trainwatch_command)'
+"""
 
 
 _WORD = r"[\w.][\w.-]*"
@@ -72,7 +100,9 @@ def script(shell: str) -> str:
         elif name in FILES:
             action.complete = shtab.FILE  # type: ignore[attr-defined]
     text = shtab.complete(parser, shell=shell)
-    return f"{text.rstrip()}\n{BASH_REST}" if shell == "bash" else f"{text.rstrip()}\n"
+    if shell == "zsh":
+        return text.partition(ZSH_END)[0] + ZSH_END + "\n" + ZSH_REST
+    return f"{text.rstrip()}\n{BASH_REST if shell == 'bash' else FISH_REST}"
 
 
 def _names_of_runs() -> list[str]:
