@@ -61,6 +61,7 @@ class Starting(Variant, frozen=True, tag="starting"):
     ``told_resume``: whether the launch could pass the checkpoint to the trainer, None = not known. ``restores``: what
     the trainer restores from it ("state" or "weights"). ``named``: where the checkpoint is named (command line, derived
     config). ``plan``: what was to be started. ``end_plan``: the supervisor was told to end with the trainer meanwhile.
+    ``restart_plan``: an operator asked for another attempt meanwhile; this one is ended as soon as it exists.
     """
 
     order: int | None = None
@@ -71,6 +72,7 @@ class Starting(Variant, frozen=True, tag="starting"):
     named: tuple[str, ...] = ()
     plan: RestartPlan | None = None
     end_plan: RestartPlan | None = None
+    restart_plan: RestartPlan | None = None
 
 
 class Running(Variant, frozen=True, tag="running"):

@@ -123,9 +123,35 @@ def test_restart_of_a_stopped_run_resumes_it() -> None:
     assert world.of(StartAttempt)[-1].resume_from == "out/step-40"
 
 
-def test_restart_while_launching_is_refused() -> None:
-    world = World(silent={"start_attempt"}).begin().command("restart")
-    assert "a launch is already under way" in world.text()
+def test_restart_while_it_is_being_launched_ends_it_when_it_is_there_and_starts_the_next_one() -> None:
+    world = World(silent={"start_attempt"}).begin().command("restart", fresh=True, by="ann")
+    assert world.word == "starting"
+    assert world.of(StopAttempt) == []
+    world.see(Start(t=1.0, attempt=1, pid=7))
+    assert [s.mode for s in world.of(StopAttempt)] == ["gentle"]
+    world.wait(5.0)
+    first, second = world.of(StartAttempt)
+    assert (first.attempt, second.attempt) == (1, 2)
+    assert second.reason == "restart by ann: start attempt 2 from the beginning"
+    assert world.of(BudgetChanged) == []
+
+
+def test_the_last_word_while_it_is_being_launched_counts() -> None:
+    stopped = World(silent={"start_attempt"}).begin().command("restart").command("stop")
+    assert stopped.see(Start(t=1.0, attempt=1, pid=7)).wait(5.0).word == "stopped"
+    restarted = World(silent={"start_attempt"}).begin().command("stop").command("restart")
+    restarted.see(Start(t=1.0, attempt=1, pid=7)).wait(5.0)
+    assert [each.attempt for each in restarted.of(StartAttempt)] == [1, 2]
+
+
+def test_restart_while_a_launch_is_under_way_that_then_fails_is_what_is_started_next() -> None:
+    world = save(running(judge(quick(backoff_s=(0.0,)))), "out/step-20", 20)
+    world.silent = {"start_attempt"}
+    world.command("restart").command("restart", checkpoint="out/step-20", by="ann")
+    order = world.of(StartAttempt)[-1].id
+    world.see(Outcome(t=world.t, decision=order, action="start_attempt", ok=False, detail="the disk is slow")).wait(3.0)
+    assert world.of(StartAttempt)[-1].id != order
+    assert world.of(StartAttempt)[-1].resume_from == "out/step-20"
 
 
 def test_resume_from_a_named_checkpoint() -> None:

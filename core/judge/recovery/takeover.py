@@ -233,5 +233,7 @@ def _stand(builder: StepBuilder, start: Start, *, same: bool, was: run_states.Ma
         builder.move("started", Starting(launched=True), how)
     if isinstance(was, Starting) and was.end_plan is not None and not start.adopted:
         restart_stages.stop(builder, "end", was.end_plan, by=was.end_plan.by)
+    elif isinstance(was, Starting) and was.restart_plan is not None:
+        restart_stages.stop(builder, "restart", was.restart_plan, by=was.restart_plan.by)
     elif isinstance(was, Starting) and was.stop_requested:
         restart_stages.stop(builder, "hold", RestartPlan(reason="stop requested during the launch"), by="a person")

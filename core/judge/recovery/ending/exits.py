@@ -231,7 +231,7 @@ def on_launch_failed(builder: StepBuilder, machine: Starting, outcome: Outcome) 
         builder.decide(EndWatch, machine.end_plan.reason, exit_code=0)
         return
     need = outcome.data.get("need_bytes")
-    meant = machine.plan if machine.plan is not None else RestartPlan(reason="")
+    meant = machine.restart_plan or machine.plan or RestartPlan(reason="")
     again = RestartPlan(reason="the launch failed", wanted=meant.wanted, fresh=meant.fresh, before_t=meant.before_t)
     if isinstance(need, int | float):
         fresh = meant.fresh or outcome.data.get("fresh") is True

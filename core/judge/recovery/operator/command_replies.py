@@ -61,11 +61,8 @@ def _end(state: JudgeState, _knowledge: Knowledge, _command: Command) -> Command
 
 
 def _restart(state: JudgeState, knowledge: Knowledge, command: Command) -> CommandReply:
-    machine = state.machine
     if (over := _is_over(state, knowledge, command)) is not None:
         return over
-    if isinstance(machine, Starting) and not machine.launched:
-        return refused("a launch is already under way; wait for it, or stop it")
     return _next_attempt(state, knowledge, command)
 
 

@@ -82,7 +82,9 @@ def _end(builder: StepBuilder, command: Command, *, kill: bool) -> None:
     builder.set(ends=None)
     if isinstance(machine, Starting) and not machine.launched:
         builder.move(
-            "command", msgspec.structs.replace(machine, stop_requested=True), "to be stopped as soon as it is started"
+            "command",
+            msgspec.structs.replace(machine, stop_requested=True, restart_plan=None),
+            "to be stopped as soon as it is started",
         )
     elif isinstance(machine, Stopping):
         held = msgspec.structs.replace(machine, then="hold", by=command.by)
@@ -116,7 +118,12 @@ def _restart(builder: StepBuilder, command: Command) -> None:
         question.carry_out(builder, command.by)
         return
     plan = _ordered(builder, command, "restart")
-    if isinstance(machine, Stopping):
+    if isinstance(machine, Starting) and not machine.launched:
+        _take_profile(builder, command)
+        _take_remedies(builder, command)
+        told = msgspec.structs.replace(machine, stop_requested=False, restart_plan=plan)
+        builder.move("command", told, f"{plan.reason}: as soon as the attempt that is being started exists")
+    elif isinstance(machine, Stopping):
         at_end.set_time(builder, after_s=at_end.stop_takes_s(builder.knowledge, builder.state))
         builder.move("command", msgspec.structs.replace(machine, then="restart", plan=plan), plan.reason)
     elif run_machine.is_live(machine):
