@@ -127,7 +127,7 @@ if [ "$accounting" = 1 ]; then
         sleep 0.1
     done
     # The client library of slurmdbd takes the socket from here.
-    cc -shared -fPIC -O1 -o "$ROOT/loopback.so" "$(dirname "$0")/loopback.c" -ldl
+    [ -e "$ROOT/loopback.so" ] || cc -shared -fPIC -O1 -o "$ROOT/loopback.so" "$(dirname "$0")/loopback.c" -ldl
     LD_PRELOAD="$ROOT/loopback.so" MYSQL_UNIX_PORT="$ROOT/db.sock" SLURM_CONF="$SLURM_CONF" slurmdbd
     wait_for "$ROOT/slurmdbd.pid"
     cat "$ROOT/slurmdbd.pid" >>"$pids"

@@ -1,4 +1,4 @@
-"""What Slurm's commands print, as its 22.05 printed it on a two-node cluster, and what is unknown."""
+"""What Slurm's commands print, as five of its releases printed it on a two-node cluster, and what is unknown."""
 
 from pathlib import Path
 
@@ -79,23 +79,6 @@ def test_accounting_has_the_newest_row_last() -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "phase", "cause"),
-    [
-        ("40", "ended", "cancelled"),
-        ("41", "ended", "memory"),
-        ("42", "queued", None),
-        ("43", "ended", "time_limit"),
-        ("44", "unknown", None),
-        ("4", None, None),
-    ],
-)
-def test_accounting_of_later_versions(number: str, phase: str | None, cause: str | None) -> None:
-    found = read_sacct((RECORDED / "sacct-24.11.txt").read_text(), number)
-    assert (None if found is None else found.phase) == phase
-    assert (None if found is None else found.cause) == cause
-
-
-@pytest.mark.parametrize(
     ("text", "seconds"),
     [
         ("3:04", 184.0),
@@ -110,20 +93,72 @@ def test_time_that_is_left(text: str, seconds: float | None) -> None:
     assert duration_s(text) == seconds
 
 
-@pytest.mark.parametrize(
-    ("version", "cause"),
-    [
-        ("22.05-completed", "ok"),
-        ("23.11-preempted", "preempted"),
-        ("24.11-node-fail", "node"),
-        ("25.05-timeout", "time_limit"),
-    ],
-)
-def test_scontrol_of_each_version(version: str, cause: str) -> None:
-    found = read_scontrol((RECORDED / f"scontrol-{version}.txt").read_text())
-    assert found is not None
-    assert (found.id, found.cause, found.nodes, found.restarts) == ("16", cause, "n1", 0)
-    assert (found.submitted, found.comment) == ("2026-11-22T23:05:28", "trainwatch:limit-092fcd41:2")
+RELEASES = ["23.11", "24.11", "25.11", "26.05"]
+ENDS: dict[str, tuple[str, str | None]] = {
+    "completed": ("ended", "ok"),
+    "failed": ("ended", "error"),
+    "cancelled": ("ended", "cancelled"),
+    "time_limit": ("ended", "time_limit"),
+    "preempted": ("ended", "preempted"),
+    "node_fail": ("ended", "node"),
+    "running": ("running", None),
+    "held": ("queued", None),
+    "requeued": ("queued", None),
+    "too_many_nodes": ("queued", None),
+    "never_satisfied": ("queued", None),
+}
+"""What was done with each job whose answers were recorded, by its name (tests/cluster/record.sh)."""
+
+
+def recorded(command: str, release: str) -> str:
+    return (RECORDED / f"{command}-{release}.txt").read_text()
+
+
+def shown_jobs(release: str) -> dict[str, Seen]:
+    """What ``scontrol show job`` printed of each, by name."""
+    found = [read_scontrol(text) for text in recorded("scontrol", release).split("\n\n") if text.strip()]
+    return {seen.comment.removeprefix("trainwatch:recorded:"): seen for seen in found if seen is not None}
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_each_end_is_told_the_same_by_each_command_of_each_release(release: str) -> None:
+    shown = shown_jobs(release)
+    assert {name: (seen.phase, seen.cause) for name, seen in shown.items()} == ENDS
+    queued = read_squeue(recorded("squeue", release))
+    for name, seen in shown.items():
+        beside = queued[seen.id]
+        assert (beside.phase, beside.cause, beside.reason) == (seen.phase, seen.cause, seen.reason)
+        assert (beside.nodes, beside.submitted, beside.comment) == (seen.nodes, seen.submitted, seen.comment)
+        accounted = read_sacct(recorded("sacct", release), seen.id)
+        if accounted is not None:  # a held job has no row yet
+            assert (accounted.phase, accounted.cause) == ENDS[name]
+            assert (accounted.nodes, accounted.submitted) == (seen.nodes, seen.submitted)
+    accounted_ends = [name for name in shown if read_sacct(recorded("sacct", release), shown[name].id) is not None]
+    assert {name for name, (phase, _) in ENDS.items() if phase != "queued"} <= set(accounted_ends)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_what_never_ends_is_told_from_what_may(release: str) -> None:
+    waits = {name: never_ends(seen.reason) is not None for name, seen in shown_jobs(release).items()}
+    assert [name for name, never in waits.items() if never] == ["never_satisfied", "too_many_nodes", "held"]
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_how_often_a_job_began_anew_and_what_is_left_of_its_time(release: str) -> None:
+    shown = shown_jobs(release)
+    assert {name: seen.restarts for name, seen in shown.items()} == dict.fromkeys(ENDS, 0) | {"requeued": 1}
+    assert shown["running"].nodes == "n2"
+    assert shown["held"].nodes == ""
+    left_s = read_squeue(recorded("squeue", release))[shown["running"].id].left_s
+    assert left_s is not None
+    assert 0.0 < left_s < 86400.0
+
+
+def test_words_that_a_person_typed_are_no_fields() -> None:
+    text = recorded("scontrol", "25.11").replace("--wrap true", "--wrap Comment=mine NodeList=n9", 1)
+    seen = read_scontrol(text)
+    assert seen is not None
+    assert (seen.comment, seen.nodes) == ("trainwatch:recorded:completed", "n1")
 
 
 def test_squeue_as_it_was_printed() -> None:

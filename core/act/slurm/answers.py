@@ -1,4 +1,4 @@
-"""Reads what Slurm's commands print. Pure. Source: squeue(1), scontrol(1), sacct(1) of 22.05 to 25.x."""
+"""Reads what Slurm's commands print. Pure. Source: squeue(1), scontrol(1), sacct(1) of 22.05 to 26.05."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -29,6 +29,11 @@ ENDED: dict[str, JobCause] = {
     "BOOT_FAIL": "node",
     "OUT_OF_MEMORY": "memory",
 }
+
+TYPED = ("SubmitLine=", "Command=")
+"""Lines of scontrol that hold what a person typed: its words may have the form ``Comment=value``."""
+NO_NODES = frozenset({"(null)", "None assigned"})
+"""What scontrol and sacct print of a job that has none."""
 
 
 class Seen(NamedTuple):
@@ -86,8 +91,9 @@ def read_squeue(text: str) -> dict[str, Seen]:
 def read_scontrol(text: str) -> Seen | None:
     """The job of ``scontrol show job ID``; None if the text has none."""
     fields: dict[str, str] = {}
-    for key, value in _pairs(text.split()):
-        fields.setdefault(key, value)  # later versions print the command line below
+    lines = (line for line in text.splitlines() if not line.lstrip().startswith(TYPED))
+    for key, value in _pairs(word for line in lines for word in line.split()):
+        fields.setdefault(key, value)
     if "JobId" not in fields or "JobState" not in fields:
         return None
     phase, cause = phase_of(fields["JobState"])
@@ -98,7 +104,7 @@ def read_scontrol(text: str) -> Seen | None:
         cause,
         fields["JobState"],
         "" if reason == "None" else reason,
-        "" if fields.get("NodeList") == "(null)" else fields.get("NodeList", ""),
+        _nodes(fields.get("NodeList", "")),
         fields.get("SubmitTime", ""),
         None,
         "" if fields.get("Comment") == "(null)" else fields.get("Comment", ""),
@@ -114,7 +120,7 @@ def read_sacct(text: str, number: str) -> Seen | None:
         return None
     _, state, submitted, nodes = found[-1]
     phase, cause = phase_of(state)
-    return Seen(number, phase, cause, state, "", nodes, submitted)
+    return Seen(number, phase, cause, state, "", _nodes(nodes), submitted)
 
 
 def duration_s(text: str) -> float | None:
@@ -138,6 +144,10 @@ def limit_of(text: str) -> float | None:
     units = (3600.0, 60.0, 1.0) if dash or len(parts) == 3 else (60.0, 1.0)
     seconds = sum(float(part) * unit for part, unit in zip(parts, units, strict=False))
     return seconds + 86400.0 * float(days or 0)
+
+
+def _nodes(text: str) -> str:
+    return "" if text in NO_NODES else text
 
 
 def _pairs(words: Iterable[str]) -> Iterable[tuple[str, str]]:
