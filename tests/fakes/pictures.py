@@ -44,3 +44,6 @@ class PaintedFolder:
 
     def newest(self) -> tuple[Sample, ...]:
         return find_samples(self._folder)
+
+    def fetch(self, sample: Sample) -> str:
+        return sample.path

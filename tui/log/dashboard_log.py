@@ -77,4 +77,5 @@ class DashboardLog:
             return f"Enter would start, in {plan.cwd}: {' '.join(plan.command)}"
         if self._run.logs is None:
             return "This log cannot be read from here."
-        return "Nothing written yet." if self.path is not None else "No log yet."
+        nothing = self.viewer.driver.trouble or "Nothing written yet."
+        return nothing if self.path is not None else "No log yet."

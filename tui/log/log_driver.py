@@ -38,6 +38,9 @@ class LogDriver:
         self._shown_at = -1
         """The end of the reading of the log's end that is shown."""
         self.busy = False
+        self.trouble = ""
+        """Why the newest reading failed; empty if it did not."""
+        self._said = ""
 
     def close(self) -> None:
         self._generation += 1
@@ -100,12 +103,12 @@ class LogDriver:
         end, path = window.end, source.file.path
 
         def run() -> Show:
-            take = guarded(read, path, self._show_message)
+            take = guarded(read, path, self._fail)
 
             def show() -> None:
                 same = self.view.window is window and window.end == end
                 if same and generation == self._generation and not self.busy:
-                    take()
+                    self._take(take)
                     self._fill()
                     taken()
 
@@ -284,6 +287,17 @@ class LogDriver:
             self.scanning = only is not None
             self._read(above)
 
+    def _take(self, take: Callable[[], None]) -> None:
+        self.trouble = ""
+        take()
+        self._said = self.trouble
+
+    def _fail(self, text: str) -> None:
+        """Say it once, not at every look."""
+        self.trouble = text
+        if text != self._said:
+            self._show_message(text)
+
     def _read(self, work: Callable[[], Callable[[], None]], *, wait: bool = False) -> None:
         source, generation = self.source, self._generation
         if source is None:
@@ -293,12 +307,12 @@ class LogDriver:
         def run() -> Show:
             if generation != self._generation:
                 return lambda: None
-            take = guarded(work, source.file.path, self._show_message)
+            take = guarded(work, source.file.path, self._fail)
 
             def show() -> None:
                 if generation == self._generation:
                     self.busy = False
-                    take()
+                    self._take(take)
                     self._show()
 
             return show

@@ -40,4 +40,4 @@ def message_of(log: LogViewer) -> str:
         return "No log yet: nothing was started."
     if log.driver.only is not None:
         return "Looking for lines that match …" if log.driver.scanning else "No line matches."
-    return "Nothing written yet."
+    return log.driver.trouble or "Nothing written yet."

@@ -73,6 +73,18 @@ def _teach(on: Explained, number: int) -> None:
     if causes is None or attempt is None:
         return
 
+    def ask() -> Callable[[], None]:
+        try:
+            classes = causes.classes()
+        except RuntimeError as error:
+            said = str(error)
+            return lambda: on.show_message(said)
+
+        def show() -> None:
+            on.app.push_screen(choose_cause(classes), chosen)
+
+        return show
+
     def chosen(failure: str | None) -> None:
         if failure is not None:
             on.tasks.submit(lambda: learn(failure))
@@ -84,7 +96,7 @@ def _teach(on: Explained, number: int) -> None:
             said = str(error)
         return lambda: on.show_message(said)
 
-    on.app.push_screen(choose_cause(causes.classes()), chosen)
+    on.tasks.submit(ask)
 
 
 def _do(application: Application, on: Explained, card: IncidentCard, choice: Choice) -> None:

@@ -75,7 +75,10 @@ class PanedScreen(Screen[None]):
                 _put(pane.edge, _edge_box(box))
 
     def answer(self, text: str) -> None:
-        """Show a sentence in the footer for a few seconds."""
+        """Show a sentence in the footer for a few seconds; on a screen that is being opened, when it has a footer."""
+        if not self.is_mounted:
+            self.call_after_refresh(self.answer, text)
+            return
         self.key_bar.show(self.offered(), text)
         if self._clearing is not None:
             self._clearing.stop()

@@ -188,7 +188,8 @@ class SamplesScreen(PlaceScreen):
         if columns < 2 or rows < 1:
             return
         wanted = (sample.path, sample.mtime, (columns, rows))
-        if wanted == self.shown:
+        source = self.session.run.samples
+        if wanted == self.shown or source is None:
             return
         self.shown = wanted
         self._asked += 1
@@ -198,9 +199,11 @@ class SamplesScreen(PlaceScreen):
 
         def read() -> Callable[[], None]:
             try:
-                picture, trouble = decode(sample.path, room), ""
+                picture, trouble = decode(source.fetch(sample), room), ""
             except PictureError as error:
                 picture, trouble = None, f"{sample.name} {error}."
+            except RuntimeError as error:
+                picture, trouble = None, f"{sample.name}: {error}."
             return lambda: self._decoded(asked, picture, trouble)
 
         self.tasks.submit(read)

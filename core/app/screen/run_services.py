@@ -102,6 +102,10 @@ class RunSamples:
         except OSError as error:
             raise RuntimeError(f"{error.filename or 'the disk'}: {error.strerror or error}") from error
 
+    def fetch(self, sample: Sample) -> str:
+        """It is here."""
+        return sample.path
+
 
 class RunLaunch:
     """Implements the screen's LaunchSettings: what a launch of the run would be; nothing is written."""

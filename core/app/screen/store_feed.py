@@ -96,8 +96,12 @@ class StoreFeed:
             frozen=frozen_text(life) if life.frozen else "",
             troubles=self._troubles,
             health=self._health,
-            job=self._job.read(log_of(story)),
+            job=self._job.read(self.log_here(story)),
         )
+
+    def log_here(self, story: RunStory) -> str | None:
+        """The newest attempt's log: the file of its job is beside it."""
+        return log_of(story)
 
     def wall(self) -> float:
         """The time of the situation, in seconds since the epoch."""

@@ -249,6 +249,10 @@ class SampleFolder(Protocol):
         """Newest first. May block; called in a thread. Raises RuntimeError with a sentence."""
         ...
 
+    def fetch(self, sample: Sample) -> str:
+        """Path of its file on this machine. May block; called in a thread. Raises RuntimeError with a sentence."""
+        ...
+
 
 class Launcher(Protocol):
     """All methods may block and are called in threads. They raise RuntimeError with one or more sentences."""
@@ -296,7 +300,7 @@ class Causes(Protocol):
     """Failure classes, and what a person teaches about them."""
 
     def classes(self) -> Sequence[tuple[str, str]]:
-        """Name and title of each that can be named. May block."""
+        """Name and title of each that can be named. May block. Raises RuntimeError with a sentence."""
         ...
 
     def teach(self, attempt: int, failure: str) -> str:

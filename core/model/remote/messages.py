@@ -20,13 +20,15 @@ LONGEST = 64 << 20
 class Follow(msgspec.Struct, frozen=True, kw_only=True, tag="follow"):
     """Send what this run gains, beginning behind what is here: ``journal`` bytes with this SHA-256.
 
-    ``history``: table → the newest second of it that is here.
+    ``history``: table → the newest second of it that is here. ``annex``: bytes and SHA-256 of what is here of the part
+    of the journal that an annex there has; None: not to be sent.
     """
 
     run: str
     journal: int = 0
     digest: bytes = b""
     history: dict[str, float] = {}
+    annex: tuple[int, bytes] | None = None
 
 
 class Unfollow(msgspec.Struct, frozen=True, kw_only=True, tag="unfollow"):
@@ -72,16 +74,20 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, tag="answer"):
 
 
 class Piece(msgspec.Struct, frozen=True, kw_only=True, tag="piece"):
-    """Bytes of the journal at ``offset``. ``anew``: what is here of it is of another one and goes."""
+    """Bytes of the journal at ``offset``. ``anew``: what is here of it is of another one and goes.
+
+    ``annex``: of the part that an annex has. Sent only to who asked for it.
+    """
 
     run: str
     offset: int
     data: bytes
     anew: bool = False
+    annex: bool = False
 
 
 class SmallFile(msgspec.Struct, frozen=True, kw_only=True, tag="file"):
-    """The whole content of a small file in the run's folder."""
+    """The whole content of a small file. ``name``: its path in the run's folder."""
 
     run: str
     name: str

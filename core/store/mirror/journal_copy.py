@@ -41,7 +41,7 @@ class GrowingFile:
     """What a file gained, for a copy that has ``size`` bytes with this digest."""
 
     def __init__(self, path: Path, size: int, digest: bytes) -> None:
-        self._path = path
+        self.path = path
         same = not size or (bool(digest) and digest_of(path, size) == digest)
         self._offset = size if same else 0
         self._anew = not same
@@ -50,7 +50,7 @@ class GrowingFile:
     def new(self, most: int = 8) -> Iterator[Part]:
         """At most ``most`` pieces; a file that was replaced or shortened begins anew. A missing one has none."""
         try:
-            status = self._path.stat()
+            status = self.path.stat()
             identity = (status.st_dev, status.st_ino)
             if self._identity is None:
                 self._identity = identity
@@ -58,7 +58,7 @@ class GrowingFile:
                 self._identity, self._offset, self._anew = identity, 0, True
             if status.st_size == self._offset and not self._anew:
                 return
-            file = self._path.open("rb")
+            file = self.path.open("rb")
         except OSError:
             return
         with file:
@@ -75,7 +75,7 @@ class GrowingFile:
     def behind(self) -> bool:
         """Whether the file has more than was read."""
         with contextlib.suppress(OSError):
-            return self._path.stat().st_size > self._offset
+            return self.path.stat().st_size > self._offset
         return False
 
 
@@ -99,14 +99,19 @@ class CopiedFile:
     def add(self, part: Part) -> bool:
         """Write a piece; False if it does not follow on what is there. Raises OSError."""
         if part.anew:
-            fresh = temporary_beside(self.path)
-            _write(fresh, 0, part.data)
-            fresh.replace(self.path)
+            replace_copy(self.path, part.data)
             return True
         if part.offset != self.size:
             return False
         _write(self.path, part.offset, part.data)
         return True
+
+
+def replace_copy(path: Path, data: bytes) -> None:
+    """Another content for a small file. Not flushed to the disk: what is lost is asked for again. Raises OSError."""
+    fresh = temporary_beside(path)
+    _write(fresh, 0, data)
+    fresh.replace(path)
 
 
 def _write(path: Path, offset: int, data: bytes) -> None:

@@ -25,7 +25,18 @@ from ..run_picker import MachineRuns
 from ..run_settings import plan_of
 from .far_feed import FarFeed
 from .far_host import FarHost
-from .far_services import FarCheckpoints, FarDetails, FarIncidents, FarLaunch, FarLogs, FarProfiles, FarRun
+from .far_logs import FarLogs, FarStamps
+from .far_samples import FarSamples
+from .far_services import (
+    FarCauses,
+    FarCheckpoints,
+    FarDetails,
+    FarIncidents,
+    FarLaunch,
+    FarProfiles,
+    FarRanks,
+)
+from .far_trials import FarTrials
 
 FIRST_S = 20.0
 """Longest wait for the first of a run that has no copy here yet."""
@@ -81,7 +92,7 @@ class AllRuns(MachineRuns):
         of = self.hosts.of(run_id)
         if of is None:
             return super().settings(run_id)
-        found: RunSettings = FarRun(of[0].link, of[1]).asked("settings", RunSettings)
+        found: RunSettings = of[0].run(of[1]).known("settings", RunSettings)
         return found
 
     def hide(self, run_id: str, hidden: bool) -> None:
@@ -162,22 +173,27 @@ def open_far(far: FarHost, run_id: str) -> OpenRun:
     except RunUnreadable as error:
         told = copy.now.trouble if copy.now is not None else ""
         raise RuntimeError(told or f"{far.host.name} did not send the run within {FIRST_S:.0f} s ({error})") from error
-    asked = FarRun(far.link, run_id)
+    asked = far.run(run_id)
+    outputs, stamps = OpenedRun(spec, copy.directory.load_spec), FarStamps(asked)
     return OpenRun(
         run_id=f"{far.host.name}:{run_id}",
         name=spec.name,
-        feed=FarFeed(far, copy, spec),
+        feed=FarFeed(far, copy, spec, asked),
         profiles=FarProfiles(asked),
         ladder=spec.settings.profiles.ladder,
         incident_files=FarIncidents(asked),
+        causes=FarCauses(asked),
         looks=RunLooks(copy.directory),
-        checkpoints=FarCheckpoints(asked, far.host.name, OpenedRun(spec, copy.directory.load_spec)),
+        checkpoints=FarCheckpoints(asked, far.host.name, outputs),
         launch=FarLaunch(asked),
+        samples=FarSamples(asked, outputs, copy.directory.path),
+        trials=FarTrials(asked),
         details=FarDetails(asked),
+        ranks=FarRanks(asked),
         screen=spec.settings.screen,
         keep_last=spec.settings.checkpoints.keep_last,
         plan=plan_of(spec),
-        logs=LogAccess(browser=FarLogs(asked), extra=spec.logs),
+        logs=LogAccess(browser=FarLogs(asked, stamps), stamps=stamps, extra=spec.logs),
     )
 
 
@@ -193,7 +209,7 @@ class AllStarters:
         if of is None:
             self._here.start(run_id, then)
         else:
-            FarRun(of[0].link, of[1]).asked("start", None, then=then)
+            of[0].run(of[1]).asked("start", None, then=then)
 
 
 class AllAttachers:

@@ -16,8 +16,11 @@ from ....store.run_directory import RunDirectory
 from ....views.quantity import duration
 from ..store_feed import StoreFeed
 from .far_host import FarHost, RunCopy
+from .far_run import FarRun
 from .link import LinkLost
 
+OLDER_S = 60.0
+"""What was asked for less than so long before the line was lost has no age of its own."""
 QUIET_S = 6.0
 """The other side tells what is so every second: without that for so long, what is shown is called old."""
 
@@ -25,9 +28,9 @@ QUIET_S = 6.0
 class FarFeed(StoreFeed):
     """A Feed. Ages are those of the clock there; without a line the time stands still at the last word."""
 
-    def __init__(self, far: FarHost, copy: RunCopy, spec: RunSpec) -> None:
+    def __init__(self, far: FarHost, copy: RunCopy, spec: RunSpec, asked: FarRun) -> None:
         super().__init__(copy.directory, spec.created_wall, self._found, spec.settings.health)
-        self._far, self._copy = far, copy
+        self._far, self._copy, self._asked = far, copy, asked
         self._generation = copy.generation
         self._heard: tuple[object, float] = (None, 0.0)
 
@@ -68,7 +71,15 @@ class FarFeed(StoreFeed):
             return f"connecting to {name}" if told is None else ""
         since = self._age()
         age = f" for {duration(since)}" if since is not None else ""
-        return f"no line to {name}{age}"
+        return f"no line to {name}{age}{self._older(since)}"
+
+    def _older(self, since_s: float | None) -> str:
+        """In brackets, the oldest of what is shown from before the line was lost."""
+        if not self._asked.old:
+            return ""
+        what, wall = min(self._asked.old.items(), key=lambda item: item[1])
+        age_s = max(0.0, time.time() - wall)
+        return f" ({what} as of {duration(age_s)} ago)" if since_s is None or age_s > since_s + OLDER_S else ""
 
     def _age(self) -> float | None:
         """Seconds since it was last known how it is there; None: never."""
@@ -93,6 +104,10 @@ class FarFeed(StoreFeed):
         if told is None:
             return SupervisorLife()
         return SupervisorLife(alive=told.watched, responsive=told.watched and not told.frozen)
+
+    def log_here(self, story: RunStory) -> str | None:
+        """Where its copy would be: a file of the same path on this machine is another one's."""
+        return None if story.attempt is None else str(self._copy.directory.attempt(story.attempt.number) / "train.log")
 
     def _found(self, _directory: RunDirectory, story: RunStory) -> RunStory:
         """The story as it was found there without a supervisor."""

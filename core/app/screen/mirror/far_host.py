@@ -1,5 +1,7 @@
 """Another machine as this screen has it: the line, the copies of its runs, and its list of runs."""
 
+import re
+import shutil
 import sqlite3
 import threading
 import time
@@ -10,18 +12,23 @@ from ....model.remote.host import Host
 from ....model.remote.messages import Ask, CardsNow, Follow, Piece, Rows, RunNow, SmallFile, Told, Unfollow
 from ....model.run_card import RunCard
 from ....model.text.far_run import far_id
+from ....store.annex import COPIED
 from ....store.clock import boot_seconds
+from ....store.home import make_private
 from ....store.metrics.history_rows import HistoryCopy
-from ....store.mirror.journal_copy import CopiedFile, Part
+from ....store.mirror.journal_copy import CopiedFile, Part, replace_copy
+from ....store.mirror.kept_answers import KeptAnswers
 from ....store.mirror.mirrors import HostMirror
 from ....store.run_directory import RunDirectory
+from .far_run import FarRun
 from .link import Link, LinkLost
 
 CARDS_S = 4.0
 """A list that is older is asked for anew; the runs page reads its list every five seconds."""
 OLD_S = 15.0
 """A list that is older is shown with its age: three questions were not answered."""
-FILES = frozenset({"run.json", "outputs.json", "history.sqlite.newest"})
+FILES = re.compile(r"run\.json|outputs\.json|history\.sqlite\.newest|attempts/\d{4,9}/job\.json")
+"""Paths in a run's folder that are taken."""
 MARK_S = 15.0
 """Period of writing down until when a copy agrees."""
 
@@ -37,6 +44,7 @@ class RunCopy:
         """``run.json`` is there."""
         self._journal = CopiedFile(directory.journal)
         self._history = HistoryCopy(directory.history)
+        self._annex = CopiedFile(directory.path / COPIED / directory.journal.name)
         self._marked = 0.0
         if directory.spec.exists():
             self.arrived.set()
@@ -49,22 +57,24 @@ class RunCopy:
         except (sqlite3.Error, OSError):
             self._history.clear()
             marks = {}
-        return Follow(run=self.directory.id, journal=size, digest=digest, history=marks)
+        return Follow(run=self.directory.id, journal=size, digest=digest, history=marks, annex=self._annex.have())
 
     def take(self, told: Piece | SmallFile | Rows | RunNow, mirror: HostMirror) -> bool:
         """Write what came; False: it does not follow on what is here. Raises OSError, sqlite3.Error."""
         match told:
+            case Piece(annex=True):
+                make_private(self._annex.path.parent)
+                return self._annex.add(Part(told.offset, told.data, told.anew))
             case Piece():
                 if told.anew:
                     self._history.clear()
+                    shutil.rmtree(self._annex.path.parent, ignore_errors=True)
                     self.generation += 1
                 return self._journal.add(Part(told.offset, told.data, told.anew))
-            case SmallFile(name=name) if name in FILES:
+            case SmallFile(name=name) if FILES.fullmatch(name):
                 path = self.directory.path / name
-                part = path.with_name(f".{name}.part")
-                part.touch(mode=0o600)
-                part.write_bytes(told.data)
-                part.replace(path)
+                make_private(path.parent)
+                replace_copy(path, told.data)
                 if name == "run.json":
                     self.arrived.set()
             case Rows():
@@ -119,6 +129,10 @@ class FarHost:
         self.start()
         self.link.ask(copy.have())
         return copy
+
+    def run(self, run_id: str) -> FarRun:
+        """For questions about a run there."""
+        return FarRun(self.link, run_id, KeptAnswers(self.mirror.path / "runs" / run_id))
 
     def cards(self) -> tuple[list[RunCard], float | None]:
         """The runs there as they were known last, with the host in their ids; and their age in seconds, None = now.

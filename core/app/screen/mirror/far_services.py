@@ -4,101 +4,23 @@ Without a line each raises what its Protocol allows, with a sentence.
 """
 
 import contextlib
-import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, overload
-
-import msgspec
 
 from ....model.checkpoints.checkpoint import Checkpoint, CheckpointListing
 from ....model.checkpoints.checkpoint_results import CheckpointOverview, Comparison, PrunePlan
 from ....model.incident import EvidenceFile
 from ....model.launch.change import Change
+from ....model.launch.nodes import RankTable
 from ....model.machine_details import MachineDetails
 from ....model.ports.screen import OnProgress
 from ....model.profile import Profile
-from ....model.text.log_lines import LogLine, LogStretch, LogTally, Stopped
 from ....store.clock import boot_seconds
 from ..opened_run import OpenedRun
-from .link import Link
+from .far_run import FarRun
 
 AGAIN_S = 5.0
-
-
-class FarRun:
-    """Asks about one run over a line."""
-
-    def __init__(self, link: Link, run_id: str) -> None:
-        self._link, self._run = link, run_id
-
-    def asked(self, what: str, type_: Any, **values: Any) -> Any:
-        """Raises RuntimeError with a sentence."""
-        try:
-            return self._link.call(what, self._run, type_, **values)
-        except msgspec.MsgspecError as error:
-            name = self._link.host.name
-            raise RuntimeError(f"{name} answered what this version does not understand ({error})") from error
-
-
-class FarLogs:
-    """Implements the screen's LogBrowser. What is wrong is raised as OSError."""
-
-    def __init__(self, far: FarRun) -> None:
-        self._far = far
-
-    def _asked(self, method: str, type_: Any, path: str, **values: Any) -> Any:
-        try:
-            return self._far.asked("log", type_, method=method, path=path, **values)
-        except RuntimeError as error:
-            raise OSError(0, str(error)) from error
-
-    def size(self, path: str) -> int:
-        return int(self._asked("size", int, path))
-
-    def before(self, path: str, offset: int, lines: int, only: re.Pattern[str] | None = None) -> LogStretch:
-        found: LogStretch = self._asked("before", LogStretch, path, offset=offset, lines=lines, pattern=_plain(only))
-        return found
-
-    def after(self, path: str, offset: int, lines: int, only: re.Pattern[str] | None = None) -> LogStretch:
-        found: LogStretch = self._asked("after", LogStretch, path, offset=offset, lines=lines, pattern=_plain(only))
-        return found
-
-    def states(self, path: str, line: LogLine, most: int) -> tuple[str, ...]:
-        return tuple(self._asked("states", tuple[str, ...], path, line=line, most=most))
-
-    def find(
-        self, path: str, pattern: re.Pattern[str], offset: int, *, backwards: bool, stopped: Stopped
-    ) -> int | None:
-        """The whole search is made there; ``stopped`` is asked before it."""
-        if stopped():
-            return None
-        found: int | None = self._asked(
-            "find", int | None, path, pattern=_plain(pattern), offset=offset, backwards=backwards
-        )
-        return found
-
-    def tally(self, path: str, pattern: re.Pattern[str], begin: int, end: int, stopped: Stopped) -> Iterator[LogTally]:
-        """Counted there, some blocks for each question."""
-        matches = 0
-        while begin < end and not stopped():
-            tally: LogTally | None = self._asked(
-                "tally", LogTally | None, path, pattern=_plain(pattern), begin=begin, end=end
-            )
-            if tally is None or tally.offset <= begin:
-                return
-            matches, begin = matches + tally.matches, tally.offset
-            yield LogTally(begin, matches)
-
-    def line_at(self, path: str, number: int, stopped: Stopped) -> int | None:
-        if stopped():
-            return None
-        found: int | None = self._asked("line_at", int | None, path, number=number)
-        return found
-
-
-def _plain(pattern: re.Pattern[str] | None) -> tuple[str, int] | None:
-    return None if pattern is None else (pattern.pattern, pattern.flags)
 
 
 class FarIncidents:
@@ -110,7 +32,9 @@ class FarIncidents:
     def files(self, incident: int) -> Sequence[EvidenceFile]:
         """Raises OSError with a sentence."""
         try:
-            return tuple(self._far.asked("incident files", tuple[EvidenceFile, ...], incident=incident))
+            return tuple(
+                self._far.known("incident files", tuple[EvidenceFile, ...], name="evidence", incident=incident)
+            )
         except RuntimeError as error:
             raise OSError(0, str(error)) from error
 
@@ -132,7 +56,7 @@ class FarProfiles(Sequence[Profile]):
 
     def _ask(self) -> None:
         with contextlib.suppress(RuntimeError):
-            self._found = self._far.asked("profiles", tuple[Profile, ...])
+            self._found = self._far.known("profiles", tuple[Profile, ...])
 
     @overload
     def __getitem__(self, index: int) -> Profile: ...
@@ -147,6 +71,33 @@ class FarProfiles(Sequence[Profile]):
         return len(self._profiles())
 
 
+class FarRanks:
+    """Implements the screen's RankSource; without a line, the table as it was."""
+
+    def __init__(self, far: FarRun) -> None:
+        self._far = far
+
+    def look(self) -> RankTable:
+        try:
+            found: RankTable = self._far.known("ranks", RankTable)
+        except RuntimeError:
+            return RankTable()
+        return found
+
+
+class FarCauses:
+    """Implements the screen's Causes: the pattern is written into the project's file there."""
+
+    def __init__(self, far: FarRun) -> None:
+        self._far = far
+
+    def classes(self) -> Sequence[tuple[str, str]]:
+        return tuple(self._far.known("causes", tuple[tuple[str, str], ...], name="failure classes", method="classes"))
+
+    def teach(self, attempt: int, failure: str) -> str:
+        return str(self._far.asked("causes", str, method="teach", attempt=attempt, failure=failure))
+
+
 class FarDetails:
     """Implements the screen's DetailSource; without a line there are none."""
 
@@ -155,7 +106,7 @@ class FarDetails:
 
     def look(self) -> MachineDetails:
         try:
-            found: MachineDetails = self._far.asked("details", MachineDetails)
+            found: MachineDetails = self._far.known("details", MachineDetails)
         except RuntimeError:
             return MachineDetails()
         return found
@@ -169,14 +120,14 @@ class FarLaunch:
 
     def values(self, profile: Profile | None, keys: Sequence[str]) -> Mapping[str, object]:
         name = None if profile is None else profile.name
-        found: Mapping[str, object] = self._far.asked(
-            "launch", dict[str, Any], method="values", profile=name, keys=list(keys)
+        found: Mapping[str, object] = self._far.known(
+            "launch", dict[str, Any], name="settings", method="values", profile=name, keys=list(keys)
         )
         return found
 
     def changes(self, profile: Profile | None) -> Sequence[Change]:
         name = None if profile is None else profile.name
-        return tuple(self._far.asked("launch", tuple[Change, ...], method="changes", profile=name))
+        return tuple(self._far.known("launch", tuple[Change, ...], name="settings", method="changes", profile=name))
 
 
 class FarCheckpoints:
@@ -191,7 +142,7 @@ class FarCheckpoints:
         return self._run.output_dir
 
     def listing(self) -> CheckpointListing:
-        found: CheckpointListing = self._far.asked("checkpoints", CheckpointListing, method="listing")
+        found: CheckpointListing = self._far.known("checkpoints", CheckpointListing, method="listing")
         return found
 
     def verify(self, path: str, *, deep: bool, progress: OnProgress) -> Checkpoint:
@@ -203,7 +154,7 @@ class FarCheckpoints:
         return found
 
     def show(self, path: str) -> CheckpointOverview:
-        found: CheckpointOverview = self._far.asked("checkpoints", CheckpointOverview, method="show", path=path)
+        found: CheckpointOverview = self._far.known("checkpoints", CheckpointOverview, method="show", path=path)
         return found
 
     def compare(self, a: str, b: str, *, progress: OnProgress) -> Comparison:

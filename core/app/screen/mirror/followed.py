@@ -1,14 +1,17 @@
 """One run that another machine's screen follows: what its files gained since it was asked last."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from ....model.remote.messages import Follow, Piece, Rows, RunNow, SmallFile
 from ....model.situation import Situation
+from ....store.annex import annexes
 from ....store.journal import JournalTooNew
 from ....store.metrics.history_rows import HistoryRows
 from ....store.metrics.newest_samples import newest_path
 from ....store.mirror.journal_copy import GrowingFile
 from ....store.run_directory import RunDirectory
+from ...runs.jobs.job_now import JOB_FILE
 from ...runs.known_runs import open_run
 from ..run_cards import current_story
 from ..store_feed import StoreFeed
@@ -31,8 +34,21 @@ class FollowedRun:
         run, spec = open_run(self.id)
         self._journal = GrowingFile(run.journal, self._asked.journal, self._asked.digest)
         self._history = HistoryRows(run.history, self._asked.history)
+        self._annex: GrowingFile | None = None
         self._feed = StoreFeed(run, spec.created_wall, current_story, spec.settings.health)
         self._run = run
+
+    def _of_annex(self, run: RunDirectory) -> Iterator[Piece]:
+        """What an annex has of the journal: its records follow on those of the run's own file."""
+        if self._asked.annex is None or self._journal.behind:
+            return
+        beside = next((place / run.journal.name for place in annexes(run.path)), None)
+        if beside is None:
+            return
+        if self._annex is None or self._annex.path != beside:
+            self._annex = GrowingFile(beside, *self._asked.annex)
+        for part in self._annex.new():
+            yield Piece(run=self.id, offset=part.offset, data=part.data, anew=part.anew, annex=True)
 
     def news(self) -> Iterator[Piece | SmallFile | Rows | RunNow]:
         """What is new, and last what is so now."""
@@ -46,6 +62,9 @@ class FollowedRun:
         assert self._run is not None
         files = {"run.json": self._run.spec, "outputs.json": self._run.outputs}
         files["history.sqlite.newest"] = newest_path(self._run.history)
+        if now.job is not None and now.story.attempt is not None and now.story.attempt.log is not None:
+            name = f"{self._run.attempts.name}/{now.story.attempt.number:04d}/{JOB_FILE}"
+            files[name] = Path(now.story.attempt.log).with_name(JOB_FILE)
         for name, path in files.items():
             try:
                 status = path.stat()
@@ -57,9 +76,10 @@ class FollowedRun:
                 continue
         for part in self._journal.new():
             yield Piece(run=self.id, offset=part.offset, data=part.data, anew=part.anew)
+        yield from self._of_annex(self._run)
         for rows in self._history.new():
             yield Rows(run=self.id, table=rows.table, columns=rows.columns, rows=rows.rows)
-        self.behind = self._journal.behind or self._history.behind
+        self.behind = self._journal.behind or self._history.behind or (self._annex is not None and self._annex.behind)
         yield _now(self.id, now, whole=not self.behind)
 
 

@@ -6,7 +6,7 @@ import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -119,6 +119,15 @@ class Link:
 
     def call(self, what: str, run: str, type_: type[T] | Any, timeout_s: float = CALL_S, **values: Any) -> Any:
         """Ask and wait for the answer. Raises LinkLost, RuntimeError with the sentence of the other side."""
+        return msgspec.msgpack.decode(self.answer(what, run, values, timeout_s), type=type_)
+
+    def answer(self, what: str, run: str, values: Mapping[str, Any], timeout_s: float = CALL_S) -> bytes:
+        """The answer as it came, in msgpack. Raises as ``call``.
+
+        While the first connection is made, it is waited for.
+        """
+        if self._thread is not None:
+            self._tried.wait(timeout_s)
         waiting = _Waiting()
         with self._lock:
             self._number += 1
@@ -135,7 +144,7 @@ class Link:
                 self._waiting.pop(number, None)
         if waiting.answer.trouble:
             raise RuntimeError(waiting.answer.trouble)
-        return msgspec.msgpack.decode(waiting.answer.data, type=type_)
+        return bytes(waiting.answer.data)
 
     # -- the link's own threads
 

@@ -4,24 +4,33 @@ import re
 import time
 from collections.abc import Callable
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from ....model.observation import Command
 from ....model.remote.messages import Call, CardsNow
-from ....model.text.log_lines import LogLine
+from ....model.text.log_lines import LogLine, LogStretch
 from ....sense.log.log_browser import FileLogBrowser
 from ....store.detail_files import DetailReader
+from ....store.log_index import FILE_NAME as LOG_INDEX
+from ....store.log_index import LogIndex
 from ...runs.known_runs import open_run
 from ..run_cards import run_cards
+from ..run_causes import RunCauses
 from ..run_checkpoints import RunCheckpoints
-from ..run_services import IncidentFolder, RunLaunch, RunProfiles
+from ..run_ranks import RunRanks
+from ..run_services import AttemptStamps, IncidentFolder, RunLaunch, RunProfiles, RunSamples
 from ..run_settings import settings_of
 from ..store_feed import StoreFeed
 from ..supervisors import DetachedStarter
+from .far_logs import TimedStretch
+from .trials_there import trials_there
 
 Values = dict[str, Any]
+SAMPLE_BYTES = 256 << 10
+"""Of a picture for one question: a slow line has room for the rest between two of them."""
 TALLY_BLOCKS = 64
 """Blocks of a log that are counted for one answer."""
 
@@ -55,10 +64,10 @@ def _log(_run: str, values: Values) -> Any:
     match values["method"]:
         case "size":
             return browser.size(path)
-        case "before":
-            return browser.before(path, values["offset"], values["lines"], pattern)
-        case "after":
-            return browser.after(path, values["offset"], values["lines"], pattern)
+        case "before" | "after" as which:
+            read = browser.before if which == "before" else browser.after
+            stretch = read(path, values["offset"], values["lines"], pattern)
+            return _timed(path, stretch) if values.get("times") else stretch
         case "states":
             return browser.states(path, msgspec.convert(values["line"], LogLine), values["most"])
         case "find" if pattern is not None:
@@ -70,6 +79,16 @@ def _log(_run: str, values: Values) -> Any:
             return browser.line_at(path, values["number"], _never)
         case other:
             raise RuntimeError(f"this version of trainwatch does not know {other!r}: upgrade it there")
+
+
+def _timed(path: str, stretch: LogStretch) -> TimedStretch:
+    """With the time of each line, as far as it was watched."""
+    index = LogIndex(Path(path).with_name(LOG_INDEX))
+    return stretch, tuple(index.time_of(line.offset) for line in stretch.lines)
+
+
+def _log_offset(run: str, values: Values) -> int | None:
+    return AttemptStamps(open_run(run)[0]).offset_at(values["attempt"], values["t"])
 
 
 def _pattern(told: tuple[str, int] | None) -> re.Pattern[str] | None:
@@ -125,6 +144,29 @@ def _checkpoints(run: str, values: Values) -> Any:
             raise RuntimeError(f"{other} works on the machine itself: trainwatch --on HOST checkpoints {other} …")
 
 
+def _ranks(run: str, _values: Values) -> Any:
+    return RunRanks(open_run(run)[0]).look()
+
+
+def _causes(run: str, values: Values) -> Any:
+    causes = RunCauses(open_run(run)[0])
+    return causes.teach(values["attempt"], values["failure"]) if values["method"] == "teach" else causes.classes()
+
+
+def _samples(run: str, _values: Values) -> Any:
+    directory, spec = open_run(run)
+    return list(RunSamples(spec, directory.load_spec).newest())
+
+
+def _sample(run: str, values: Values) -> bytes:
+    """A piece of one of the run's pictures."""
+    if values["path"] not in {sample.path for sample in _samples(run, {})}:
+        raise RuntimeError("the picture is not among those of the run any more")
+    with Path(values["path"]).open("rb") as file:
+        file.seek(values["offset"])
+        return file.read(SAMPLE_BYTES)
+
+
 def _unseen(_done: int, _total: int) -> None:
     """Progress does not go over the line."""
 
@@ -134,11 +176,17 @@ ANSWERS: dict[str, Callable[[str, Values], Any]] = {
     "send": _send,
     "start": _start,
     "log": _log,
+    "log offset": _log_offset,
     "incident files": _incident_files,
     "profiles": _profiles,
     "settings": _settings,
     "details": _details,
     "launch": _launch,
     "checkpoints": _checkpoints,
+    "ranks": _ranks,
+    "causes": _causes,
+    "samples": _samples,
+    "sample": _sample,
+    "trials": trials_there,
 }
 """What may be asked → who answers. Nothing else is done for another machine."""
