@@ -59,7 +59,9 @@ def test_a_killed_worker_without_restarts_of_torchrun_is_named_by_its_rank(world
 
 
 def test_a_restart_of_the_workers_by_torchrun_is_none_of_ours(world: World) -> None:
-    _write(world, "kill@25:1", restarts=3)
+    # All workers: if one agent begins again because a worker of the other one ended, and not because its own did, the
+    # agents number their restarts differently, and the new workers of torch 2.13 wait for each other for ever.
+    _write(world, "kill@25:*", restarts=3)
     incidents, notes = _finished(world)
     assert incidents == []
     assert any(note.startswith("torchrun starts its workers again by itself, up to 3 times") for note in notes)
