@@ -6,7 +6,7 @@ import pytest
 from tests.builders import Story, World, judge
 from tests.unit.test_judge_recovery import running, save
 from trainwatch.core.judge.failure.lost_gpu import SeenGpu, is_of_run, names_lost_gpu
-from trainwatch.core.judge.handlers.hang_check import loss_s
+from trainwatch.core.judge.handlers.cost_of_ending import loss_s
 from trainwatch.core.model.decision import CaptureStacks, NotifyPeople
 from trainwatch.core.model.incident import Incident
 from trainwatch.core.model.observation import Exit, KernelLine, LogChunk, ProcessSample, Start
@@ -205,3 +205,25 @@ def test_loop_whose_stop_waits_for_evidence_is_not_over_by_its_steps() -> None:
     world.wait(40)
     assert of_kind(world, "stall")[0].class_ == "no_progress"
     assert "stop_attempt" in world.decisions
+
+
+# --- a long pause at one place ---------------------------------------------------------------------------------------
+
+
+def unread(total: int) -> Story:
+    return Story(meta=False, period_s=5.0, util=False, power=False, total=total, step_s=1.0)
+
+
+@pytest.mark.parametrize(("total", "least", "most"), [(40_000, 2.0, 4.0), (420, 1.0, 1.5)])
+def test_a_second_silence_at_one_place_is_ended_later_the_more_is_left_of_the_run(
+    total: int, least: float, most: float
+) -> None:
+    # Given a young run that works on a third of a core and prints nothing: it was ended, because little was lost by it
+    world = World().begin().watch(unread(total).load(10).train(200).go(1200, cpu=0.42))
+    silent_s = world.hangs[0].detect_s or 0.0
+
+    # When the next attempt is silent at the same step, so that to end it may give the run up
+    world.watch(unread(total).load(10).train(200).go(4.0 * silent_s, cpu=0.42))
+
+    # Then it is ended, too, the later the more is left of the run
+    assert least * silent_s < (world.hangs[1].detect_s or 0.0) < most * silent_s

@@ -32,6 +32,7 @@ from ..run_machine import is_watched
 from ..run_states import Hung, Queued, RestartPlan, Suspended
 from ..state import JudgeState, Result
 from ..step_builder import StepBuilder
+from .cost_of_ending import loss_s
 
 replace = msgspec.structs.replace
 
@@ -110,16 +111,6 @@ def _stopped_s(state: JudgeState) -> float | None:
 def _checkpoint_age_s(state: JudgeState) -> float:
     newest = resume_point.newest_verified(state.checkpoints)
     return state.time.t - (state.attempt.start_t if newest is None else newest.t)
-
-
-def loss_s(state: JudgeState) -> float:
-    """Return what ending the attempt costs, in seconds: the training since its newest checkpoint, and a start."""
-    attempt, newest = state.attempt, resume_point.newest_verified(state.checkpoints)
-    reload_s = state.phase_times.start.longest_s
-    if attempt.beat_t is None:
-        return reload_s
-    since_t = attempt.start_t if newest is None else max(attempt.start_t, newest.t)
-    return max(0.0, attempt.beat_t - since_t) + reload_s
 
 
 def _check_silence(builder: StepBuilder, run: deadlines.HangInput) -> None:

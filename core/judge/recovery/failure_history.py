@@ -56,6 +56,16 @@ def repeats(history: History, cause: Cause, stride: int = 1) -> bool:
     )
 
 
+def hung_at(history: History, position: int | None, stride: int = 1) -> bool:
+    """Whether an attempt was ended for a hang of any kind at this position, give or take ``stride``."""
+    if position is None:
+        return False
+    return any(
+        known.kind == "hang" and known.position is not None and abs(known.position - position) <= stride
+        for known in history
+    )
+
+
 def count(history: History, class_: str) -> int:
     """How often this class ended an attempt."""
     return sum(known.class_ == class_ for known in history)
