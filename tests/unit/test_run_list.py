@@ -31,6 +31,7 @@ from trainwatch.core.views.screens.run_list import (
     trouble_text,
     with_situation,
 )
+from trainwatch.tui.screens.runs_screen import about_run
 
 replace = msgspec.structs.replace
 
@@ -52,6 +53,15 @@ def test_a_row_says_what_is_wrong_and_how_far_it_is() -> None:
     assert gpu_text(row).startswith("0: ")
     fine = run_row(card("luca", healthy()), now.now_wall)
     assert (fine.level, fine.card.trouble) == ("safe", "")
+
+
+@pytest.mark.parametrize(("now", "label"), [(healthy(), "done"), (finished(), "ended")])
+def test_the_time_of_an_end_says_whether_it_has_come(now: Situation, label: str) -> None:
+    rows = about_run(run_row(card("luca", now), now.now_wall))
+    told = {row.label: row.text for row in rows}
+    assert ":" in told[label], told
+    assert ":" not in told["pace"]
+    assert not {"done", "ended"} - {label} & told.keys()
 
 
 def test_a_finished_run_whose_loss_was_nan_is_no_green_row() -> None:

@@ -11,6 +11,7 @@ from ...core.model.run_card import RunCard
 from ...core.views import quantity
 from ...core.views.panes.header import HeaderView
 from ...core.views.screens.run_list import (
+    DONE,
     SORTS,
     WHICH,
     WHICH_WORDS,
@@ -145,7 +146,7 @@ class RunsScreen(PlaceScreen):
         rows = [run_row(c, wall, self.current) for c in self.listed]
         self.table.show_runs(rows, self._message, title=self._title(len(rows)), marked=self.marked)
         at = min(self.table.cursor, len(rows) - 1)
-        self.page.show(_about(rows[at]) if rows else (), title=shown_name(rows[at].card) if rows else "")
+        self.page.show(about_run(rows[at]) if rows else (), title=shown_name(rows[at].card) if rows else "")
 
     @property
     def _message(self) -> str:
@@ -303,11 +304,10 @@ class RunsScreen(PlaceScreen):
         self.open_run(run_id)
 
 
-def _about(row: RunRow) -> list[Paragraph]:
+def about_run(row: RunRow) -> list[Paragraph]:
     """Everything known about a run without opening it."""
     step, done = step_text(row), done_text(row)
-    pace = " · ".join(filter(None, (speed_text(row), end_text(row))))
-    loss = loss_text(row)
+    loss, end = loss_text(row), end_text(row)
     state = row.state + (", hidden" if row.card.hidden else "")
     machine = [f"GPU {gpu_text(row)}" if row.card.gpus else "", f"RAM {ram_text(row)}" if ram_text(row) else ""]
     paragraphs = [Paragraph(state, "state", row.level if row.level in {"warning", "danger"} else "text")]
@@ -317,7 +317,8 @@ def _about(row: RunRow) -> list[Paragraph]:
         paragraphs.append(Paragraph(row.card.trouble, "wrong", row.level))
     paragraphs.append(Paragraph(f"{step} · {done}" if step and done else step or "not known", "step"))
     for text, label in (
-        (" · ".join(filter(None, (pace, f"loss {loss}" if loss else ""))), "pace"),
+        (" · ".join(filter(None, (speed_text(row), f"loss {loss}" if loss else ""))), "pace"),
+        (end.removeprefix(DONE), "done" if end.startswith(DONE) else "ended"),
         (" · ".join(filter(None, machine)), "machine"),
         (began_text(row), "began"),
         (incident_text(row) if not row.card.trouble else "", "incident"),

@@ -178,7 +178,7 @@ def _done(now: Situation, incident: Incident) -> Iterator[CardRow]:
     listed: set[str] = set()
     for action in actions:
         words = ACTION_WORDS.get(action.kind, action.kind.replace("_", " "))
-        told = f"{words}{_outcome(action)}"
+        told = f"{words}{_outcome(action, over=not incident.open)}"
         if told != before and told not in listed:  # the checkpoints are listed again before a launch
             yield CardRow(heading="done", text=f"+{max(0.0, action.t - incident.t):.0f} s  {told}")
         before = told
@@ -186,9 +186,9 @@ def _done(now: Situation, incident: Incident) -> Iterator[CardRow]:
             listed.add(told)
 
 
-def _outcome(action: ActionStory) -> str:
+def _outcome(action: ActionStory, *, over: bool) -> str:
     if action.done_t is None:
-        return "" if action.kind in {"give_up", "end_watch"} else ": under way"
+        return "" if action.kind in {"give_up", "end_watch"} else ": its end was not seen" if over else ": under way"
     how = "" if action.kind == "capture_stacks" else action.detail
     told = f": {'' if action.ok else 'failed: '}{how}" if how or not action.ok else ""
     seconds = action.done_t - action.t

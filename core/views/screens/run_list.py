@@ -44,6 +44,8 @@ WHICH_WORDS: dict[Which, str] = {
     "all": "all", "live": "live ones", "wrong": "those with something wrong", "over": "those that are over",
 }  # fmt: skip
 LAST = float("inf")
+DONE = "done "
+"""Before the time of day at which a live run will be done."""
 
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -185,7 +187,7 @@ def end_text(row: RunRow) -> str:
     """``done 04:12`` of a live run, ``06:44`` of one that is over: when its state began."""
     card = row.card
     if card.eta_s is not None:
-        return f"done {quantity.clock(row.now_wall + card.eta_s, row.now_wall)}"
+        return f"{DONE}{quantity.clock(row.now_wall + card.eta_s, row.now_wall)}"
     if card.state in SETTLED and card.changed_wall is not None and card.attempts:
         return quantity.clock(card.changed_wall, row.now_wall)
     return ""
