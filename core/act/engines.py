@@ -2,21 +2,23 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..model.observation import GpuReading
 from ..model.run import RunSpec
 from .engine import Engine
 from .evidence.capture import KernelTail, no_kernel_log
 from .local_engine import LocalEngine
-from .slurm.attempt_job import AskToSave
-from .slurm.slurm_engine import SlurmEngine
+
+if TYPE_CHECKING:
+    from .slurm.attempt_job import AskToSave
 
 
 def engine_of(
     spec: RunSpec,
     *,
     base_env: Mapping[str, str],
-    save: AskToSave = (None, None),
+    save: "AskToSave" = (None, None),
     shared: Path | None = None,
     gpus_now: Callable[[], Sequence[GpuReading] | None] = lambda: None,
     kernel_tail: KernelTail = no_kernel_log,
@@ -28,4 +30,6 @@ def engine_of(
         case "local":
             return local
         case "slurm":
+            from .slurm.slurm_engine import SlurmEngine  # a third of a megabyte that only such runs need
+
             return SlurmEngine(spec, local, save=save, shared=shared)

@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..model.control_messages import Reply, Request
 from ..model.launch.queue import LABEL
@@ -23,21 +23,21 @@ from ..store.lock import SupervisorLock, SupervisorRunning
 from ..store.run_directory import RunDirectory
 from ..supervisor.loop import Supervisor
 from .errors import CliError, ExitCode
-from .metrics_out.otlp_sender import OtlpSender
-from .metrics_out.prometheus_page import prometheus_page
 from .plan.launch_plan import LaunchPlan
-from .queue.worker_process import revive_worker
 from .runs.known_runs import know_secrets
 from .runs.output_claim import OutputClaim
 from .runs.output_owner import require_own_output_to_start, trainer_pid
 from .supervise.channels import Channels
 from .supervise.keep_alive_order import REPLACES
 from .supervise.machine_end import ends_with_us, grace_s, passed_on
-from .supervise.metrics_endpoint import MetricsEndpoint
 from .supervise.replaced_files import OwnFiles
 from .supervise.vitality import Vitality
 from .wiring.supervisor import build_supervisor
 from .wiring.terminal_view import close_view
+
+if TYPE_CHECKING:
+    from .metrics_out.otlp_sender import OtlpSender
+    from .supervise.metrics_endpoint import MetricsEndpoint
 
 Listener = Callable[[Sequence[Record]], None]
 log = logging.getLogger(__name__)
@@ -114,10 +114,16 @@ def supervise(
                 claim.release()
     finally:
         if queued and not renewed:
-            revive_worker(run.path.parents[1])
+            _revive_worker(run)
     if own_files is not None and renewed:
         own_files.execute()
     return code
+
+
+def _revive_worker(run: RunDirectory) -> None:
+    from .queue.worker_process import revive_worker  # a third of a megabyte, at the end of a queued run
+
+    revive_worker(run.path.parents[1])
 
 
 def can_supervise(run: RunDirectory) -> None:
@@ -213,7 +219,7 @@ def _end_if_refused(supervisor: Supervisor, reply: Reply) -> None:
         supervisor.end(ExitCode.FAILED, reply.message)
 
 
-def _metrics_out(run: RunDirectory, supervisor: Supervisor, vitality: Vitality) -> list[MetricsEndpoint | OtlpSender]:
+def _metrics_out(run: RunDirectory, supervisor: Supervisor, vitality: Vitality) -> "list[MetricsEndpoint | OtlpSender]":
     """What gives metrics to other programs, started, as the settings say. What prevents it is a note and a trouble."""
     settings = run.load_spec().settings.metrics
 
@@ -227,11 +233,16 @@ def _metrics_out(run: RunDirectory, supervisor: Supervisor, vitality: Vitality) 
 
         return tell
 
-    found: list[MetricsEndpoint | OtlpSender] = []
+    found: list[Any] = []
     if settings.prometheus:
+        from .metrics_out.prometheus_page import prometheus_page
+        from .supervise.metrics_endpoint import MetricsEndpoint
+
         tell = teller("metrics_endpoint", "the metrics for Prometheus are served now")
         found.append(MetricsEndpoint(settings.prometheus, lambda: prometheus_page(lambda _problem: None), tell))
     if settings.otlp:
+        from .metrics_out.otlp_sender import OtlpSender
+
         tell = teller("otlp", "the metrics are sent to OpenTelemetry now")
         found.append(OtlpSender(run, settings.otlp, settings.otlp_s, tell))
     for each in found:

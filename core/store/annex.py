@@ -96,9 +96,9 @@ def _has_one_like(run: Path, folder: Path) -> bool:
 
 
 def _name(run: Path) -> str:
-    import hashlib  # slow to import, and rarely needed
+    from ..light_sha256 import sha256
 
-    digest = hashlib.sha256(os.fsencode(os.path.normpath(run.absolute()))).hexdigest()[:12]
+    digest = sha256(os.fsencode(os.path.normpath(run.absolute()))).hexdigest()[:12]
     return f"{run.name[:60]}-{digest}"
 
 

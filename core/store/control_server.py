@@ -1,7 +1,6 @@
 """The server side of the control socket: one thread, several clients, one JSON object per line in each direction."""
 
 import contextlib
-import hashlib
 import os
 import selectors
 import socket
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from ..light_sha256 import sha256
 from ..model.control_messages import Reply, Request
 from ..model.text.json_line import encode_exact, encode_line
 from .atomic import write_atomically
@@ -79,7 +79,7 @@ class ControlServer:
 
     def _listen(self) -> None:
         """Bind under a name computed from the run's folder, so that a left-over socket is replaced."""
-        digest = hashlib.sha256(os.fsencode(self.run_directory.path.absolute())).hexdigest()[:8]
+        digest = sha256(os.fsencode(self.run_directory.path.absolute())).hexdigest()[:8]
         path = socket_folder(self._env) / f"{digest}.sock"
         path.unlink(missing_ok=True)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)

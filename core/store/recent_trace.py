@@ -4,7 +4,6 @@ What leaves it is written to the disk: as it is if an incident was near, else th
 """
 
 import contextlib
-import hashlib
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,6 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from ..light_sha256 import sha256
 from .atomic import write_all
 from .home import make_private, runtime_folder
 
@@ -43,7 +43,7 @@ class Member(NamedTuple):
 def recent_trace_folder(trace: Path, environ: Mapping[str, str] | None = None) -> Path | None:
     """Where the newest pieces of a trace are; None if this machine has no private folder in memory."""
     place = runtime_folder(os.environ if environ is None else environ)
-    name = hashlib.sha256(os.fsencode(os.path.abspath(trace))).hexdigest()[:16]  # noqa: PTH100  no file is touched
+    name = sha256(os.fsencode(os.path.abspath(trace))).hexdigest()[:16]  # noqa: PTH100  no file is touched
     return None if place is None else place / "trace" / name
 
 

@@ -24,7 +24,6 @@ Standard library only; Python 3.8 or later. Licence: MIT, as trainwatch.
 # ruff: noqa: ARG002, UP031, S108, PTH112, PTH110, PTH118, UP006, UP035, UP045, PLW0603
 
 import faulthandler
-import hashlib
 import math
 import mmap
 import os
@@ -121,9 +120,11 @@ class Page:
         return number
 
 
-def page_path(attempt: str) -> str:
-    """The page of an attempt: in memory, else in the attempt's folder."""
-    name = "trainwatch-%d-beat-%s" % (os.geteuid(), hashlib.sha256(os.fsencode(attempt)).hexdigest()[:20])
+def page_path(attempt: str, sha256: Any = None) -> str:
+    """The page of an attempt: in memory, else in the attempt's folder. ``sha256``: one that is loaded already."""
+    if sha256 is None:
+        from hashlib import sha256
+    name = "trainwatch-%d-beat-%s" % (os.geteuid(), sha256(os.fsencode(attempt)).hexdigest()[:20])
     return os.path.join(ROOM, name) if os.access(ROOM, os.W_OK) else os.path.join(attempt, "heartbeat.page")
 
 

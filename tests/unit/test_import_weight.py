@@ -47,7 +47,9 @@ def test_looking_after_a_run_loads_no_screen_and_nothing_heavy() -> None:
     assert not modules & {"urllib.request", "http.client", "ssl", "email", "statistics"}, "half a megabyte to two each"
     for_few_runs = {"configparser", "dataclasses", "difflib", "dis", "fractions", "inspect", "pickletools", "platform"}
     assert not modules & {*for_few_runs, "secrets", "urllib.parse"}, "5 MB together, with what they load"
-    assert not {name for name in modules if name.startswith("trainwatch.core.checkpoints.formats.torch_")}
+    assert not modules & {"_hashlib", "hmac", "random", "tempfile"}, "OpenSSL, in each supervisor"
+    rooms = ("act.slurm.", "app.queue.", "app.metrics_out.", "act.evidence.stack_probe", "checkpoints.formats.torch_")
+    assert not {name for name in modules if name.startswith(tuple(f"trainwatch.core.{room}" for room in rooms))}
     assert not any(name.startswith("trainwatch.tui") for name in modules)
 
 
@@ -61,6 +63,7 @@ def test_the_first_picture_of_the_screen_loads_no_reader_of_checkpoints_and_no_p
 
 def test_the_runner_is_made_of_the_standard_library() -> None:
     modules = loaded_by("import trainwatch.core.act.launch.runner")
+    assert not modules & {"_hashlib", "hashlib", "socket", "subprocess", "pathlib"}, "half a megabyte and more each"
     foreign = {n for n in roots(modules) - {"trainwatch"} if n not in sys.stdlib_module_names and not n.startswith("_")}
     assert foreign <= {"sitecustomize", "usercustomize"}
     ours = {n for n in modules if n.startswith(("trainwatch.core.model.", "trainwatch.core.judge"))}

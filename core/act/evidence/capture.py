@@ -16,9 +16,9 @@ from ...model.run import RunSpec
 from ...model.text.memory_words import GIB
 from ..gpu.gpu_holders import Holder, gpu_holders
 from ..stop.heartbeat_request import dump_stacks
+from .evidence_files import write_file
 from .launch_record import write_launch_record
 from .stack_capture import StackReport, capture_stacks
-from .stack_probe import write_file
 
 PAUSE_S = 10.0
 """Between the two stack dumps: a loop that makes progress is then at another place."""

@@ -8,7 +8,7 @@ from ...model.ports.supervision import AttemptTarget
 from ...model.run import RunSpec
 from ...model.text.redact import HIDDEN, Redaction, is_secret_name
 from ..launch.attempt_records import read_order
-from .stack_probe import write_file
+from .evidence_files import write_file
 
 CONFIG_BYTES = 1 << 20
 """Most bytes of a config that are copied."""

@@ -13,7 +13,6 @@ from .. import processes
 from ..launch import spool
 from ..launch.launching import is_alive
 from ..stop.stopping import members
-from . import stack_probe
 from .stack_frames import telling_frame
 
 POLL_S = 0.05
@@ -81,6 +80,8 @@ def capture_stacks(
     begun = time.monotonic()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     keys = _keys(target)
+    from . import stack_probe  # a quarter of a megabyte, for incidents
+
     request = {
         "request": os.urandom(8).hex(),
         "folder": str(folder),
@@ -111,6 +112,8 @@ def look_for_loops(
 
     Blocks ``pause_s`` and the time of the looks, at most about ``budget_s``. Nothing is stopped.
     """
+    from . import stack_probe
+
     request = {
         "request": os.urandom(8).hex(),
         "loops": True,

@@ -20,6 +20,7 @@ from .. import processes
 from ..launch import spool
 from ..stop.stop_sequence import STOPPED_STATES
 from . import loop_looks
+from .evidence_files import log_tail, write_file
 from .proc_text import proc_text
 from .stack_frames import WAITING_PLACES, main_frames
 
@@ -27,7 +28,6 @@ PROCESSES = 16
 """Most processes that are dumped, the trainer first. A hang is visible in the first few."""
 NATIVE_PROCESSES = 4
 """Most native dumps, because each stops its process for some milliseconds."""
-LOG_TAIL_BYTES = 1 << 20
 SLICE_S = 0.2
 """While waiting for the second dump: period of checking whether a process is left."""
 
@@ -177,31 +177,6 @@ def dump(
         notes.append(_refusal(process, done.stderr.decode("utf-8", "replace")))
         return None
     return done.stdout.decode("utf-8", "replace")
-
-
-def log_tail(path: str, lines: int, notes: list[str]) -> str:
-    r"""The last lines of a log; ``\r`` counts as a line end. Reads at most 1 MiB."""
-    try:
-        with Path(path).open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - LOG_TAIL_BYTES))
-            text = file.read(LOG_TAIL_BYTES).decode("utf-8", "replace")
-    except OSError as fault:
-        notes.append(f"the log {path} cannot be read: {fault.strerror}")
-        return ""
-    kept = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    return "\n".join(kept[-lines - 1 :])
-
-
-def write_file(path: Path, text: str) -> bool:
-    """Write one file without secrets, mode 0600. False: it could not be written."""
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(EDGE.text(text))
-    except OSError:
-        return False
-    return True
 
 
 def _alive(keys: list[list[int]]) -> list[processes.Process]:

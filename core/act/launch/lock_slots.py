@@ -8,7 +8,6 @@ is locked. Standard library only: the runner imports this.
 
 import json
 import os
-import socket
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -92,7 +91,7 @@ def here(owner: Owner, role: Role) -> Holder:
     return Holder(
         owner=owner,
         role=ROLES[role],
-        host=socket.gethostname(),
+        host=os.uname().nodename,
         boot=processes.boot_id(),
         pid_space=pid_space(),
         pid=own.pid,

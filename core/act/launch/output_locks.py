@@ -16,12 +16,12 @@ night that is not trained is lost for certain. Standard library only: the runner
 # ruff: noqa: PTH102, PTH112, PTH118, PTH119, PTH120, PTH208
 
 import contextlib
-import hashlib
 import os
 import stat
 import time
 from collections.abc import Sequence
 
+from ...light_sha256 import sha256
 from .lock_file import CannotLock, IsNetwork, LockFile, Taken, Tell, look, remove_dead
 from .lock_slots import Owner, Role
 
@@ -199,7 +199,7 @@ def _may_share(taken: Taken, owner: Owner) -> bool:
 
 
 def _digest(text: str) -> str:
-    return hashlib.sha256(os.fsencode(text)).hexdigest()[:16]
+    return sha256(os.fsencode(text)).hexdigest()[:16]
 
 
 def _make_private(folder: str) -> None:

@@ -5,8 +5,6 @@ Each answer holds a code that only this run can make, for one attempt and for so
 """
 
 import contextlib
-import hashlib
-import hmac
 import json
 import os
 import threading
@@ -69,6 +67,8 @@ class Codes:
         verb, number, at, _ = (*answer.split("."), "", "", "", "")[:4]
         if verb not in VERBS or not number.isdecimal() or not at.isdecimal():
             return False
+        import hmac  # loads OpenSSL
+
         return hmac.compare_digest(answer.encode(), self._answer(verb, int(number), int(at)).encode())
 
     def reply_topic(self, service: Service) -> str:
@@ -79,8 +79,10 @@ class Codes:
         return f"{verb}.{attempt}.{at}.{self._code(f'{verb} {attempt} {at}')}"
 
     def _code(self, text: str) -> str:
-        made = hmac.new(self._key, text.encode(), hashlib.sha256).digest()[:15]
+        import hmac
         from base64 import urlsafe_b64encode
+
+        made = hmac.new(self._key, text.encode(), "sha256").digest()[:15]
 
         return urlsafe_b64encode(made).decode()
 

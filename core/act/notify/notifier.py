@@ -7,7 +7,6 @@ import selectors
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -128,6 +127,8 @@ def _run(  # noqa: PLR0917
     env: dict[str, str] | None,
 ) -> NotifyReport:
     deadline = time.monotonic() + timeout_s
+    import tempfile  # 0.3 MB, with random
+
     with tempfile.TemporaryFile() as stdin:  # a file, not a pipe: a command that does not read cannot block us
         stdin.write(json.dumps(dict(event), ensure_ascii=False, default=str).encode("utf-8", "replace") + b"\n")
         stdin.seek(0)

@@ -1,7 +1,6 @@
 """What is done with the job of an attempt: prepared before the launch, ended, asked for a checkpoint."""
 
 import contextlib
-import hashlib
 import sys
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import msgspec
 
 from .... import heartbeat
 from ... import rank_files
+from ...light_sha256 import sha256
 from ...model.attempt import LaunchOrder
 from ...model.decision import StartAttempt
 from ...model.launch.job import JobHandle, JobRecord
@@ -84,7 +84,7 @@ def _settings(spec: RunSpec, launch: LaunchOrder, decision: StartAttempt, folder
     own = sorted((key, value) for key, value in launch.env.items() if key not in IGNORED)
     asked = options(spec.settings.slurm, spec.cwd, spec.name)
     text = repr((decision.profile, decision.changes, decision.exclude, asked, own)).replace(str(folder), "")
-    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+    return sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
 IGNORED = frozenset({ATTEMPT_VARIABLE, *SESSION_BOUND})

@@ -7,9 +7,9 @@ import msgspec
 from ...model.ports.supervision import AttemptTarget
 from ...model.run import RunSpec
 from ..evidence.capture import BUDGET_S, LOG_LINES, pause_s
+from ..evidence.evidence_files import log_tail, write_file
 from ..evidence.launch_record import write_launch_record
 from ..evidence.stack_capture import StackReport
-from ..evidence.stack_probe import log_tail, write_file
 from .attempt_job import record_of
 from .node_probe import take_stacks
 

@@ -6,13 +6,13 @@ kept, too: a controller that does not answer is not asked by every run. Where th
 
 import contextlib
 import fcntl
-import hashlib
 import json
 import os
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ...light_sha256 import sha256
 from ...model.launch.job import JobHandle
 from .answers import Seen, read_squeue
 from .commands import Slurm, SlurmError
@@ -29,7 +29,7 @@ class SharedQueue:
         self._slurm = slurm
         self._folder = folder
         which = f"{os.environ.get('SLURM_CONF', '')}\0{os.environ.get('PATH', '')}"
-        self._name = hashlib.sha256(which.encode(errors="surrogateescape")).hexdigest()[:16]
+        self._name = sha256(which.encode(errors="surrogateescape")).hexdigest()[:16]
 
     def jobs(self, since_s: float) -> dict[str, Seen]:
         """All jobs of this user, as Slurm showed them at ``since_s`` or later. Raises SlurmError."""

@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 
 from ....heartbeat import DUMP, Page, page_path
+from ...light_sha256 import sha256
 from ...model.ports.supervision import AttemptTarget
 from ..processes import read_process, send_signal
 from .save_request import catches_signal
@@ -15,7 +16,7 @@ POLL_S = 0.05
 def page_of(target: AttemptTarget) -> Page | None:
     """The page of an attempt; None if its trainer has none."""
     try:
-        page = Page(page_path(target.directory))
+        page = Page(page_path(target.directory, sha256))
     except (OSError, ValueError):
         return None
     told = page.read()

@@ -1,9 +1,9 @@
 """Ways to resume that a person has confirmed: one empty file each in ``<home>/confirmed``, so that it is asked once."""
 
 import contextlib
-import hashlib
 from pathlib import Path
 
+from ...light_sha256 import sha256
 from ...model.run import RunSpec
 from ...store.home import make_private
 from ..runs.known_runs import home
@@ -26,4 +26,4 @@ def _path(spec: RunSpec) -> Path:
     way = spec.resume_way
     said = () if way is None else (way.how, way.place.rpartition(":")[0])
     words = "\0".join((spec.cwd, *spec.command, *said)).encode("utf-8", "surrogatepass")
-    return home() / "confirmed" / hashlib.sha256(words).hexdigest()[:16]
+    return home() / "confirmed" / sha256(words).hexdigest()[:16]

@@ -5,13 +5,13 @@ them takes the port when it is free.
 """
 
 import contextlib
-import hashlib
 import os
 import socket
 import threading
 import time
 from collections.abc import Callable
 
+from ...light_sha256 import sha256
 from ...model.text.listen_address import listen_address
 from ...views.metrics_out.text_format import CONTENT_TYPE
 from ..runs.known_runs import home
@@ -42,7 +42,7 @@ class MetricsEndpoint:
     def __init__(self, address: str, page: Callable[[], str], tell: Tell, *, again_s: float = AGAIN_S) -> None:
         self.host, self.port = listen_address(address)
         self._page, self._tell, self._again_s = page, tell, again_s
-        self._owner = hashlib.sha256(f"{os.geteuid()} {home()}".encode(errors="replace")).hexdigest()[:16]
+        self._owner = sha256(f"{os.geteuid()} {home()}".encode(errors="replace")).hexdigest()[:16]
         self._stopping = threading.Event()
         self._listener: socket.socket | None = None
         self._kept: tuple[float, bytes] | None = None

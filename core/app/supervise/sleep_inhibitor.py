@@ -9,7 +9,6 @@ import os
 import shutil
 import signal
 import subprocess
-import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -68,6 +67,8 @@ class SleepInhibitor:
             program, "--what=sleep:idle", "--who=trainwatch", f"--why=training {self._run}", "--mode=block",
             "sleep", "infinity",
         ]  # fmt: skip
+        import tempfile  # 0.3 MB, with random
+
         said = tempfile.TemporaryFile()  # noqa: SIM115  the thread closes it
         try:
             self._process = subprocess.Popen(

@@ -1,6 +1,5 @@
 """The sensors of a run."""
 
-import hashlib
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ from ...checkpoints import checkpoint_of, inspect_any, state_in, state_of, verif
 from ...checkpoints.formats.reading_pace import BESIDE_TRAINING_BYTES_PER_S
 from ...judge.failure.log_evidence import is_news
 from ...judge.progress.log_progress import progress_of
+from ...light_sha256 import sha256
 from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.ports.supervision import AttemptTarget, DetailDesk, Inbox, Sensor
 from ...model.preset import Preset
@@ -309,7 +309,7 @@ def _shared_readings(watch: Watch) -> SharedReadings | None:
         return None
     driver = os.environ.get("LD_LIBRARY_PATH", "")
     told = (str(home()), driver, f"{watch.interval_s:g}", f"{watch.gpu_timeout_s:g}", __version__)
-    return SharedReadings(place / "gpu" / hashlib.sha256("\0".join(told).encode()).hexdigest()[:16])
+    return SharedReadings(place / "gpu" / sha256("\0".join(told).encode()).hexdigest()[:16])
 
 
 def shared_path(name: str) -> Path | None:
@@ -318,7 +318,7 @@ def shared_path(name: str) -> Path | None:
     if place is None:
         return None
     told = (str(home()), namespaces(), __version__)
-    return place / "machine" / f"{hashlib.sha256(chr(0).join(told).encode()).hexdigest()[:16]}.{name}"
+    return place / "machine" / f"{sha256(chr(0).join(told).encode()).hexdigest()[:16]}.{name}"
 
 
 def _cloud(setting: Literal["auto", "off", "aws", "gcp", "azure"]) -> Cloud | None:

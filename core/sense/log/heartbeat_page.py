@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable
 
 from ....heartbeat import Page, page_path
+from ...light_sha256 import sha256
 from ...model.observation import HEARTBEAT, LogChunk
 from ...model.ports.supervision import AttemptTarget, Clock, Inbox
 from ..sampler import Sampler
@@ -56,7 +57,7 @@ class HeartbeatPage(Sampler):
         if attempt is None:
             return
         if self._page is None:
-            path = page_path(attempt)
+            path = page_path(attempt, sha256)
             if not os.path.exists(path):  # noqa: PTH110  as heartbeat.py
                 return
             try:
@@ -75,4 +76,4 @@ class HeartbeatPage(Sampler):
 def remove_page(attempt: str) -> None:
     """Remove the page of an attempt that has ended."""
     with contextlib.suppress(OSError):
-        os.unlink(page_path(attempt))  # noqa: PTH108  as heartbeat.py
+        os.unlink(page_path(attempt, sha256))  # noqa: PTH108  as heartbeat.py

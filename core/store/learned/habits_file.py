@@ -5,13 +5,13 @@ is not affected. At most ``FILES`` jobs are kept, those that ran last.
 """
 
 import contextlib
-import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
+from ...light_sha256 import sha256
 from ...model.launch.habits import Habits, faded, without_pace
 from ..atomic import write_atomically
 from ..home import make_private
@@ -79,7 +79,7 @@ class HabitsFile:
 def job_key(command: Sequence[str], cwd: str) -> str:
     """16 hex digits of the command and its folder, without what belongs to one launch."""
     words = "\0".join((cwd, *normalised(command)))
-    return hashlib.sha256(words.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return sha256(words.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def normalised(command: Sequence[str]) -> tuple[str, ...]:
@@ -105,7 +105,7 @@ def _digest_of(config: Path | None) -> str:
     if config is None:
         return ""
     try:
-        return hashlib.sha256(config.read_bytes()).hexdigest()[:16]
+        return sha256(config.read_bytes()).hexdigest()[:16]
     except OSError:
         return "unreadable"
 

@@ -4,13 +4,13 @@ A file that is unreadable, damaged or of another version counts as absent.
 """
 
 import contextlib
-import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
+from ...light_sha256 import sha256
 from ...model.launch.rehearsal import Rehearsal
 from ..atomic import write_atomically
 from ..home import make_private
@@ -55,7 +55,7 @@ def known_rehearsal(home: Path, command: Sequence[str], cwd: str, config: str | 
 
 def source_digest(command: Sequence[str], cwd: str, config: str | None) -> str:
     """The scripts and configs of a command: files that it names, the sources beside its scripts, and ``config``."""
-    digest = hashlib.sha256()
+    digest = sha256()
     for path in _sources((*command, config or ""), Path(cwd)):
         with contextlib.suppress(OSError):
             if path.stat().st_size <= MOST_BYTES:
@@ -81,4 +81,4 @@ def _sources(command: Sequence[str], cwd: Path) -> list[Path]:
 
 def _path(home: Path, command: Sequence[str], cwd: str) -> Path:
     words = "\0".join((cwd, *command)).encode("utf-8", "surrogatepass")
-    return rehearsals_folder(home) / "proven" / f"{hashlib.sha256(words).hexdigest()[:16]}.json"
+    return rehearsals_folder(home) / "proven" / f"{sha256(words).hexdigest()[:16]}.json"
