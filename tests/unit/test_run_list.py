@@ -81,6 +81,14 @@ def test_a_run_that_ended_says_when_and_promises_no_end() -> None:
     assert end_text(run_row(card("luca", empty()), 0.0)) == ""
 
 
+def test_without_a_line_to_its_machine_no_end_is_promised() -> None:
+    seen = card("luca", healthy(), host="box1")
+    lost = replace(seen, link="no line to box1: as of 2 min ago")
+    assert end_text(run_row(seen, 0.0)).startswith("done ")
+    assert end_text(run_row(lost, 0.0)) == ""
+    assert trouble_text(run_row(lost, 0.0)) == "no line to box1: as of 2 min ago"
+
+
 CARDS = (
     card("luca", healthy(), cwd="/w/sdxl", created_wall=3.0),
     card("mira", given_up(), watched=False, cwd="/w/llm", created_wall=2.0),

@@ -184,9 +184,12 @@ def began_text(row: RunRow) -> str:
 
 
 def end_text(row: RunRow) -> str:
-    """``done 04:12`` of a live run, ``06:44`` of one that is over: when its state began."""
+    """``done 04:12`` of a live run, ``06:44`` of one that is over: when its state began.
+
+    Empty for a live one without a line to its machine: nobody sees whether it goes on.
+    """
     card = row.card
-    if card.eta_s is not None:
+    if card.eta_s is not None and not card.link:
         return f"{DONE}{quantity.clock(row.now_wall + card.eta_s, row.now_wall)}"
     if card.state in SETTLED and card.changed_wall is not None and card.attempts:
         return quantity.clock(card.changed_wall, row.now_wall)
@@ -281,7 +284,7 @@ RUN_COLUMNS: tuple[Column[RunRow], ...] = (
     Column(title="loss", text=loss_text, width=8, right=True, style=_loss_style, before=1, from_width=112),
     Column(title="GPU", text=gpu_text, width=10, right=True, before=1, from_width=128),
     Column(title="RAM", text=ram_text, width=6, right=True, from_width=150),
-    Column(title="end", text=end_text, width=14, right=True, style="label", from_width=62),
+    Column(title="end", text=end_text, width=15, right=True, style="label", from_width=62),
     Column(title="began", text=began_text, width=14, right=True, style="label", from_width=160),
     Column(title="what is wrong, or was", text=trouble_text, before=2, style=_trouble_style, from_width=56),
 )
