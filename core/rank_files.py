@@ -1,8 +1,9 @@
-"""The files that torchrun keeps for each rank: ``LOG_DIR/RUN/attempt_K/LOCAL_RANK/{stdout.log,stderr.log,error.json}``.
+"""What torchrun shows of itself: its own command line, and the files that it keeps for each rank.
 
-An agent counts its own restarts only: a healthy one uses ``attempt_0`` again after another one failed, and its log
-files begin anew. So a file that became shorter is another one, and what a rank left is read when its process is gone.
-``error.json`` is written by ``@record``; there is none after a signal. Source: torch.distributed.elastic (2.13).
+``LOG_DIR/RUN/attempt_K/LOCAL_RANK/{stdout.log,stderr.log,error.json}``. An agent counts its own restarts: a healthy
+one uses ``attempt_0`` again after another one failed, and its log files begin anew. So a file that became shorter is
+another one, and what a rank left is read when its process is gone. ``error.json`` is written by ``@record``; there is
+none after a signal. Source: torch.distributed.elastic, torch.distributed.run (2.13).
 
 Standard library only, no newer Python than 3.7: jobs of Slurm have a copy of this file on their nodes.
 """
@@ -16,6 +17,7 @@ from collections import deque
 from pathlib import Path
 from typing import NamedTuple
 
+RUN = "torch.distributed.run"
 LOGS = ("stdout.log", "stderr.log")
 TAIL_BYTES = 2048
 """Of a log file, for its newest line: a line of a step is shorter."""
@@ -29,6 +31,8 @@ ERROR_BYTES = 1 << 20
 """An error file that is larger is not read."""
 TEXT_CHARS = 4000
 """Kept of what a rank left: the end of a traceback is what tells."""
+JOIN_S = 600.0
+"""How long torchrun waits for the other nodes if it is not told (``join_timeout``, and ``timeout`` of a static one)."""
 LEFT_S = 3.0
 """After the end of a process, for its error file: it is written before the process ends, but disks of nodes lag."""
 
@@ -49,6 +53,35 @@ class Left(NamedTuple):
     pid: int
     text: str
     wall: float | None
+
+
+class Called(NamedTuple):
+    """How a torchrun of several nodes was called. ``most``: restarts of its workers by itself; None = not told.
+
+    ``join_s``: how long it waits for the other nodes before it gives up; None = not known.
+    """
+
+    most: int | None
+    join_s: float | None
+
+
+def torchrun_in(pid: int) -> Called | None:
+    """What the command line of this process tells; None if it is no torchrun, or one of a single node."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace").split("\0")
+    except OSError:
+        return None
+    if "torchrun" not in [word.rpartition("/")[2] for word in words[:2]] and words[1:3] != ["-m", RUN]:
+        return None
+    told: dict[str, str] = {}
+    for at, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        told.setdefault(name.lstrip("-").replace("_", "-"), value if equals else "".join(words[at + 1 : at + 2]))
+    if "standalone" in told or told.get("nnodes", "1").rpartition(":")[2] == "1":
+        return None
+    conf = dict(each.strip().split("=", 1) for each in told.get("rdzv-conf", "").split(",") if "=" in each)
+    join, most = conf.get("join_timeout", conf.get("timeout", "")), told.get("max-restarts", "")
+    return Called(int(most) if most.isdigit() else None, float(join) if join.isdigit() else JOIN_S)
 
 
 class _Files:

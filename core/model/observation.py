@@ -139,12 +139,14 @@ class Rank(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Agent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A launcher of ranks that watches them (an agent of torchrun). ``workers``: of its processes that live.
 
-    ``max_restarts``: how often it starts its workers again by itself; None = not known.
+    ``max_restarts``: how often it starts its workers again by itself; None = not known. ``join_s``: how long it waits
+    for those of other nodes before it gives up; None = it has one node, or that is not known.
     """
 
     pid: int
     workers: int
     max_restarts: int | None = None
+    join_s: float | None = None
     node: str = ""
 
 

@@ -87,6 +87,7 @@ def _input(knowledge: Knowledge, state: JudgeState, now: float, period_s: float)
         silent_rank=ranks.silent(state.ranks, state.time.t),
         begun_again=state.launcher.restarts > 0,
         waiting=launcher.waiting(state.launcher),
+        joining_s=launcher.joining_s(state.launcher),
         stopped_s=_stopped_s(state),
         stopped_ranks=state.pause.ranks,
     )

@@ -78,6 +78,8 @@ class HangInput(msgspec.Struct, frozen=True, kw_only=True):
     """The launcher started its workers again in this attempt; ``clock.beats`` counts from then on."""
     waiting: str = ""
     """A sentence about launchers that wait without workers."""
+    joining_s: float | None = None
+    """How long they may wait for those of other nodes; None = nobody comes any more."""
     stopped_s: float | None = None
     """How long some, but not all, of the computing processes have been stopped (state T); None = none is."""
     stopped_ranks: tuple[Rank, ...] = ()
@@ -191,6 +193,10 @@ def _for_start(run: HangInput, hang: Hang) -> float:
 
 def for_dead(run: HangInput, hang: Hang, *, partly_seen: bool) -> float:
     """Return the deadline without any sign of life. ``partly_seen``: either GPUs or processes cannot be read."""
+    return max(_for_silence(run, hang, partly_seen=partly_seen), run.joining_s or 0.0)
+
+
+def _for_silence(run: HangInput, hang: Hang, *, partly_seen: bool) -> float:
     clock, seen, log = run.clock, run.liveness, run.log_activity
     # The first lines after a restart of the workers may be the last ones of those that ended.
     if clock.beats == 0 or (run.begun_again and clock.beats <= run.warmup_beats):

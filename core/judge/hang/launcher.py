@@ -3,12 +3,17 @@
 One restart authority at a time: while an agent of torchrun has restarts left, it starts its workers again inside the
 attempt, and that is no restart of ours. Ours comes when torchrun has ended, or when the run hangs. An agent whose peer
 was ended waits in its rendezvous without a worker and without a word, for its time-out of 10 to 15 minutes (seen with
-torch 2.13): nothing trains meanwhile, and the silence is a hang of its own kind.
+torch 2.13): nothing trains meanwhile, and the silence is a hang of its own kind. As long as no agent has ended, the
+others may come: nodes start at different times. torchrun gives that up itself, with an error that names the rendezvous;
+only if it does not, it is a hang.
 """
 
 import msgspec
 
 from ...model.observation import Agent, ProcessSample, Rank
+
+LAST_CALL_S = 60.0
+"""Added to the time-out of torchrun's rendezvous: its last call and its end take up to 30 s each (torch 2.13)."""
 
 
 class Launcher(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -60,6 +65,17 @@ def with_sample(known: Launcher, sample: ProcessSample) -> tuple[Launcher, tuple
 def most_restarts(known: Launcher) -> int:
     """How often an agent starts its workers again by itself; 0 = never, or not known."""
     return max((agent.max_restarts or 0 for agent in known.agents), default=0)
+
+
+def joining_s(known: Launcher) -> float | None:
+    """How long the agents still may wait for each other, none of them with a worker; None if they do not.
+
+    An agent that ended does not come back. Of the others the one counts that gives up last.
+    """
+    waits = bool(known.agents) and not any(agent.workers for agent in known.agents)
+    if not waits or len(known.agents) < known.peers or any(agent.join_s is None for agent in known.agents):
+        return None
+    return max(agent.join_s or 0.0 for agent in known.agents) + LAST_CALL_S
 
 
 def waiting(known: Launcher) -> str:

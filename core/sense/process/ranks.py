@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...model.observation import Agent, Rank, RankEnded
-from ...rank_files import RankFiles
+from ...rank_files import Called, RankFiles, torchrun_in
 from .proc_stat import ProcStat
 
 VARIABLES = (b"RANK=", b"OMPI_COMM_WORLD_RANK=", b"PMI_RANK=", b"LOCAL_RANK=")
@@ -44,7 +44,7 @@ class Ranks:
         self._known: dict[_Key, Place | None] = {}
         self._seen: set[_Key] = set()
         self._several = False
-        self._agents: dict[_Key, int | None] = {}
+        self._agents: dict[_Key, Called] = {}
         self._files = RankFiles()
 
     def look(self, tree: Mapping[int, ProcStat], t: float = 0.0) -> Look:
@@ -53,7 +53,10 @@ class Ranks:
         self._known = {key: place for key, place in self._known.items() if key in keys}
         # between fork and exec a process has the environment of its parent: it is read at the second look
         for key in keys & self._seen - self._known.keys():
-            self._known[key] = place_in(key[0])
+            self._known[key] = place = place_in(key[0])
+            called = torchrun_in(key[0]) if place is None else None
+            if called is not None:
+                self._agents[key] = called
         self._seen = keys
         places = {stat.pid: self._known.get((stat.pid, stat.start_ticks)) for stat in tree.values()}
         top = [
@@ -62,7 +65,7 @@ class Ranks:
             if (place := places[stat.pid]) is not None
             and ((above := places.get(stat.parent)) is None or above.rank != place.rank)
         ]
-        self._several = self._several or len(top) > 1 or any(place.world > 1 for _, place in top)
+        self._several = self._several or bool(self._agents) or len(top) > 1 or any(place.world > 1 for _, place in top)
         if not self._several:
             return Look((), (), ())
         told = [self._rank(stat, place, t) for stat, place in top]
@@ -91,13 +94,16 @@ class Ranks:
         for stat, place in top:
             above = tree.get(stat.parent)
             if place.folder is not None and above is not None:
-                self._agents[above.pid, above.start_ticks] = place.max_restarts
+                key = (above.pid, above.start_ticks)
+                known = self._agents.get(key)
+                self._agents[key] = Called(place.max_restarts, None if known is None else known.join_s)
         found = {(stat.pid, stat.start_ticks) for stat in tree.values() if stat.state not in "ZX"}
-        living = {key: most for key, most in self._agents.items() if key in found}
+        living = {key: called for key, called in self._agents.items() if key in found}
         self._agents = living
         workers = [stat.parent for stat, _ in top if stat.state not in "ZX"]
         return tuple(
-            Agent(pid=key[0], workers=workers.count(key[0]), max_restarts=most) for key, most in sorted(living.items())
+            Agent(pid=key[0], workers=workers.count(key[0]), max_restarts=called.most, join_s=called.join_s)
+            for key, called in sorted(living.items())
         )
 
 

@@ -96,6 +96,40 @@ def test_an_agent_without_workers_is_a_hang_of_its_own_kind() -> None:
     assert "behind" not in hang.reason
 
 
+def joining(*counts: int, join_s: float = 600.0) -> tuple[Agent, ...]:
+    return tuple(Agent(pid=50 + n, workers=count, join_s=join_s, node=f"n{n + 1}") for n, count in enumerate(counts))
+
+
+def hangs(world: World, of: tuple[Agent, ...], seconds: int) -> list[str]:
+    for _ in range(seconds):
+        world.see(ProcessSample(t=world.t + 1.0, cpu_cores=0.0, procs=2, states={"S": 2}, agents=of))
+    return [str(each.class_) for each in world.incidents if each.kind == "hang"]
+
+
+def test_agents_that_wait_for_each_other_after_a_restart_have_the_time_that_torchrun_gives_them() -> None:
+    world = World().begin()
+    for n in range(1, 40):
+        world.see(sample(world.t + 1.0, workers(10, 11), joining(1, 1)))
+        world.see(LogChunk(t=world.t, text=f"step {n}/900 loss 0.5\n"))
+    assert hangs(world, joining(0, 0), 640) == []
+    assert any("2 agents of torchrun live without a worker" in each.reason for each in world.incidents)
+    assert hangs(world, joining(0, 0), 60) == ["waiting"]
+
+
+def test_nodes_that_come_later_are_no_hang_before_the_first_worker() -> None:
+    world = World().begin()
+    assert hangs(world, joining(0, join_s=1800.0), 1800) == []
+    assert hangs(world, joining(0, 0, join_s=1800.0), 100) == ["waiting"]
+
+
+def test_an_agent_that_ended_does_not_come_back() -> None:
+    world = World().begin()
+    for n in range(1, 40):
+        world.see(sample(world.t + 1.0, workers(10, 11), joining(1, 1)))
+        world.see(LogChunk(t=world.t, text=f"step {n}/900 loss 0.5\n"))
+    assert hangs(world, joining(0), 200) == ["waiting"]
+
+
 def test_what_a_rank_left_is_evidence_if_the_log_does_not_show_it() -> None:
     world = World().begin()
     world.see(LogChunk(t=1.0, text="step 1/900 loss 0.5\n"))

@@ -2,11 +2,17 @@
 
 import json
 import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from trainwatch.core.rank_files import LEFT_S, RankFiles
+from tests.fakes.e2e_world import until
+from trainwatch.core.rank_files import LEFT_S, Called, RankFiles, torchrun_in
+from trainwatch.core.sense.process.proc_stat import read_all
+from trainwatch.core.sense.process.ranks import Ranks
 
 
 def error(folder: Path, message: object) -> None:
@@ -75,3 +81,56 @@ def test_errors_of_several_ranks_come_in_the_order_of_their_times(tmp_path: Path
         files.look(str(folder), rank, 7 + rank, 1.0)
         error(folder, {"message": "e", "extraInfo": {"py_callstack": f"error {rank}", "timestamp": at}})
     assert [each.rank for each in files.ended(2.0, over=True)] == [1, 0]
+
+
+@pytest.fixture
+def called(tmp_path: Path) -> Iterator[Callable[..., Called | None]]:
+    """What is read of the command line of a process that was started with these words."""
+    (tmp_path / "torchrun").write_text("import time\ntime.sleep(600)\n")
+    begun: list[subprocess.Popen[bytes]] = []
+
+    def starts(*words: str) -> Called | None:
+        argv = [word.replace("torchrun", str(tmp_path / "torchrun"), 1) for word in words]
+        begun.append(subprocess.Popen([sys.executable, *argv]))
+        until(lambda: b"python" in Path(f"/proc/{begun[-1].pid}/cmdline").read_bytes(), "it runs")
+        return torchrun_in(begun[-1].pid)
+
+    yield starts
+    for process in begun:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("torchrun --nnodes=2 --max-restarts=3 train.py", Called(3, 600.0)),
+        ("torchrun --nnodes 1:4 --rdzv_backend c10d --rdzv_conf join_timeout=1800,read_timeout=9 train.py", Called(None, 1800.0)),
+        ("torchrun --nnodes=2 --rdzv-conf=timeout=90 train.py --nnodes 1", Called(None, 90.0)),
+        ("torchrun --nproc-per-node 8 train.py", None),
+        ("torchrun --standalone --nnodes=2 train.py", None),
+        ("-c import\\ntime;time.sleep(600) torchrun --nnodes=2", None),
+    ],
+)  # fmt: skip
+def test_how_long_a_torchrun_of_several_nodes_waits_is_read_from_its_command_line(
+    called: Callable[..., Called | None], words: str, expected: Called | None
+) -> None:
+    assert called(*(word.replace("\\n", " ") for word in words.split())) == expected
+
+
+def test_a_process_that_has_ended_is_no_torchrun() -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    assert torchrun_in(gone.pid) is None
+
+
+def test_a_torchrun_that_waits_for_other_nodes_is_seen_before_its_first_worker(
+    called: Callable[..., Called | None],
+) -> None:
+    assert called("torchrun", "--nnodes=2", "--rdzv-conf", "join_timeout=900") is not None
+    tree = {pid: stat for pid, stat in read_all().items() if stat.parent == os.getpid()}
+    ranks = Ranks()
+    ranks.look(tree, 1.0)
+    look = ranks.look(tree, 2.0)
+    assert [(agent.workers, agent.join_s) for agent in look.agents] == [(0, 900.0)]
+    assert look.ranks == ()
