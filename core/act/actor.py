@@ -47,9 +47,7 @@ from .launch.launching import is_alive
 from .notify.end_command import run_at_end
 from .notify.notices import send_notice
 from .notify.outbox import Outbox
-from .stop.heartbeat_request import ask_to_save
-from .stop.save_request import SaveReport, request_save, take_back
-from .stop.stopping import members
+from .stop.save_request import SaveReport, take_back
 
 OF_THE_END = frozenset({"finish", "give_up", "end_by"})
 """Events after which nothing follows by itself."""
@@ -62,9 +60,8 @@ class RunActor:
     newest readings, None if there is no telemetry. ``base_env``: the environment of the trainer. ``gpu_help``: what
     the GPU memory gate uses beside ``gpus_now``. ``list_checkpoints``: lists the output folder within a number of
     seconds (and whether checkpoints are expected there); returns None, or why the list is not complete.
-    ``save_signal``, ``save_file``: how the trainer is asked for a checkpoint. ``evaluator``: runs ``[evaluate]``.
-    ``outbox``: sends the notices. ``end_in_words``: what a
-    notice that the run is over says beside its reason.
+    ``evaluator``: runs ``[evaluate]``. ``outbox``: sends the notices. ``end_in_words``: what a notice that the run is
+    over says beside its reason.
     """
 
     def __init__(
@@ -80,8 +77,6 @@ class RunActor:
         list_checkpoints: Callable[[float, bool], str | None] = lambda _limit_s, _expected: None,
         gpu_help: GpuHelp | None = None,
         retention: Retention | None = None,
-        save_signal: str | None = None,
-        save_file: str | None = None,
         copy_aside: Callable[[Sequence[Path]], CopiedAside] | None = None,
         end_in_words: Callable[[], str] = lambda: "",
         evaluator: Evaluator | None = None,
@@ -98,7 +93,6 @@ class RunActor:
         self._list = list_checkpoints
         self._gpu_help = gpu_help if gpu_help is not None else GpuHelp(read=gpus_now)
         self._retention = retention
-        self._save_signal, self._save_file = save_signal, save_file
         self._saved: SaveReport | None = None
         self._copy = copy_aside
         self._end_in_words = end_in_words
@@ -190,11 +184,7 @@ class RunActor:
     def _request_save(self, decision: RequestSave) -> Performed:
         if self._target is None or self._target.number != decision.attempt:
             return False, f"attempt {decision.attempt} has ended", {}
-        told = ask_to_save(self._target, stop=decision.stop)
-        if told is not None:
-            return True, told, {"heartbeat": True}
-        file = None if self._save_file is None else Path(self._spec.cwd, self._save_file)
-        self._saved = request_save(members(self._target), name=self._save_signal, file=file)
+        self._saved = self._engine.ask_to_save(self._target, stop=decision.stop)
         return self._saved.asked, self._saved.sentence, msgspec.to_builtins(self._saved)
 
     def _clear(self, _decision: ClearGpu) -> Performed:

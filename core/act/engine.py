@@ -13,6 +13,7 @@ from ..model.decision import EndLeftovers, StartAttempt, StopAttempt
 from ..model.launch.engine import AttemptSeen, Capabilities
 from ..model.ports.supervision import AttemptTarget
 from .evidence.stack_capture import StackReport
+from .stop.save_request import SaveReport
 
 Performed = tuple[bool, str, dict[str, Any]]
 """Result of an action: whether it succeeded, a sentence, data for the journal."""
@@ -43,6 +44,10 @@ class Engine(Protocol):
 
     def stop(self, target: AttemptTarget, decision: StopAttempt | EndLeftovers) -> Performed:
         """End the training wherever it runs, and wait for that. False as long as it may run on."""
+        ...
+
+    def ask_to_save(self, target: AttemptTarget, *, stop: bool) -> SaveReport:
+        """Ask the training for a checkpoint wherever it runs. ``stop``: it is to end after that, if it can be told."""
         ...
 
     def pause(self, target: AttemptTarget) -> Performed:

@@ -2,30 +2,27 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..model.observation import GpuReading
 from ..model.run import RunSpec
 from .engine import Engine
 from .evidence.capture import KernelTail, no_kernel_log
 from .local_engine import LocalEngine
-
-if TYPE_CHECKING:
-    from .slurm.attempt_job import AskToSave
+from .stop.save_request import AskToSave
 
 
 def engine_of(
     spec: RunSpec,
     *,
     base_env: Mapping[str, str],
-    save: "AskToSave" = (None, None),
+    save: AskToSave = (None, None),
     shared: Path | None = None,
     gpus_now: Callable[[], Sequence[GpuReading] | None] = lambda: None,
     kernel_tail: KernelTail = no_kernel_log,
     wsl: bool = False,
 ) -> Engine:
     """The engine that the run names. Parameters as of the two classes."""
-    local = LocalEngine(spec, base_env=base_env, gpus_now=gpus_now, kernel_tail=kernel_tail, wsl=wsl)
+    local = LocalEngine(spec, base_env=base_env, save=save, gpus_now=gpus_now, kernel_tail=kernel_tail, wsl=wsl)
     match spec.engine:
         case "local":
             return local

@@ -25,9 +25,11 @@ from .evidence.capture import KernelTail, examine, no_kernel_log
 from .evidence.stack_capture import StackReport
 from .launch.attempt_records import read_exit
 from .launch.launching import is_alive, launch, settle_launch
+from .stop.heartbeat_request import ask_by_heartbeat
 from .stop.own_handler import end_by_own_handler, graces
 from .stop.pause import pause_attempt, unpause_attempt
 from .stop.save_in_progress import SaveWatch
+from .stop.save_request import AskToSave, SaveReport, file_of, request_save
 from .stop.stop_sequence import stop_steps
 from .stop.stopping import members, stop_attempt
 
@@ -37,7 +39,10 @@ POLL_S = 0.1
 
 
 class LocalEngine:
-    """Implements ``Engine``. ``gpus_now``: newest readings, None if there is no telemetry. ``wsl``: longer graces."""
+    """Implements ``Engine``. ``save``: how the training is asked for a checkpoint.
+
+    ``gpus_now``: newest readings, None if there is no telemetry. ``wsl``: longer graces.
+    """
 
     capabilities = CAPABILITIES["local"]
 
@@ -46,12 +51,14 @@ class LocalEngine:
         spec: RunSpec,
         *,
         base_env: Mapping[str, str],
+        save: AskToSave = (None, None),
         gpus_now: Callable[[], Sequence[GpuReading] | None] = lambda: None,
         kernel_tail: KernelTail = no_kernel_log,
         wsl: bool = False,
     ) -> None:
         self._spec = spec
         self._base_env = base_env
+        self._save = save
         self._gpus_now = gpus_now
         self._kernel_tail = kernel_tail
         self._wsl = wsl
@@ -95,6 +102,13 @@ class LocalEngine:
             detail = f"{place.name} ended by {ended.signal} after {ended.seconds:.1f} s"
             data = {**data, "signal": ended.signal, "seconds": ended.seconds, "gone": True}
         return True, detail, data
+
+    def ask_to_save(self, target: AttemptTarget, *, stop: bool) -> SaveReport:
+        """By the page of ``trainwatch.heartbeat`` if the training uses it, else by the signal and the file."""
+        told = ask_by_heartbeat(target, stop=stop)
+        if told is not None:
+            return SaveReport(asked=True, sentence=told)
+        return request_save(members(target), name=self._save[0], file=file_of(self._save, self._spec))
 
     def pause(self, target: AttemptTarget) -> Performed:
         """SIGSTOP to all processes, or the place's own way."""

@@ -12,6 +12,7 @@ from tests.fakes import slurm_commands
 from tests.fakes.slurm_cluster import NEEDS_CLUSTER, plain_cluster
 from tests.integration.act_world import wait_for
 from tests.tiers import SECOND_TIER
+from trainwatch import heartbeat
 from trainwatch.core.act import processes
 from trainwatch.core.act.engine import Engine
 from trainwatch.core.act.engines import engine_of
@@ -41,7 +42,7 @@ class Place:
 
     def another(self) -> Engine:
         """The engine of a supervisor that begins anew."""
-        return engine_of(self.spec, base_env=os.environ)
+        return engine_of(self.spec, base_env=os.environ, save=("USR1", "asked_to_save"))
 
     def starts(self, code: str) -> AttemptTarget:
         number = len(self.targets) + 1
@@ -171,6 +172,59 @@ def test_what_it_can_is_what_it_does(place: Place) -> None:
     shown = place.engine.shown(("true",), place.root, 1)
     assert (shown is not None) == place.engine.capabilities.queues
     place.until(target, "running")
+
+
+HEARTBEAT = f"""
+import sys, time
+sys.path.insert(0, {str(Path(heartbeat.__file__).parent)!r})
+import heartbeat
+for step in range(100000):
+    wanted = heartbeat.step(step)
+    if step == 3:
+        print('it makes steps', flush=True)
+    if wanted.save:
+        print('it saves' + (' and ends' if wanted.stop else ''), flush=True)
+    if wanted.stop:
+        break
+    time.sleep(0.05)
+"""
+CATCHES = """
+import signal, time
+signal.signal(signal.SIGUSR1, lambda number, frame: print('it saves', flush=True))
+print('it makes steps', flush=True)
+while True:
+    time.sleep(0.1)
+"""
+
+
+def test_a_training_that_tells_its_steps_is_asked_for_a_checkpoint_and_to_end(place: Place) -> None:
+    target = place.starts(HEARTBEAT)
+    place.printed(target, "it makes steps")
+    place.until(target, "running")
+    report = place.engine.ask_to_save(target, stop=False)
+    assert report.asked, report.sentence
+    place.printed(target, "it saves\n")
+    report = place.engine.ask_to_save(target, stop=True)
+    assert "to end then" in report.sentence
+    place.printed(target, "it saves and ends")
+    assert place.until(target, "ended").code == 0
+
+
+def test_a_training_that_catches_the_signal_gets_it_and_the_file_is_touched(place: Place) -> None:
+    target = place.starts(CATCHES)
+    place.printed(target, "it makes steps")
+    place.until(target, "running")
+    report = place.engine.ask_to_save(target, stop=False)
+    assert "SIGUSR1 was sent to" in report.sentence
+    place.printed(target, "it saves")
+    assert report.file == str(place.root / "asked_to_save")
+    assert (place.root / "asked_to_save").exists()
+
+
+def test_one_that_has_ended_is_asked_for_nothing(place: Place) -> None:
+    target = place.starts("print('over')")
+    place.until(target, "ended")
+    assert not place.another().ask_to_save(target, stop=True).pids
 
 
 def test_evidence_of_one_that_has_ended_is_its_log(place: Place, tmp_path: Path) -> None:

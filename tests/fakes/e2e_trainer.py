@@ -1,6 +1,6 @@
 """A trainer for end-to-end tests: starts in a moment, one log line a step, checkpoints, resume, trouble on request.
 
-Standard library only. It keeps a diary in its output directory: ``lives.txt`` has one line for every process that was
+Standard library and ``heartbeat.py`` only. It keeps a diary in its output directory: ``lives.txt`` has one line for every process that was
 ever started ("PID ATTEMPT"), and ``twice.txt`` appears when two of them were alive at the same time.
 """
 # ruff: noqa: T201 - printing is what a trainer does
@@ -14,6 +14,8 @@ import struct
 import sys
 import time
 from pathlib import Path
+
+from trainwatch import heartbeat
 
 CUDA_ERROR = (
     "Traceback (most recent call last):\n"
@@ -47,7 +49,7 @@ def main() -> int:
     parser.add_argument("--hang-at", type=int)
     parser.add_argument("--fail-at-once", choices=FAULTS)
     parser.add_argument("--deaf", action="store_true", help="ignore SIGINT and SIGTERM")
-    parser.add_argument("--save-on", choices=("USR1", "file"), help="save when asked: on a signal, or on `save_now`")
+    parser.add_argument("--save-on", choices=("USR1", "file", "heartbeat"), help="how it is asked to save")
     parser.add_argument("--hold-at", type=int, help="wait there until the file `go` appears in the output directory")
     parser.add_argument("--talk", type=int, default=0, metavar="BYTES", help="print so much more with each step")
     parser.add_argument("--diary", type=Path, help="folder of the diary, where it is not the output directory")
@@ -82,11 +84,14 @@ def main() -> int:
             print("." * args.talk, flush=True)
         if step % args.save_every == 0 and step < args.steps:
             save(out, step)
-        if wanted or (args.save_on == "file" and (out / "save_now").exists()):
+        told = heartbeat.step(step) if args.save_on == "heartbeat" else heartbeat.NOTHING
+        if told or wanted or (args.save_on == "file" and (out / "save_now").exists()):
             wanted.clear()
             (out / "save_now").unlink(missing_ok=True)
             save(out, step)
             print(f"saved at step {step}, as asked", flush=True)
+            if told.stop:
+                return 0
         if asked and args.save_on:
             return 130  # ends without a save of its own
         if asked:

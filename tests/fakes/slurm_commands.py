@@ -124,9 +124,12 @@ def main() -> None:
     elif name == "srun" and "TRAINWATCH_AGENT" in os.environ and "FAKE_SLURM_AGENTS" in os.environ:
         pass  # others write what the agents would
     elif name == "srun":
+        step = {"SLURM_STEP_ID": "1" if "--overlap" in words else "0"}
         while words and words[0].startswith("--"):
-            words.pop(0)
-        os.execvpe(words[0], words, os.environ | {"SLURM_STEP_ID": "0"})
+            option, _, value = words.pop(0).partition("=")
+            if option == "--jobid":  # from outside the job
+                step["SLURM_JOB_ID"] = value
+        os.execvpe(words[0], words, os.environ | step)
     else:
         sys.stderr.write("Slurm accounting storage is disabled\n")
         sys.exit(1)

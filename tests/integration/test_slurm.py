@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.e2e_world import HASTY, TRAINER, World, until, world_at
+from tests.fakes.e2e_world import HASTY, TRAINER, World, until
 from tests.fakes.slurm_cluster import NEEDS_CLUSTER, cluster
+from tests.fakes.slurm_world import jobs, slurm_world, started_from, submitted, write
 from tests.tiers import SECOND_TIER
 from trainwatch.core.model.decision import StartAttempt
 
@@ -28,38 +29,8 @@ __all__ = ["cluster"]  # pytest finds the fixture here
 
 @pytest.fixture
 def world(cluster: dict[str, str], tmp_path: Path) -> Iterator[World]:
-    with world_at(tmp_path) as made:
-        made.env |= cluster
+    with slurm_world(cluster, tmp_path) as made:
         yield made
-        subprocess.run(["scancel", "--me"], env=made.env, check=False)
-        until(lambda: not jobs(made), "no job is left")
-
-
-def jobs(world: World, fields: str = "%A") -> list[str]:
-    done = subprocess.run(
-        ["squeue", "-h", "--me", "-o", fields], env=world.env, capture_output=True, text=True, check=False
-    )
-    return done.stdout.split()
-
-
-def write(
-    world: World,
-    *trainer: str,
-    slurm: dict[str, Any] | None = None,
-    run: dict[str, Any] | None = None,
-    **more: dict[str, Any],
-) -> None:
-    asked = {"gpus": 1, "poll_s": 10, "sample_s": 1, **(slurm or {})}
-    world.write(*trainer, more={"slurm": asked, **more}, engine="slurm", **(run or {}))
-
-
-def submitted(world: World) -> list[str]:
-    logs = sorted(world.run.attempts.glob("*/train.log"))
-    return [number for log in logs for number in re.findall(r"trainwatch: job (\d+) submitted", log.read_text())]
-
-
-def started_from(world: World) -> list[int | None]:
-    return [decision.resume_step for decision in world.decisions(StartAttempt)]
 
 
 def test_a_crash_is_explained_and_the_next_job_resumes(world: World) -> None:
@@ -91,6 +62,37 @@ def test_after_a_crash_with_a_remedy_another_job_is_submitted_with_the_changed_s
     assert len(submitted(world)) == 2
     changed = [change.key for change in world.decisions(StartAttempt)[1].changes]
     assert changed == ["PYTORCH_CUDA_ALLOC_CONF"]
+    assert world.story().state == "finished"
+
+
+TOO_MUCH_AT = f"""
+{sys.executable} {TRAINER} "$@" --steps 90 --crash-at 45 --crash-at 65 2> /dev/null && exit
+echo "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has 1.00 GiB free." >&2
+exit 1
+"""
+
+
+def test_after_a_remedy_that_does_not_help_another_job_is_submitted_with_the_next_profile(world: World) -> None:
+    (world.project / "profiles").mkdir()
+    for name, step_s in (("calm", "0.06"), ("hot", "0.05")):
+        text = f'title = "{name}"\nflags = ["--step-time", "{step_s}"]\n'
+        (world.project / "profiles" / f"{name}.toml").write_text(text)
+    script = str(world.project / "out_of_memory.sh")
+    write(
+        world,
+        run={"command": ["bash", script, "--output-dir", "{output_dir}", "--resume", "{resume}"]},
+        profiles={"use": "hot", "ladder": ["calm", "hot"]},
+        remedies={"apply": "all"},
+    )
+    (world.project / "out_of_memory.sh").write_text(TOO_MUCH_AT)
+    assert world.headless().ends() == 0
+    assert [incident.class_ for incident in world.story().incidents] == ["cuda_oom", "cuda_oom"]
+    assert [attempt.profile for attempt in world.story().attempts] == ["hot", "hot", "calm"]
+    assert [[change.key for change in each.changes] for each in world.decisions(StartAttempt)[1:2]] == [
+        ["PYTORCH_CUDA_ALLOC_CONF"]
+    ]
+    assert started_from(world) == [None, 40, 60]
+    assert len(set(submitted(world))) == 3
     assert world.story().state == "finished"
 
 
@@ -138,6 +140,24 @@ def test_a_preempted_job_goes_on_in_another_one_that_waits_in_the_queue(world: W
     assert second >= 40  # it saves once more when it is told to end
 
 
+def test_a_job_that_ran_once_more_and_is_preempted_goes_on_in_another_one(world: World) -> None:
+    write(world, "--steps", "80", "--hold-at", "45", "--step-time", "0.05", slurm={"gpus": 2})
+    watcher = world.headless()
+    world.at_step(45)
+    assert world.do("restart").code == 0
+    until(lambda: len(world.story().attempts) == 2 and "was put back into the queue" in world.log(2), "it runs again")
+    world.at_step(45, 2)
+    holder = ["sbatch", "-p", "high", "-N2", "--exclusive", "-o", "/dev/null", "--wrap", "sleep 600"]
+    blocking = subprocess.run(holder, env=world.env, capture_output=True, text=True, check=True).stdout.split()[-1]
+    story = world.in_state("queued")
+    assert [incident.title for incident in story.incidents] == ["its job was preempted"]
+    assert story.budget_used == 0
+    (world.out / "go").touch()
+    subprocess.run(["scancel", blocking], env=world.env, check=True)
+    assert watcher.ends() == 0
+    assert len(set(submitted(world))) == 2
+
+
 def test_a_job_that_a_person_cancels_stays_ended(world: World) -> None:
     write(world, "--steps", "80", "--hold-at", "45", "--step-time", "0.05")
     world.headless()
@@ -161,6 +181,34 @@ def test_stop_and_kill_end_the_job_too(world: World) -> None:
     until(lambda: jobs(world, "%T") == ["RUNNING"], "its job runs")
     assert world.do("kill", "--yes").code == 0
     until(lambda: not jobs(world), "the job has ended")
+
+
+@pytest.mark.parametrize("way", ["heartbeat", "USR1", "file"])
+def test_a_training_on_a_node_saves_when_a_person_asks_and_before_a_stop(world: World, way: str) -> None:
+    told: dict[str, dict[str, Any]] = {"USR1": {"save_signal": "USR1"}, "file": {"save_file": "out/save_now"}}
+    write(
+        world, "--steps", "100000", "--save-every", "100000", "--save-on", way, "--step-time", "0.05",
+        run=told.get(way),
+    )  # fmt: skip
+    world.headless()
+    world.at_step(25)
+    until(lambda: world.asks("save").code == 0, "it is known how the training is asked")
+    first = until(lambda: saved(world), "a checkpoint that a person asked for")
+    world.at_step(first[0] + 25)
+    assert world.do("stop").code == 0
+    story = world.in_state("stopped")
+    assert len(saved(world)) > 1, world.log(1)[-2000:]
+    assert story.incidents == ()
+    until(lambda: not jobs(world), "the job has ended")
+    assert world.do("resume").code == 0
+    until(lambda: len(world.decisions(StartAttempt)) == 2, "attempt 2")
+    assert started_from(world)[1] == saved(world)[-1]
+    assert world.asks("kill", "--yes").code == 0
+
+
+def saved(world: World) -> list[int]:
+    """Steps at which the first attempt saved because it was asked to."""
+    return [int(step) for step in re.findall(r"saved at step (\d+), as asked", world.log(1))]
 
 
 def test_a_supervisor_that_was_killed_is_replaced_and_the_job_goes_on(world: World) -> None:

@@ -261,6 +261,29 @@ def test_the_agent_reads_the_logs_of_ranks_their_launcher_and_what_they_left(tmp
             process.wait()
 
 
+def test_the_agent_sees_a_torchrun_that_waits_for_other_nodes_before_its_first_worker(tmp_path: Path) -> None:
+    (tmp_path / "rank_files.py").write_bytes(Path(rank_files.__file__).read_bytes())
+    (tmp_path / "torchrun").write_text("import time\ntime.sleep(600)\n")
+    own = {"SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "1"}
+    waits = subprocess.Popen(
+        [sys.executable, str(tmp_path / "torchrun"), "--nnodes=2", "train.py"], env=os.environ | own
+    )
+    agent = subprocess.Popen(
+        [sys.executable, "-I", node_agent.__file__, str(tmp_path), "0.1"],
+        env=os.environ | {"SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "0", "SLURMD_NODENAME": "n9", "SLURM_NNODES": "2"},
+    )
+    try:
+        path = tmp_path / "nodes" / "n9.jsonl"
+        line = until(lambda: found if (found := last_line(path)) and found.process.agents else None, "the launcher")
+        (seen,) = line.process.agents
+        assert (seen.pid, seen.workers, seen.join_s) == (waits.pid, 0, rank_files.JOIN_S)
+        assert line.process.ranks == ()
+    finally:
+        for process in (agent, waits):
+            process.kill()
+            process.wait()
+
+
 CATCHES = """
 import signal, sys, time
 signal.signal(signal.SIGUSR1, lambda *_: open(sys.argv[1], "a").write("saved"))
@@ -291,18 +314,28 @@ def test_only_a_process_of_the_job_that_catches_the_signal_is_asked_for_a_checkp
             process.wait()
 
 
-def test_a_training_that_uses_the_heartbeat_is_asked_on_its_page(tmp_path: Path) -> None:
+def test_a_training_that_uses_the_heartbeat_is_asked_on_its_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "heartbeat.py").write_bytes(Path(heartbeat.__file__).read_bytes())
     (tmp_path / "job").mkdir()
     page = heartbeat.Page(heartbeat.page_path(str(tmp_path / "job")), make=True)
     try:
         asked = node_agent.Beat(str(tmp_path))
         assert asked.read() is None
-        assert not asked.ask()
+        assert not asked.ask(stop=False)
         values = (os.getpid(), 7, 90, 0.5, 1.0, b"train", 0)
         heartbeat.HEAD.pack_into(page.map, 0, heartbeat.MAGIC, 2, *values)
         assert asked.read() == {"step": 7, "total": 90, "loss": 0.5, "phase": "train"}
-        assert node_agent.ask_to_save(str(tmp_path), "USR1") == "it was asked for a checkpoint"
+        assert node_agent.ask_to_save(str(tmp_path), "USR1") == (True, "it was asked for a checkpoint")
         assert page.number(heartbeat.ASKED) == 1
+        monkeypatch.setenv("SLURM_NNODES", "2")  # the other node has ranks that know nothing of it
+        asked_now, said = node_agent.ask_to_save(str(tmp_path), "")
+        assert not asked_now
+        assert "would not save at the same step" in said
+        assert page.number(heartbeat.ASKED) == 1
+        assert node_agent.ask_to_save(str(tmp_path), "", last=True)[0]
+        assert node_agent.ask_to_save(str(tmp_path), "", stop=True)[0]
+        assert page.number(heartbeat.ASKED) == page.number(heartbeat.ASKED_STOP) == 3
     finally:
         Path(page.path).unlink()

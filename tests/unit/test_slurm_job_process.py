@@ -6,12 +6,13 @@ import re
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from trainwatch.core.act.slurm import job_process
+from trainwatch.core.act.slurm import job_process, job_start
 from trainwatch.core.act.slurm.answers import SEPARATOR
 from trainwatch.core.act.slurm.attempt_job import end_job
 from trainwatch.core.act.slurm.batch_script import EXIT_FILE, LOG_FILE, STARTED_FILE, batch_script, tag_of
@@ -210,7 +211,7 @@ def test_before_a_time_limit_a_file_is_touched_and_only_who_catches_a_signal_get
     put = "put() { :; }; agent=\n"
     subprocess.run(["bash", "-c", f"{put}{body[0]}trap save USR2; kill -USR2 $$"], check=True)
     assert file.exists()
-    assert "agent.py --save /s/0001 <" in text
+    assert "agent.py --save /s/0001 --last <" in text
 
 
 def test_a_job_that_slurm_starts_again_unasked_runs_nothing(tmp_path: Path) -> None:
@@ -262,6 +263,39 @@ def test_an_ended_job_runs_once_more_for_the_next_attempt(cluster: Cluster) -> N
     assert record.attempt_directory == str(following)
     assert (cluster.directory / "again-1").read_text().strip() == str(following)
     assert cluster.called("sbatch") == 0
+
+
+def test_a_job_whose_script_still_ends_is_put_back_when_it_has(cluster: Cluster) -> None:
+    following = ended_before(cluster)
+    (cluster.directory / STARTED_FILE).write_text("{}")
+    shown = (cluster.bin / "scontrol.txt").read_text().strip()
+    (cluster.bin / "scontrol").write_text(
+        f'#!/bin/sh\necho scontrol "$@" >> {cluster.calls}\n'
+        f"if [ $1 = requeue ] && [ ! -e {cluster.directory / EXIT_FILE} ]; then echo too early >> {cluster.calls}; fi\n"
+        f"echo '{shown}'\n"
+    )
+    late = threading.Timer(0.5, lambda: (cluster.directory / EXIT_FILE).write_text('{"code": 130}'))
+    late.start()
+    begin(following, order_of(cluster), Commands(cluster.env), lambda _text: None)
+    late.join()
+    calls = cluster.calls.read_text().splitlines()
+    assert "scontrol requeue 77" in calls
+    assert "scontrol update JobId=77 Requeue=0" in calls  # nobody else puts it back
+    assert "too early" not in calls
+    assert cluster.called("sbatch") == 0
+
+
+def test_after_a_script_that_never_said_that_it_ended_another_job_is_submitted(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_start, "SCRIPT_S", 0.2)
+    following = ended_before(cluster)
+    (cluster.directory / STARTED_FILE).write_text("{}")
+    said: list[str] = []
+    begin(following, order_of(cluster), Commands(cluster.env), said.append)
+    assert "has not written that it has ended" in said[0]
+    assert cluster.called("sbatch") == 1
+    assert "requeue" not in cluster.calls.read_text()
 
 
 def test_where_slurm_refuses_that_another_job_is_submitted(cluster: Cluster) -> None:
@@ -334,6 +368,15 @@ def test_a_job_whose_follower_could_not_note_it_is_ended_by_its_comment(cluster:
     assert cluster.called("scancel") == 0
     assert end_job(str(cluster.directory), "trainwatch:r1:1", slurm) == ""
     assert "scancel 77" in cluster.calls.read_text()
+
+
+def test_a_job_that_runs_once_more_for_a_later_attempt_is_not_cancelled_with_an_earlier_one(cluster: Cluster) -> None:
+    handle = JobHandle(cluster="c", id="77", submitted="2026-11-22T23:05:28")
+    record = JobRecord(handle=handle, phase="running", attempt_directory=str(cluster.directory))
+    (cluster.directory / RECORD).write_bytes(msgspec.json.encode(record))
+    cluster.answers("scontrol", "JobId=77 JobState=RUNNING Restarts=1 SubmitTime=2026-11-22T23:09:00 NodeList=n1")
+    assert end_job(str(cluster.directory), tag_of("r1", 1), Commands(cluster.env)) == ""
+    assert cluster.called("scancel") == 0
 
 
 def test_without_an_answer_it_is_not_known_whether_a_job_is_left(cluster: Cluster) -> None:

@@ -16,20 +16,19 @@ from ...model.run import RunSpec
 from ..adopt.adoption import SESSION_BOUND
 from ..launch import spool
 from ..processes import ATTEMPT_VARIABLE
+from ..stop.save_request import AskToSave, file_of
 from . import node_agent
-from .batch_script import AGENT_FILE, BEAT_FILE, EXIT_FILE, RANKS_FILE, SCRIPT_FILE, batch_script, options, tag_of
+from .batch_script import AGENT_FILE, BEAT_FILE, RANKS_FILE, SCRIPT_FILE, batch_script, options, tag_of
 from .commands import Slurm, SlurmError, wait_until_gone
 from .job_start import ORDER, RECORD, JobOrder, record_in
 
-AskToSave = tuple[str | None, str | None]
-"""The signal and the file by which a training is asked for a checkpoint; None = not this way."""
 END_S = 120.0
 """Longest wait for the end of a cancelled job: the site's KillWait (30 s by default) and a slow node."""
 
 
 def script_of(spec: RunSpec, save: AskToSave, argv: tuple[str, ...], folder: Path, attempt: int) -> str:
     """The batch script of an attempt."""
-    name, file = save
+    name, file = save[0], file_of(save, spec)
     return batch_script(
         spec.settings.slurm,
         argv,
@@ -37,7 +36,7 @@ def script_of(spec: RunSpec, save: AskToSave, argv: tuple[str, ...], folder: Pat
         directory=str(folder),
         name=spec.name,
         tag=tag_of(spec.id, attempt),
-        save_file=None if file is None else str(Path(spec.cwd, file)),
+        save_file=None if file is None else str(file),
         save_signal=name,
     )
 
@@ -107,13 +106,6 @@ def record_of(folder: str) -> JobRecord | None:
     return record_in(Path(folder))
 
 
-def exit_code(folder: str) -> int | None:
-    """The exit status that the script of an attempt wrote; None as long as it has written none."""
-    found = spool.read(folder, EXIT_FILE)
-    code = None if found is None else found.get("code")
-    return code if isinstance(code, int) else None
-
-
 def let_run_again(folder: str, slurm: Slurm) -> None:
     """Before the job of an attempt is ended for a restart: it may run once more. If not, another one is submitted."""
     record = record_of(folder)
@@ -137,6 +129,8 @@ def end_job(folder: str, tag: str, slurm: Slurm) -> str:
     if handle is None:
         return ""
     try:
+        if slurm.runs_again(handle):  # for a later attempt, which this is not the end of
+            return ""
         slurm.cancel(handle)
     except SlurmError as error:
         return f"job {handle.id} could not be cancelled: {error}"

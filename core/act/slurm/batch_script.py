@@ -164,7 +164,7 @@ def signal_s(slurm: Slurm) -> float:
 
 def _save(directory: str, save_file: str | None, save_signal: str | None) -> str:
     """What asks for a checkpoint, in the script. The step of the agents may not start: its end is not waited for."""
-    ask = shlex.join(("-I", f"{directory}/{AGENT_FILE}", "--save", directory, *filter(None, (save_signal,))))
+    ask = shlex.join(("-I", f"{directory}/{AGENT_FILE}", "--save", directory, *filter(None, (save_signal,)), "--last"))
     lines = [f'[ -z "$agent" ] || {AGENT_VARIABLE}=1 srun --overlap --ntasks-per-node=1 "$python" {ask} < /dev/null &']
     if save_file:
         lines.insert(0, f"touch {shlex.quote(save_file)}")

@@ -86,19 +86,31 @@ class Slurm:
         found = self._shown(handle.id)
         return found if found is not None and handle.submitted in {"", found.submitted} else None
 
+    def runs_again(self, handle: JobHandle) -> bool:
+        """Whether the job was put back into the queue since this submission, which has ended then."""
+        found = self._shown(handle.id)
+        return bool(found and found.restarts) and handle.submitted not in {"", found.submitted if found else ""}
+
     def allow_requeue(self, handle: JobHandle) -> None:
         """Let a job that has not ended be put back into the queue later."""
         self._call(("scontrol", "update", f"JobId={handle.id}", "Requeue=1"))
 
     def requeue(self, handle: JobHandle) -> None:
-        """Put a job that has ended back into the queue, to start as soon as it can."""
+        """Put a job that has ended back into the queue once, to start as soon as it can."""
         self._call(("scontrol", "requeue", handle.id), refusal=True)
+        with contextlib.suppress(SlurmError):  # else Slurm puts it back by itself after a preemption or a failed node
+            self._call(("scontrol", "update", f"JobId={handle.id}", "Requeue=0"))
         with contextlib.suppress(SlurmError):  # then it starts two minutes later
             self._call(("scontrol", "update", f"JobId={handle.id}", "StartTime=now"))
 
     def signal(self, handle: JobHandle, name: str) -> None:
         """Send a signal to the steps of the job, not to its batch script."""
         self._call(("scancel", f"--signal={name}", handle.id))
+
+    def step(self, handle: JobHandle, nodes: str, argv: Sequence[str]) -> str:
+        """Run a command once on each node of a running job, beside its training. Returns what all of them printed."""
+        where = (f"--nodelist={nodes}",) if nodes else ()
+        return self._call(("srun", f"--jobid={handle.id}", "--overlap", "--ntasks-per-node=1", *where, *argv))
 
     def cancel(self, handle: JobHandle) -> None:
         """End the job: SIGTERM, and after the site's KillWait SIGKILL."""

@@ -21,10 +21,9 @@ import msgspec
 from ...model.launch.job import JobPhase, JobRecord
 from ..launch import spool
 from .answers import Seen
-from .attempt_job import exit_code
 from .batch_script import ASKED_FILE, LOG_FILE, STARTED_FILE
 from .commands import Slurm, SlurmError
-from .job_start import ORDER, RECORD, JobOrder, begin
+from .job_start import ORDER, RECORD, JobOrder, begin, exit_code
 from .shared_queue import SharedQueue, now
 
 TURN_S = 0.5

@@ -15,10 +15,16 @@ import msgspec
 
 from ...model.launch.job import JobHandle, JobRecord
 from ...model.text.json_line import decode_exact
+from ..launch import spool
 from .answers import Seen
-from .batch_script import AGAIN, SCRIPT_FILE
+from .batch_script import AGAIN, EXIT_FILE, SCRIPT_FILE, STARTED_FILE
 from .commands import Slurm, SlurmError
 
+SCRIPT_S = 10.0
+"""Longest wait for the end of a script whose job was cancelled: it gives the agents on the nodes three seconds."""
+CLEARED_S = 0.5
+"""For the node to remove the files of a script that has ended."""
+POLL_S = 0.1
 RECORD = "job.json"
 ORDER = "job_order.json"
 
@@ -69,6 +75,13 @@ def record_in(folder: Path) -> JobRecord | None:
         return None
 
 
+def exit_code(folder: str) -> int | None:
+    """The exit status that the script of an attempt wrote; None as long as it has written none."""
+    found = spool.read(folder, EXIT_FILE)
+    code = None if found is None else found.get("code")
+    return code if isinstance(code, int) else None
+
+
 def _submitted(
     directory: Path, order: JobOrder, slurm: Slurm, ending: list[str], say: Callable[[str], None]
 ) -> JobHandle:
@@ -90,6 +103,9 @@ def _again(directory: Path, order: JobOrder, slurm: Slurm, say: Callable[[str], 
     handle = before.handle
     seen = slurm.shown(handle)
     if seen is None or seen.phase != "ended" or seen.restarts is None:
+        return None
+    if not _script_has_ended(Path(before.attempt_directory or order.before)):
+        say(f"job {handle.id} cannot run once more: its script has not written that it has ended")
         return None
     mark = Path(before.home, f"{AGAIN}-{seen.restarts + 1}")
     try:
@@ -113,6 +129,23 @@ def _again(directory: Path, order: JobOrder, slurm: Slurm, say: Callable[[str], 
         home=before.home,
         wall=time.time(),
     )
+
+
+def _script_has_ended(folder: Path) -> bool:
+    """Wait for what the script of an ended job writes last.
+
+    Slurm shows a cancelled job as ended while its script still waits for the training. A start on the same node finds
+    the files of that script then, fails, and the job is held.
+    """
+    if not (folder / STARTED_FILE).exists():
+        return True
+    end = time.monotonic() + SCRIPT_S
+    while exit_code(str(folder)) is None:
+        if time.monotonic() >= end:
+            return False
+        time.sleep(POLL_S)
+    time.sleep(CLEARED_S)
+    return True
 
 
 def _followed(directory: Path, seen: Seen, slurm: Slurm) -> JobRecord:

@@ -4,11 +4,13 @@
 into the attempt's directory, so that a node needs no trainwatch. It writes ``nodes/NODE.jsonl`` there: readers count
 lines and compare no clocks. A value that cannot be read is left out. It starts nothing and stops nothing.
 
-``python3 agent.py --save DIRECTORY [SIGNAL]`` asks the training on this node for a checkpoint: on the page of
-``heartbeat.py`` if it uses one, else by a signal (``USR1``), which only processes get that catch it.
+``agent.py --save DIRECTORY [SIGNAL] [--stop] [--last] [--json]`` asks the training on this node for a checkpoint: on
+the page of ``heartbeat.py`` if it uses one, else by a signal (``USR1``), which only processes get that catch it.
+``--stop``: and to end then. ``--last``: it is ended soon in any case. Without these the page of a job of several nodes
+is left alone: only one node would save, and a save that all ranks must join would block the training.
 """
 # Stands alone: no import of trainwatch, no newer Python than 3.7.
-# ruff: noqa: PTH103, PTH110, PTH118, PTH120, PTH123, PTH202, PTH208
+# ruff: noqa: PTH103, PTH108, PTH110, PTH118, PTH120, PTH123, PTH202, PTH208
 
 from __future__ import annotations
 
@@ -139,9 +141,10 @@ class Processes:
         self.step = os.environ.get("SLURM_STEP_ID", "").encode()
         self.known: dict[tuple[str, int], Place | None] = {}
         """None: it is no part of the training."""
-        self.agents: dict[tuple[str, int], int | None] = {}
-        module = loaded(directory, "rank_files") if directory else None
-        self.files: Any = None if module is None else module.RankFiles(own_clock=False)
+        self.agents: dict[tuple[str, int], tuple[int | None, float | None]] = {}
+        """How often each launcher starts its workers again, and how long it waits for other nodes; None = not known."""
+        self.module: Any = loaded(directory, "rank_files") if directory else None
+        self.files: Any = None if self.module is None else self.module.RankFiles(own_clock=False)
         self.totals: dict[tuple[str, int], tuple[int, int]] = {}
         self.before: tuple[float, dict[tuple[str, int], int]] | None = None
 
@@ -204,12 +207,13 @@ class Processes:
         for pid, parent in above.items():
             if parent in starts:
                 place = self.known[pid, starts[pid]]
-                self.agents[parent, starts[parent]] = None if place is None else place.most
-        self.agents = {key: most for key, most in self.agents.items() if key in living}
+                key = (parent, starts[parent])
+                self.agents[key] = (None if place is None else place.most, self.agents.get(key, (None, None))[1])
+        self.agents = {key: called for key, called in self.agents.items() if key in living}
         workers = [parents[str(pid)] for pid, state, _ in ranks.values() if state not in "ZX"]
         return [
-            {"pid": int(pid), "workers": workers.count(pid), "max_restarts": most}
-            for (pid, _), most in sorted(self.agents.items())
+            {"pid": int(pid), "workers": workers.count(pid), "max_restarts": most, "join_s": join_s}
+            for (pid, _), (most, join_s) in sorted(self.agents.items())
         ]
 
     @staticmethod
@@ -241,6 +245,9 @@ class Processes:
             rank = next((number for number in told if number is not None), None)
             folder = os.path.dirname(value_of(variables, ERROR_FILE).decode(errors="surrogateescape"))
             self.known[key] = Place(rank, folder, number_in(value_of(variables, MAX_RESTARTS)))
+            called = None if self.module is None or rank is not None else self.module.torchrun_in(int(pid))
+            if called is not None:
+                self.agents[key] = (called.most, called.join_s)
         return self.known[key]
 
     def catching(self, number: int) -> list[int]:
@@ -303,21 +310,28 @@ class Beat:
             return None
         return {key: told[key] for key in ("step", "total", "loss", "phase") if told[key] is not None}
 
-    def ask(self) -> bool:
+    def ask(self, stop: bool) -> bool:
         """Ask for a checkpoint. Returns whether the training uses the page."""
         page = self._open()
         if page is None or page.read() is None:
             return False
-        page.ask()
+        page.ask(stop)
         return True
 
+    def remove(self) -> None:
+        """The training has ended: its page would stay in the memory of this node."""
+        if self.page is not None and os.path.exists(self.page.path):
+            os.unlink(self.page.path)
 
-def ask_to_save(directory: str, name: str) -> str:
-    """Ask the training on this node for a checkpoint. Returns a sentence."""
-    if Beat(directory).ask():
-        return "it was asked for a checkpoint"
+
+def ask_to_save(directory: str, name: str, stop: bool = False, last: bool = False) -> tuple[bool, str]:
+    """Ask the training on this node for a checkpoint. Returns whether it was asked, and a sentence."""
+    alone = int(os.environ.get("SLURM_NNODES", "1")) == 1
+    if (alone or stop or last) and Beat(directory).ask(stop):
+        return True, "it was asked for a checkpoint" + (" and to end then" if stop else "")
     if not name:
-        return "it cannot be asked for a checkpoint here"
+        why = "" if alone else ": its other nodes would not save at the same step"
+        return False, f"it cannot be asked for a checkpoint here{why}"
     told = []
     for pid in Processes().catching(int(getattr(signal, "SIG" + name))):
         try:
@@ -326,16 +340,18 @@ def ask_to_save(directory: str, name: str) -> str:
         except OSError:
             pass  # it has ended
     if told:
-        return "SIG{} was sent to {}".format(name, ", ".join(told))
-    return f"SIG{name} was not sent: no process of the training catches it, and it would end one that does not"
+        return True, "SIG{} was sent to {}".format(name, ", ".join(told))
+    return False, f"SIG{name} was not sent: no process of the training catches it, and it would end one that does not"
 
 
 def main(arguments: list[str]) -> None:
     """Write a line each interval until the job ends."""
     node = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
     if arguments[0] == "--save":
-        said = ask_to_save(arguments[1], arguments[2] if len(arguments) > 2 else "")
-        sys.stdout.write(f"trainwatch: node {node}: {said}\n")
+        name = next((word for word in arguments[2:] if not word.startswith("--")), "")
+        asked, said = ask_to_save(arguments[1], name, "--stop" in arguments, "--last" in arguments)
+        as_json = json.dumps({"node": node, "asked": asked, "said": said})
+        sys.stdout.write((as_json if "--json" in arguments else f"trainwatch: node {node}: {said}") + "\n")
         return
     directory, interval_s = arguments[0], float(arguments[1])
     folder = os.path.join(directory, "nodes")
@@ -367,6 +383,7 @@ def main(arguments: list[str]) -> None:
         except OSError:
             pass  # a full disk: the next line may fit
         if over:
+            beat.remove()
             return
 
 

@@ -14,10 +14,13 @@ from ...model.run import RunSpec
 from ..engine import Engine, Performed
 from ..evidence.stack_capture import StackReport
 from ..launch.launching import LaunchError
-from .attempt_job import AskToSave, end_job, exit_code, let_run_again, prepare, record_of, script_of
-from .batch_script import LOG_FILE, tag_of
+from ..stop.save_request import AskToSave, SaveReport, file_of, request_save
+from .attempt_job import end_job, let_run_again, prepare, record_of, script_of
+from .batch_script import LOG_FILE, STARTED_FILE, tag_of
 from .commands import Slurm, SlurmError
 from .job_evidence import examine_job
+from .job_start import exit_code
+from .node_save import ask_nodes
 from .shared_queue import SharedQueue, now
 
 NO_PAUSE = "a job of Slurm is not paused: only an operator of the cluster can do that"
@@ -109,6 +112,21 @@ class SlurmEngine:
         ended, detail, data = self._followers.stop(target, decision)
         wrong = end_job(target.directory, tag, self._slurm)
         return (False, f"{detail}; {wrong}", {**data, "gone": False}) if wrong else (ended, detail, data)
+
+    def ask_to_save(self, target: AttemptTarget, *, stop: bool) -> SaveReport:
+        """The file lies on the shared disk; the page of ``trainwatch.heartbeat`` and processes are on the nodes."""
+        record = record_of(target.directory)
+        if record is None or record.phase == "ended" or not Path(record.attempt_directory, STARTED_FILE).exists():
+            words = "was not submitted" if record is None else f"is {record.state or record.phase}"
+            return SaveReport(asked=False, sentence=f"it was not asked for a checkpoint: its job {words}")
+        there = ask_nodes(record, self._slurm, name=self._save[0], stop=stop)
+        file = file_of(self._save, self._spec)
+        if file is None:
+            return there
+        touched = request_save((), name=None, file=file)
+        return msgspec.structs.replace(
+            touched, asked=touched.asked or there.asked, sentence=f"{touched.sentence}; {there.sentence}"
+        )
 
     def pause(self, _target: AttemptTarget) -> Performed:
         """Refused."""

@@ -23,7 +23,7 @@ def page_of(target: AttemptTarget) -> Page | None:
     return page if told is not None and told["step"] is not None else None
 
 
-def ask_to_save(target: AttemptTarget, *, stop: bool) -> str | None:
+def ask_by_heartbeat(target: AttemptTarget, *, stop: bool) -> str | None:
     """Ask for a checkpoint at the next step, and for the end after it. A sentence, or None if it has no page."""
     page = page_of(target)
     if page is None:

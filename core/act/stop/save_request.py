@@ -13,8 +13,12 @@ from pathlib import Path
 
 import msgspec
 
+from ...model.run import RunSpec
 from .. import processes
 from ..processes import Process
+
+AskToSave = tuple[str | None, str | None]
+"""The signal and the file by which a training is asked for a checkpoint; None = not this way."""
 
 
 class SaveReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +56,11 @@ def request_save(living: Sequence[Process], *, name: str | None, file: Path | No
         file=str(file) if touched else None,
         made=made and touched,
     )
+
+
+def file_of(save: AskToSave, spec: RunSpec) -> Path | None:
+    """The file that the training looks for; None = not this way."""
+    return None if save[1] is None else Path(spec.cwd, save[1])
 
 
 def take_back(report: SaveReport) -> None:

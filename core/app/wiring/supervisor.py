@@ -172,8 +172,6 @@ def build_supervisor(
             preset.checkpoint_globs,
             rated=lambda: rated_paths(run.path.parents[1]),
         ),
-        save_signal=save_request(spec, preset)[0],
-        save_file=save_request(spec, preset)[1],
         copy_aside=partial(_copy_aside, output, run),
         gpu_help=GpuHelp(
             read=recorder.gpus_now,
