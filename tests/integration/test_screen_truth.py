@@ -212,6 +212,22 @@ def test_checkpoints_that_were_saved_after_the_nan_are_marked(world: World) -> N
         assert "NaN" not in row
 
 
+def test_a_person_is_offered_the_newest_checkpoint_of_before_the_nan(world: World) -> None:
+    (world.project / "nan.py").write_text(NAN_SAVER)
+    words = ("run", "--detach", "--act", "notify", "--name", "nan", "--output-dir", "out", "--")
+    assert world.do(*words, "python", "nan.py", "100", "--resume", "{resume}").code == 0
+    with terminal((120, 30), world.project, world.env) as person:
+        person.trainwatch("--run", "nan")
+        person.until(lambda text: "✖ Loss is NaN since step 4" in head(text) and "· step 60 ·" in text, "the NaN")
+        person.press("r")
+        rows = person.see("Which checkpoint?", "newest verified").splitlines()
+        (offered,) = [row for row in rows if "newest verified" in row]
+        assert "step 60 " not in offered
+        assert any("step 60 " in row and "saved after the loss became NaN" in row for row in rows)
+        person.press("Enter")
+        person.see("Starts from checkpoint-", f"({' '.join(offered.split()[2:4])})")
+
+
 def test_while_nothing_moves_no_checkpoint_and_no_end_are_promised(world: World) -> None:
     world.write("--steps", "400", "--step-time", "0.2", "--hold-at", "80", more={"hang": {"min_s": 600, "max_s": 900}})
     assert world.do("run", "--detach").code == 0
