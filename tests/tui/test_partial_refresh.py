@@ -8,9 +8,10 @@ import pytest
 from textual.drivers.headless_driver import HeadlessDriver
 from textual.strip import Strip
 
-from tests.fakes.feed import FakeFeed, empty, healthy, hung
+from tests.fakes.feed import CRASH, FakeFeed, StoryTeller, created, empty, healthy, hung, situation, started, training
 from tests.tiers import SECOND_TIER
 from tests.tui.conftest import look, showing
+from trainwatch.core.model.fact import IncidentOpened
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
@@ -188,3 +189,43 @@ async def test_a_subtitle_that_changes_often_repaints_no_line_of_its_pane() -> N
                 border = "".join(s.text for s in app.screen._compositor.render_strips()[pane.region.bottom - 1])
                 assert border.rstrip().endswith(f"─ {text} ─╯" if text else "───╯")
                 assert pane.paints == before
+
+
+async def test_numbers_of_several_gpus_move_every_other_second_and_a_danger_at_once() -> None:
+    async with showing(healthy(8), (200, 50)) as (app, pilot):
+        feed, pane = board(app).run.feed, board(app).gpu
+        assert isinstance(feed, FakeFeed)
+        now, before = feed.now, pane.plain_lines()
+        for number in (1, 2):
+            later = moved(now, number)
+            assert later.gpu is not None
+            first, *others = later.gpu.gpus
+            hot = msgspec.structs.replace(first, temp_c=99.0)
+            sample = msgspec.structs.replace(later.gpu, t=later.gpu.t + number, gpus=(hot, *others))
+            feed.now = msgspec.structs.replace(later, gpu=sample)
+            look(app)
+            await pilot.pause()
+            assert "99 °C" in pane.plain_lines()[1]
+            assert sum(row in before for row in pane.plain_lines()[2:9]) == (7 if number == 1 else 0)
+
+
+async def test_the_present_moves_every_fourth_second_in_a_young_run_and_an_event_is_shown_at_once() -> None:
+    told = StoryTeller().tell(0, *created()).tell(1, *started(1)).tell(10, *training(1, 1))
+    now = situation(told.story, 60.0)
+    async with showing(now, (200, 50)) as (app, pilot):
+        feed, pane = board(app).run.feed, board(app).timeline
+        assert isinstance(feed, FakeFeed)
+        rows = []
+        for number, t in enumerate((61.0, 63.0, 63.5, 65.0)):
+            crashed = number == 2
+            story = (
+                told.tell(63.2, IncidentOpened(incident=msgspec.structs.replace(CRASH, t=63.2))).story
+                if crashed
+                else told.story
+            )
+            feed.now = situation(story, t)
+            look(app)
+            await pilot.pause()
+            rows.append(pane.plain_lines()[1:3])
+        assert rows[0] == rows[1]
+        assert rows[1] != rows[2] != rows[3]

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+import msgspec
+
 from ...core.views.metric_words import axis_unit, words_of
 from ...core.views.panes.gpu import GpuPaneView, GpuView
 from ...core.views.panes.meter import Meter
@@ -18,6 +20,10 @@ PICKS: tuple[Callable[[GpuView], Meter], ...] = (lambda gpu: gpu.util, lambda gp
 """The readings that the table of several GPUs draws."""
 NAME_FROM = 84
 """Columns from which the table of several GPUs has room for their names."""
+NUMBERS_REST_S = 2.0
+"""The numbers of several GPUs change no more often: with their colours they are most of what is written each second."""
+PRESSING = frozenset({"warning", "danger", "unknown"})
+"""A number that gets one of these levels, or had it, is shown at once."""
 
 
 class GpuPane(Pane):
@@ -29,6 +35,10 @@ class GpuPane(Pane):
 
     def show(self, view: GpuPaneView, series: Mapping[SeriesQuery, Columns], window: TimeWindow) -> None:
         """Draw it; ``series`` answers ``series_queries``."""
+        same_beat = view.t // NUMBERS_REST_S == self.view.t // NUMBERS_REST_S
+        if same_beat and view.t > self.view.t and len(view.gpus) > 1:
+            view = _with_numbers_of(self.view, view)
+            series = self.series if self.series.keys() >= series.keys() else series
         self.view, self.series, self.window = view, series, window
         self.set_title(*self._titles())
         self.redraw()
@@ -154,3 +164,18 @@ class GpuPane(Pane):
             self.view.gpus, key=lambda g: (g.trouble is None, min(rank[m.level] for m in g.meters), g.index)
         )
         return tuple(sorted(ordered[: max(0, rows)], key=lambda g: g.index))
+
+
+def _with_numbers_of(before: GpuPaneView, view: GpuPaneView) -> GpuPaneView:
+    """The view with the GPUs of the one before where nothing but numbers has changed, and with its time."""
+    known = {gpu.index: gpu for gpu in before.gpus}
+    gpus = tuple(known[g.index] if g.index in known and _differ_in_numbers(known[g.index], g) else g for g in view.gpus)
+    return msgspec.structs.replace(view, gpus=gpus, t=before.t)
+
+
+def _differ_in_numbers(before: GpuView, now: GpuView) -> bool:
+    levels = zip(before.meters, now.meters, strict=True)
+    if any(a.level != b.level and {a.level, b.level} & PRESSING for a, b in levels):
+        return False
+    rest = {"util": now.util, "vram": now.vram, "temp": now.temp, "power": now.power}
+    return msgspec.structs.replace(before, **rest) == now

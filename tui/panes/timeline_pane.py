@@ -21,7 +21,8 @@ LABEL = 7
 """Columns of the gutter for the word; the rest is for a number as long as 0.00312."""
 NARROW_GUTTER = 8
 CURVE_REST_S = 4.0
-"""A curve is drawn again no more often: in a young run each new column repaints rows over the whole width."""
+"""Curves, phases and the mark of the present move no more often: in a young run each new column repaints rows over the
+whole width."""
 BANDS: dict[str, str] = {
     "load": "band-load",
     "preprocess": "band-load",
@@ -160,12 +161,24 @@ class TimelinePane(Pane):
         if columns < 8:
             return None
         since_t, until_t = self.axis
-        column_s = (until_t - since_t) / columns
-        # In steps, so that the query stays the same until there is a new column to draw.
-        grain = max(column_s, CURVE_REST_S)
+        column_s, grain = self._grain(columns)
         long_s = min(max(grain, math.ceil((self.view.now_t - since_t) / grain) * grain), until_t - since_t)
         points = max(2, min(round(long_s / column_s) * 2, int(long_s / COLUMN_LEAST_S)))
         return SeriesQuery(metric, points, None, since_t, since_t + long_s)
+
+    def _grain(self, columns: int) -> tuple[float, float]:
+        """Seconds of a column, and of the steps in which curves and the present move on."""
+        column_s = (self.axis[1] - self.axis[0]) / columns
+        return column_s, max(column_s, CURVE_REST_S)
+
+    def _present_t(self, columns: int) -> float:
+        """The present, in steps; an event or a phase that began meanwhile is shown at once."""
+        view, (since_t, _) = self.view, self.axis
+        column_s, grain = self._grain(columns)
+        if view.over or grain <= column_s:
+            return view.now_t
+        news = [t for t in (*(m.t for m in view.marks), *(b.since_t for b in view.bands)) if t <= view.now_t]
+        return max(since_t + (view.now_t - since_t) // grain * grain, *news, since_t)
 
     def _answer(self, metric: str) -> tuple[SeriesQuery, Columns] | None:
         """The answer to this moment's query, or else to the one before."""
@@ -242,7 +255,7 @@ class TimelinePane(Pane):
 
     def _track(self, columns: int) -> list[Span]:
         view, g = self.view, self.glyphs
-        now = self._column(view.now_t, columns)
+        now = self._column(self._present_t(columns), columns)
         present = self._shown(view.now_t) and not view.over
         cells: list[Span] = [
             ("faint", g.line) if c <= now else ("faint", g.dot if c % 2 == 0 else " ") for c in range(columns)
@@ -277,10 +290,11 @@ class TimelinePane(Pane):
     def _phases(self, columns: int) -> list[Span]:
         cells: list[Span] = [("text", " ")] * columns
         since_t, until_t = self.axis
+        present_t = self._present_t(columns)
         for band in self.view.bands:
             if band.until_t < since_t or band.since_t > until_t:
                 continue
-            first, last = self._column(band.since_t, columns), self._column(band.until_t, columns)
+            first, last = self._column(band.since_t, columns), self._column(min(band.until_t, present_t), columns)
             for c in range(first, last + 1):
                 cells[c] = (BANDS.get(band.phase, "band-load"), self.glyphs.band)
         for c in self._hatched(columns):
@@ -302,7 +316,7 @@ class TimelinePane(Pane):
 
     def _hatched(self, columns: int) -> frozenset[int]:
         """Columns without steps: from the last one to the restart."""
-        now = self._column(self.view.now_t, columns)
+        now = self._column(self._present_t(columns), columns)
         found: set[int] = set()
         for since, until in self._silences():
             if math.isinf(until) and not self.view.is_silence:

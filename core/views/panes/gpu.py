@@ -30,9 +30,10 @@ class GpuView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GpuPaneView(msgspec.Struct, frozen=True, kw_only=True):
-    """``message``: why there are no readings. ``note``: simulated, or the age."""
+    """``message``: why there are no readings. ``note``: simulated, or the age. ``t``: when it was read, run seconds."""
 
     gpus: tuple[GpuView, ...] = ()
+    t: float = 0.0
     message: str | None = None
     note: str | None = None
 
@@ -60,7 +61,7 @@ def gpu_pane_view(now: Situation) -> GpuPaneView:
         )
     if sample.trouble:
         note = sample.trouble if note is None else f"{note}, {sample.trouble}"
-    return GpuPaneView(gpus=gpus, note=note)
+    return GpuPaneView(gpus=gpus, t=sample.t, note=note)
 
 
 def _nothing_yet(now: Situation) -> str:

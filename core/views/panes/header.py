@@ -15,8 +15,8 @@ RESUME = {
     "no": "Resume: NO, a crash ends this run",
     "unknown": "Resume: unknown",
 }
-
-
+UP_GRAIN_S = 10.0
+"""The bar beside it would be written each second during the first two minutes of an attempt."""
 CLOCKS_DIFFER_S = 5.0
 """Of two machines that both follow a time server; ages are told by the clock of the run's machine."""
 
@@ -73,7 +73,7 @@ def _facts(now: Situation) -> tuple[str, ...]:
     if story.profile is not None:
         facts.append(f"{story.profile} next" if story.profile_pending else story.profile)
     if attempt is not None and live and not unwatched(now):
-        facts.append(f"up {quantity.duration(now.now_t - attempt.t)}")
+        facts.append(f"up {quantity.duration((now.now_t - attempt.t) // UP_GRAIN_S * UP_GRAIN_S)}")
     if story.run is not None and story.run.resume is not None:
         facts.append(RESUME[story.run.resume.will])
     if attempt is not None and live and attempt.pid is not None:
