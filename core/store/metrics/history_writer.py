@@ -19,7 +19,6 @@ from .history_schema import (
     COLUMNS,
     TIERS,
     Reading,
-    Row,
     bucket_of,
     coarse_insert,
     coarse_rows,
@@ -34,10 +33,11 @@ from .history_schema import (
 )
 from .latest import ProgressPoint
 from .newest_samples import NewestSamplesWriter
+from .pending_rows import PendingRows
 
-COMMIT_S = 300.0
-"""Period of commits while nobody reads charts, in run seconds: each writes a page of every table at least. What was not
-committed is lost if the supervisor is killed; the trace has it."""
+COMMIT_S = 600.0
+"""Period of commits while nobody reads charts, in run seconds: each writes a page of every table at least, so half as
+often is three quarters of the bytes. What was not committed is lost if the supervisor is killed; the trace has it."""
 AGE_EVERY_S = 60
 """Run seconds between two rounds of removing what is too old for its tier."""
 PATIENCE_S = 0.5
@@ -61,7 +61,7 @@ class HistoryWriter:
         self.path = path
         self.trouble: str | None = None
         self._network = network
-        self._rows: dict[str, list[Row]] = {source: [] for source in COLUMNS}
+        self._rows = {source: PendingRows(len(columns)) for source, columns in COLUMNS.items()}
         self._fine_until = 0
         """Readings of a bucket that began before are written second by second: some of it are already."""
         self._latest: dict[str, tuple[float, bytes]] = {}
@@ -150,22 +150,22 @@ class HistoryWriter:
             self._fine_until = bucket_of(second) + COARSE.span_s  # the supervisor before may have written its beginning
         rows.append((second, gpu, *readings(source, value)))
         if len(rows) > PENDING_ROWS:
-            del rows[: PENDING_ROWS // 10]
+            rows.drop_oldest(PENDING_ROWS // 10)
 
-    def _write(self, connection: sqlite3.Connection, *, fine: bool) -> dict[str, list[Row]]:
+    def _write(self, connection: sqlite3.Connection, *, fine: bool) -> dict[str, PendingRows]:
         """Returns the rows that wait for the rest of their bucket."""
         filled, begun = dict(self._filled), bucket_of(self._newest_t)
         fine_until = begun + COARSE.span_s if fine else self._fine_until
-        left: dict[str, list[Row]] = {source: [] for source in COLUMNS}
+        left: dict[str, PendingRows] = {}
         with _transaction(connection):
-            earliest = {source: min(int(row[0] or 0) for row in rows) for source, rows in self._rows.items() if rows}
+            earliest = {source: rows.earliest() for source, rows in self._rows.items() if len(rows)}
             if self._metrics:
                 written = _write_metrics(connection, self._metrics)
                 if written:
                     earliest["metric"] = min(written)
             for source, rows in self._rows.items():
                 connection.executemany(insert_statement(source), [row for row in rows if (row[0] or 0) < fine_until])
-                left[source] = [row for row in rows if (row[0] or 0) >= max(fine_until, begun)]
+                left[source] = rows.since(max(fine_until, begun))
             connection.executemany(
                 "INSERT OR REPLACE INTO latest (kind, t, json) VALUES (?, ?, ?)",
                 [(kind, t, data) for kind, (t, data) in self._latest.items()],
