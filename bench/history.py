@@ -31,14 +31,38 @@ def feed(writer: HistoryWriter, t: int, gpus: int, dice: random.Random) -> None:
             temp_c=float(dice.randrange(60, 75)),
             power_w=dice.uniform(300, 400),
             clock_mhz=float(dice.randrange(1500, 1900, 15)),
+            clock_mem_mhz=float(dice.choice((2619, 3201))),
+            fan_pct=float(dice.randrange(40, 60)),
+            pcie_received=dice.uniform(1e9, 8e9),
+            pcie_sent=dice.uniform(1e8, 2e9),
         )
         for index in range(gpus)
     )
     writer.add(GpuSample(t=t, gpus=tuple(readings)))
     ram = 12e9 + dice.randrange(10**9)
-    writer.add(HostSample(t=t, ram_used_bytes=ram, ram_available_bytes=32e9 - ram, swap_used_bytes=0, cpu_pct=50.0))
-    writer.add(ProcessSample(t=t, cpu_cores=dice.uniform(1, 9), read_bytes=t * 1e6, write_bytes=t * 1e5, procs=9))
-    progress = Progress(step=t // 2, loss=dice.random(), lr=1e-4 * dice.random(), sec_per_step=2 + dice.random())
+    writer.add(
+        HostSample(
+            t=t,
+            ram_used_bytes=ram,
+            ram_available_bytes=32e9 - ram,
+            swap_used_bytes=dice.uniform(0, 1e9),
+            disk_free_bytes=1e12 - t * 1e5,
+            cpu_pct=dice.uniform(20, 90),
+            psi_memory_pct=dice.random(),
+            disk_read=dice.uniform(1e6, 1e9),
+            disk_written=dice.uniform(1e6, 1e9),
+            net_received=dice.uniform(1e3, 1e7),
+            net_sent=dice.uniform(1e3, 1e7),
+        )
+    )
+    writer.add(
+        ProcessSample(
+            t=t, cpu_cores=dice.uniform(1, 9), rss_bytes=ram, read_bytes=t * 1e6, write_bytes=t * 1e5, procs=9
+        )
+    )
+    progress = Progress(
+        step=t // 2, epoch=t / 1e4, loss=dice.random(), lr=1e-4 * dice.random(), sec_per_step=2 + dice.random()
+    )
     writer.add(ProgressPoint(t=t, progress=progress))
 
 

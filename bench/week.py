@@ -204,15 +204,39 @@ class SimulatedRun:
                     power_limit_w=320.0,
                     own=True,
                     clock_mhz=float(dice.randint(2600, 2700)),
+                    clock_mem_mhz=float(dice.choice((10_251, 10_501))),
+                    fan_pct=float(dice.randint(40, 60)),
+                    pcie_received=dice.uniform(1e9, 8e9),
+                    pcie_sent=dice.uniform(1e8, 2e9),
                 )
                 for index in range(GPUS)
             ),
         )
-        yield HostSample(t=t, ram_used_bytes=12e9, ram_total_bytes=32e9, ram_available_bytes=20e9, cpu_pct=40.0)
+        ram = 12e9 + dice.randint(0, 1000) * 1e6
+        yield HostSample(
+            t=t,
+            ram_used_bytes=ram,
+            ram_total_bytes=32e9,
+            ram_available_bytes=32e9 - ram,
+            swap_used_bytes=dice.uniform(0, 1e8),
+            disk_free_bytes=1e12 - t * 1e5,
+            cpu_pct=dice.uniform(20, 90),
+            psi_memory_pct=dice.random(),
+            disk_read=dice.uniform(1e6, 1e9),
+            disk_written=dice.uniform(1e6, 1e9),
+            net_received=dice.uniform(1e3, 1e7),
+            net_sent=dice.uniform(1e3, 1e7),
+        )
         if self._lives:
             done = 1e6 * t
             yield ProcessSample(
-                t=t, cpu_cores=1 + dice.random(), read_bytes=done, write_bytes=done, procs=9, states={"S": 9}
+                t=t,
+                cpu_cores=1 + dice.random(),
+                rss_bytes=ram / 2,
+                read_bytes=done,
+                write_bytes=done,
+                procs=9,
+                states={"S": 9},
             )
 
     def _saves(self, t: float) -> Iterator[Observation]:

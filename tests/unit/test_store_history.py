@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from tests.tiers import SECOND_TIER
 from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample, MetricValues, ProcessSample, Tick
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.store.metrics.history import HistoryReader, HistoryWriter, ProgressPoint
-from trainwatch.core.store.metrics.history_schema import TIERS, kept_since
+from trainwatch.core.store.metrics.history_schema import COLUMNS, TIERS, kept_since
 from trainwatch.core.store.metrics.latest import latest_without_metrics
 from trainwatch.core.store.metrics.tier_choice import extents_statement, tier_rows
 
@@ -172,6 +173,15 @@ def test_a_history_whose_tiers_had_no_overlap_is_filled_when_it_is_continued(tmp
     connection.close()
 
 
+def around(field: str) -> float:
+    """The size of a reading: bytes, bytes a second, MHz, per cent and the like."""
+    if field.endswith("_bytes"):
+        return 2e10
+    if field.endswith(("_received", "_sent", "_read", "_written")):
+        return 5e9
+    return 2500.0 if field.endswith("_mhz") else 60.0
+
+
 @pytest.mark.timeout(600)  # a busy machine
 @SECOND_TIER
 def test_history_of_eight_gpus_for_a_week_stays_under_fifty_megabytes(tmp_path: Path, read: Open) -> None:
@@ -184,34 +194,13 @@ def test_history_of_eight_gpus_for_a_week_stays_under_fifty_megabytes(tmp_path: 
     times = [*range(0, week - DAY, 30), *range(week - DAY, week - HOUR, 5), *range(week - HOUR, week)]
     for number, t in enumerate(times):
         wobble = (number * 7919 % 1000) / 997  # no value twice in a row, none round: nothing packs small
-        writer.add(
-            GpuSample(
-                t=t,
-                gpus=tuple(
-                    GpuReading(
-                        index=i,
-                        util_pct=90 + wobble,
-                        mem_used_bytes=15e9 + wobble,
-                        temp_c=60 + wobble,
-                        power_w=300 + wobble,
-                        clock_mhz=1500 + wobble,
-                    )
-                    for i in range(8)
-                ),
-            )
-        )
-        writer.add(
-            HostSample(
-                t=t,
-                ram_used_bytes=1e10 + wobble,
-                ram_available_bytes=1e10 + wobble,
-                swap_used_bytes=1e9 + wobble,
-                disk_free_bytes=1e11 + wobble,
-                cpu_pct=50 + wobble,
-                psi_memory_pct=wobble,
-            )
-        )
-        writer.add(ProcessSample(t=t, cpu_cores=1 + wobble, read_bytes=t + wobble, write_bytes=t + wobble, procs=9))
+        filled: dict[str, dict[str, Any]] = {
+            source: {field: around(field) * (1 + wobble / 10) for _, field in metrics}
+            for source, metrics in COLUMNS.items()
+        }
+        writer.add(GpuSample(t=t, gpus=tuple(GpuReading(index=i, **filled["gpu"]) for i in range(8))))
+        writer.add(HostSample(t=t, **filled["host"]))
+        writer.add(ProcessSample(t=t, **filled["process"]))
         progress = Progress(step=number, loss=wobble, lr=wobble / 1e4, sec_per_step=2 + wobble, epoch=wobble)
         writer.add(ProgressPoint(t=t, progress=progress))
         if number % 200 == 0:
@@ -227,6 +216,28 @@ def test_history_of_eight_gpus_for_a_week_stays_under_fifty_megabytes(tmp_path: 
     assert rows[10] >= 8 * ((DAY - HOUR) / 10 - 12), "buckets merge whole: two of them may be early"
     assert rows[60] >= 8 * (6 * DAY / 60 - 2)
     assert len(reader.series("gpu7.power", 0, week, 700)) == 700
+
+
+def test_bytes_clocks_and_fans_are_whole_in_every_tier_and_shares_are_not(tmp_path: Path, read: Open) -> None:
+    writer = HistoryWriter(tmp_path / "h")
+    for t in range(DAY):
+        if t % 3 == 0:
+            gpu = GpuReading(index=0, util_pct=40 + t % 2, clock_mhz=1500 + t % 7, pcie_received=1e9 + t % 7 + 0.5)
+            writer.add(GpuSample(t=t, gpus=(gpu,)))
+        if t % 9000 == 0:
+            writer.commit()
+    writer.close()
+    assert is_well(writer)
+    with closing(sqlite3.connect(tmp_path / "h")) as connection:
+        for tier in TIERS:
+            rows = connection.execute(f"SELECT clock, pcie_in, pcie_in_max, util FROM gpu_{tier.span_s}").fetchall()
+            assert rows
+            assert all(clock == int(clock) and rate == int(rate) for clock, rate, _, _ in rows)
+            assert all(highest is None or highest >= rate for _, rate, highest, _ in rows)
+        means = connection.execute("SELECT util FROM gpu_600").fetchall()
+    assert any(mean != int(mean) for (mean,) in means)
+    (point, *_) = read(tmp_path / "h").series("gpu0.clock", 0, DAY, 4)
+    assert 1500 <= point[2] <= 1506
 
 
 def test_missing_damaged_and_unrelated_files_are_read_as_an_empty_history(tmp_path: Path, read: Open) -> None:

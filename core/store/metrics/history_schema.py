@@ -75,14 +75,32 @@ COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
 
 Units are those of the model: per cent, bytes, bytes a second, °C, W, MHz, cores, seconds."""
 
+WHOLE: dict[str, frozenset[str]] = {
+    "gpu": frozenset({"vram", "clock", "mem_clock", "fan", "pcie_in", "pcie_out"}),
+    "host": frozenset(
+        {"ram_used", "ram_available", "swap_used", "disk_free", "disk_read", "disk_written", "net_in", "net_out"}
+    ),
+    "process": frozenset({"rss", "read_bytes", "write_bytes"}),
+}
+"""Columns that are kept in whole bytes, MHz and per cent of the fan: SQLite stores a whole number in 1 to 6 bytes, any
+other one in 8. A week of eight GPUs has 46 MB with them, 60 MB without (all columns known and changing each second)."""
+
 
 Reading = GpuReading | HostSample | ProcessSample | Progress
 
 
 def readings(source: str, value: Reading) -> tuple[float | None, ...]:
     """Return the kept readings of a sample in the order of COLUMNS; None = unknown."""
-    values = (getattr(value, field) for _, field in COLUMNS[source])
-    return tuple(v if v is not None and math.isfinite(v) else None for v in values)
+    whole = WHOLE.get(source, frozenset())
+    values = ((column, getattr(value, field)) for column, field in COLUMNS[source])
+    return tuple(
+        None if v is None or not math.isfinite(v) else round(v) if column in whole else v for column, v in values
+    )
+
+
+def mean_of(source: str, column: str) -> str:
+    """Return the SQL of the mean of a column."""
+    return f"ROUND(AVG({column}))" if column in WHOLE.get(source, ()) else f"AVG({column})"
 
 
 def table(source: str, tier: Tier) -> str:
@@ -167,16 +185,18 @@ def bucket_of(second: float) -> int:
     return int(second) // COARSE.span_s * COARSE.span_s
 
 
-def coarse_rows(rows: Iterable[Row]) -> Iterator[Row]:
+def coarse_rows(source: str, rows: Iterable[Row]) -> Iterator[Row]:
     """Merge whole buckets: mean, smallest and largest of each reading, the latter two None if they equal the mean."""
+    whole = [column in WHOLE.get(source, ()) for column, _ in COLUMNS[source]]
     buckets: dict[tuple[int, float | None], list[Row]] = {}
     for row in rows:
         buckets.setdefault((bucket_of(row[0] or 0.0), row[1]), []).append(row[2:])
     for (begin, gpu), found in buckets.items():
         merged: list[float | None] = []
-        for values in zip(*found, strict=True):
+        for values, rounded in zip(zip(*found, strict=True), whole, strict=True):
             known = [value for value in values if value is not None]
             mean = sum(known) / len(known) if known else None
+            mean = round(mean) if rounded and mean is not None else mean
             extremes = (min(known), max(known)) if known else (None, None)
             merged += (mean, *(None if each == mean else each for each in extremes))
         yield (begin, gpu, *merged)
@@ -196,8 +216,8 @@ def fill_statement(source: str, tier: Tier, finer: Tier) -> str:
     names = [c for c, _ in COLUMNS[source]]
     into = ", ".join(f"{c}, {c}_min, {c}_max" for c in names)
     merged = ", ".join(
-        f"AVG({c}), NULLIF(MIN(COALESCE({c}_min, {c})), AVG({c})), NULLIF(MAX(COALESCE({c}_max, {c})), AVG({c}))"
-        for c in names
+        f"{mean}, NULLIF(MIN(COALESCE({c}_min, {c})), {mean}), NULLIF(MAX(COALESCE({c}_max, {c})), {mean})"
+        for c, mean in ((c, mean_of(source, c)) for c in names)
     )
     return (
         f"INSERT OR REPLACE INTO {table(source, tier)} (t, gpu, {into}) "  # noqa: S608

@@ -186,7 +186,7 @@ class HistoryWriter:
         for source, rows in self._rows.items():
             self._fill(connection, source, int(self._newest_t), filled)
             whole = [row for row in rows if row[0] is not None and int(row[0]) in seconds]
-            connection.executemany(coarse_insert(source), coarse_rows(whole))
+            connection.executemany(coarse_insert(source), coarse_rows(source, whole))
             if source != "metric":
                 connection.execute(drop_statement(source, TIERS[0]), (bucket_of(self._newest_t),))
 
