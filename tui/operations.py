@@ -93,6 +93,7 @@ class Operations:
         """Ask, then do what was withheld."""
         held = self._on.now.story.question
         if held is None:
+            self._on.show_message("Nothing is asked any more: it was answered, or the run went on.")
             return
         order = {"t": 0.0, "kind": "command", "verb": held.action.verb, "by": BY, "incident": held.action.incident}
         self._ask(lambda: answer_price(self._on.now, held), msgspec.convert(order, Command))
@@ -122,7 +123,9 @@ class Operations:
         waiting = [i for i in self._on.now.story.open_incidents if not i.acknowledged]
         if incident is None and waiting:
             incident = waiting[-1].id
-        if incident is not None:
+        if incident is None:
+            self._on.show_message("No incident waits to be acknowledged.")
+        else:
             self.send(Command(t=0.0, verb="ack", by=BY, incident=incident))
 
     def resume(self) -> None:

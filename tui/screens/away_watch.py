@@ -152,7 +152,9 @@ class AwayWatch:
 
         match choice.act:
             case "explain":
-                if choice.incident is not None:
+                if choice.incident is None:
+                    self._on.show_message("That incident is not known any more.")
+                else:
                     explain(self._application, self._on, choice.incident)
             case "checkpoints":
                 self._application.action_place("checkpoints")

@@ -29,6 +29,7 @@ def explain(application: Application, on: Explained, number: int) -> None:
 
     card = incident_card(on.now, number)
     if card is None:
+        on.show_message("That incident is not known any more.")
         return
     where: tuple[str, ...] = ()
 
