@@ -321,6 +321,24 @@ def test_torch_is_checked_in_the_trainers_interpreter(
     assert said in found.found
 
 
+@pytest.mark.parametrize(("imported", "expected"), [("torch", "fail"), ("numpy", "warn")])
+def test_a_torch_for_the_cpu_ends_only_a_trainer_that_imports_it(tmp_path: Path, imported: str, expected: str) -> None:
+    stand_in = tmp_path / "site" / "torch"
+    stand_in.mkdir(parents=True)
+    (stand_in / "__init__.py").write_text(
+        "__version__ = '2.9'\n"
+        "class version: cuda = None\n"
+        "class cuda: is_available = staticmethod(lambda: False); device_count = staticmethod(lambda: 0)\n"
+    )
+    (tmp_path / "own.py").write_text(f"import {imported}\n")
+    command = ["python", str(tmp_path / "own.py")]
+    made = plan(tmp_path, preset="generic", command=command, env={"PYTHONPATH": str(tmp_path / "site")})
+    found = check_torch(made, machine(tmp_path, gpus=gpus(16)))
+    assert found is not None
+    assert found.result == expected
+    assert ("nothing to do if" in found.remedy) == (expected == "warn")
+
+
 def test_a_missing_torch_is_a_warning_for_unknown_trainers(tmp_path: Path) -> None:
     stand_in = tmp_path / "site" / "torch.py"
     stand_in.parent.mkdir()

@@ -12,6 +12,7 @@ from ....act.stop.stopping import members
 from ....bound_process import bound
 from ....model.run import RunSpec
 from ....model.text.memory_words import memory
+from ....source.trainer_source import read_source
 from ....store.run_directory import RunDirectory
 from ...gpu_survey import GpuSeen, process_name
 from ...plan.launch_plan import LaunchPlan
@@ -115,7 +116,7 @@ def check_torch(plan: LaunchPlan, machine: Machine) -> Check | None:
             else "nothing to do if the trainer does not need torch"
         )
         return make("torch", f"{words}: {last}", remedy)
-    return _torch(words, json.loads(done.stdout.strip().splitlines()[-1]), machine)
+    return _torch(plan, words, json.loads(done.stdout.strip().splitlines()[-1]), machine)
 
 
 def interpreter(spec: RunSpec) -> list[str] | None:
@@ -141,7 +142,7 @@ def own_pids(spec: RunSpec) -> frozenset[int]:
     return frozenset() if target is None else frozenset(process.pid for process in members(target))
 
 
-def _torch(words: str, report: dict[str, Any], machine: Machine) -> Check:
+def _torch(plan: LaunchPlan, words: str, report: dict[str, Any], machine: Machine) -> Check:
     version = f"torch {report['torch']}"
     if report["available"]:
         return passed("torch", f"{version} (CUDA {report['cuda']}) sees {', '.join(report['names'])}")
@@ -151,7 +152,17 @@ def _torch(words: str, report: dict[str, Any], machine: Machine) -> Check:
     else:
         found = f"{version} (CUDA {report['cuda']}) in {words} sees no GPU"
         remedy = "training would run on the CPU: compare the driver's CUDA version (nvidia-smi)"
+    if _goes_without_torch(plan):
+        return warned("torch", found, f"nothing to do if the trainer does not use torch; else {remedy}")
     return (failed if machine.gpus.gpus else warned)("torch", found, remedy)
+
+
+def _goes_without_torch(plan: LaunchPlan) -> bool:
+    """Whether the trainer's source was read and imports no torch by itself; a package may still do so."""
+    if plan.preset.torch == "needed":
+        return False
+    source = read_source(plan.spec.command, plan.spec.cwd, plan.spec.env)
+    return not isinstance(source, str) and bool(source.needs) and all(each.name != "torch" for each in source.needs)
 
 
 def _others(gpu: GpuSeen, own: frozenset[int]) -> str:
