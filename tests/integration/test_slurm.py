@@ -141,21 +141,23 @@ def test_a_preempted_job_goes_on_in_another_one_that_waits_in_the_queue(world: W
 
 
 def test_a_job_that_ran_once_more_and_is_preempted_goes_on_in_another_one(world: World) -> None:
-    write(world, "--steps", "80", "--hold-at", "45", "--step-time", "0.05", slurm={"gpus": 2})
-    watcher = world.headless()
+    write(world, "--steps", "100000", "--save-every", "20", "--step-time", "0.05", slurm={"gpus": 2})
+    world.headless()
     world.at_step(45)
     assert world.do("restart").code == 0
     until(lambda: len(world.story().attempts) == 2 and "was put back into the queue" in world.log(2), "it runs again")
-    world.at_step(45, 2)
+    until(lambda: len(world.steps(2)) > 30, "it trains")
     holder = ["sbatch", "-p", "high", "-N2", "--exclusive", "-o", "/dev/null", "--wrap", "sleep 600"]
     blocking = subprocess.run(holder, env=world.env, capture_output=True, text=True, check=True).stdout.split()[-1]
+    until(lambda: len(world.story().attempts) == 3, "the next attempt")
     story = world.in_state("queued")
     assert [incident.title for incident in story.incidents] == ["its job was preempted"]
     assert story.budget_used == 0
-    (world.out / "go").touch()
     subprocess.run(["scancel", blocking], env=world.env, check=True)
-    assert watcher.ends() == 0
+    until(lambda: world.steps(3), "it trains on")
+    assert world.steps(3)[0] > world.steps(2)[0]
     assert len(set(submitted(world))) == 2
+    assert world.asks("kill", "--yes").code == 0
 
 
 def test_a_job_that_a_person_cancels_stays_ended(world: World) -> None:
