@@ -2,11 +2,15 @@
 
 import os
 import signal
+import time
 from pathlib import Path
 from typing import NamedTuple
 
 from tests.fakes.e2e_world import until
 from trainwatch.core.act import processes
+
+ENDS_IN_S = 20.0
+"""A process that was killed, or whose work is done, may need so long on a busy machine."""
 
 
 class Left(NamedTuple):
@@ -31,6 +35,14 @@ def processes_with(variable: str, value: str) -> list[Left]:
             continue
         pid, start_ticks = process.key
         found.append(Left(pid, start_ticks, command))
+    return found
+
+
+def left_processes(variable: str, value: str) -> list[Left]:
+    """Those of ``processes_with`` that do not end by themselves in a while."""
+    end = time.monotonic() + ENDS_IN_S
+    while (found := processes_with(variable, value)) and time.monotonic() < end:
+        time.sleep(0.05)
     return found
 
 

@@ -155,6 +155,7 @@ def test_fork_of_the_runner_is_not_in_the_tree_before_it_has_loaded_a_program() 
         assert tree_pids(target(identity(trainer_pid), runner=identity(runner.pid))) == {trainer_pid}
         assert fork_pid != trainer_pid
         go_on(runner)
+        assert runner.wait() == 0, "it ended its trainer"
 
 
 def test_kernel_threads_are_no_processes() -> None:

@@ -14,7 +14,7 @@ from tests.tiers import SECOND_TIER
 
 REPOSITORY = Path(__file__).parents[2]
 NOT_SOURCE = (
-    ".git", ".venv*", "__pycache__", ".mypy_cache", ".ruff_cache", ".hypothesis", ".import_linter_cache", "outputs"
+    ".git", ".venv*", "__pycache__", ".mypy_cache", ".ruff_cache", ".hypothesis", ".import_linter_cache"
 )  # fmt: skip
 
 

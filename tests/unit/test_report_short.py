@@ -113,3 +113,12 @@ def test_a_run_that_is_held_for_an_incident_tells_its_reason_once() -> None:
     story = msgspec.structs.replace(story, incidents=other)
     told = [need.text for need in needs(msgspec.structs.replace(now, story=story))]
     assert any("another thing is wrong" in text for text in told)
+
+
+def test_a_crash_whose_cause_nobody_knows_is_told_by_what_was_seen() -> None:
+    found = report(finished())
+    killed = msgspec.structs.replace(
+        found.incidents[0], class_="unknown", title="cause unknown", seen="signal SIGKILL; the log does not say why"
+    )
+    text = short_report(msgspec.structs.replace(found, incidents=(killed,)))
+    assert "crash: signal SIGKILL; the log does not say why → recovered" in text

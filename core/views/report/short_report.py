@@ -91,7 +91,8 @@ def _went(all_of_it: str, lost: LostTime | None, restarts: int) -> str:
 
 
 def _incident(row: IncidentRow, report: Report) -> str:
-    what = row.title if row.kind in {"crash", "hang"} else row.seen
+    named = row.kind in {"crash", "hang"} and row.class_ != "unknown"
+    what = row.title if named else row.seen
     end = "open" if row.open else row.ending.partition(":")[0] or "closed"
     again = "" if not row.lost_steps else f", {quantity.plural(row.lost_steps, 'step')} again"
     return f"{quantity.clock(row.wall, report.written_wall)}  {row.kind}: {what} → {end}{again}"
