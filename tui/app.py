@@ -220,7 +220,7 @@ class TrainwatchApp(App[None]):
 
     def show_curves(self, run_id: str, other: str) -> None:
         """The metrics of a run, with those of another one in the same charts."""
-        from .screens.metrics.metrics_screen import MetricsState
+        from .screens.metrics.metrics_state import MetricsState
 
         if (self.dashboard is None or self.dashboard.run.run_id != run_id) and self.picker is not None:
             try:

@@ -8,12 +8,9 @@ import msgspec
 from textual.binding import BindingType
 from textual.timer import Timer
 
-from ....core.views import quantity
 from ....core.views.charts.attempts import AttemptSpan, StepOf, attempt_spans, silences, within
-from ....core.views.charts.axis import span_label, span_ticks, step_label, ticks
 from ....core.views.charts.chart_view import (
     STEPS,
-    ChartOptions,
     ChartView,
     RunSeries,
     chart_view,
@@ -21,10 +18,9 @@ from ....core.views.charts.chart_view import (
     x_bounds,
 )
 from ....core.views.charts.smoothing import LEVELS
-from ....core.views.charts.zoom import Span, at_end, grown, moved, showing, zoomed
+from ....core.views.charts.zoom import Span, grown
 from ....core.views.metric_words import matching, without_doubles, words_of
 from ....core.views.panes.timeline import TimelineView, timeline_view
-from ....core.views.panes.timeline import ticks as clock_ticks
 from ...panes.charts_pane import ChartsPane, ChartsView
 from ...panes.pane import Pane
 from ...run_session import Application, RunSession
@@ -32,33 +28,16 @@ from ...ui.last_value import LastValue
 from ..box import Box
 from ..place_screen import PlaceScreen, bindings_of
 from .chart_data import ChartData, Wanted
+from .chart_words import ChartWords
 from .compared_runs import ComparedRuns
 from .metric_keys import ALSO, METRIC_KEYS
+from .metrics_state import MetricsState
 
 if TYPE_CHECKING:
     from ....core.views.charts.chart_files import Drawing
 
-ZOOM = 0.5
-"""Share of the axis that one step closer shows."""
-PAN = 0.25
 REST_S = 0.12
 """After zooming the charts are drawn from what is known; finer points are read after this rest."""
-TICK_COLUMNS, STEP_COLUMNS = 12, 8
-"""Columns for each tick of a time axis, and of steps."""
-
-
-class MetricsState(msgspec.Struct):
-    """What the page shows when it is opened again."""
-
-    chosen: str = ""
-    single: bool = False
-    options: ChartOptions = ChartOptions()
-    zoom: Span | None = None
-    follows: bool = True
-    """The visible part moves on with the newest values."""
-    cursor: float | None = None
-    filter: str = ""
-    compared: tuple[str, ...] = ()
 
 
 class MetricsScreen(PlaceScreen):
@@ -164,9 +143,7 @@ class MetricsScreen(PlaceScreen):
         chosen = self._chosen
         since, until = x_bounds(runs, state.options, self._end_t)
         whole = Span(since, grown(until, state.zoom.length if state.zoom is not None else until))
-        if state.zoom is not None and state.follows:
-            state.zoom = Span(max(whole.since, whole.until - state.zoom.length), whole.until)
-        shown = state.zoom or whole
+        shown = state.extend(whole)
         self.whole, self.shown = whole, shown
         view = ChartsView(
             charts=tuple(ChartView(metric=m, title=words_of(m).title, unit="") for m in metrics),
@@ -183,8 +160,10 @@ class MetricsScreen(PlaceScreen):
         self.pane.view = view
         visible = set(self.pane.in_view())
         self.charts = tuple(self._chart(c, runs) if n in visible else c for n, c in enumerate(view.charts))
-        self.pane.set_title(*self._titles(len(metrics)))
-        self.pane.show(msgspec.structs.replace(view, charts=self.charts), self._labels)
+        below = 0 if state.single else len(metrics) - 1 - max(self.pane.in_view(), default=0)
+        words = self._words
+        self.pane.set_title(words.title(len(metrics)), words.subtitle(below))
+        self.pane.show(msgspec.structs.replace(view, charts=self.charts), self._words.labels)
         self._visible = tuple(m for n, m in enumerate(metrics) if n in visible)
         moved_on, self._drawn = self._drawn not in {None, shown.length}, shown.length
         if self._resting is not None:
@@ -211,6 +190,10 @@ class MetricsScreen(PlaceScreen):
             for run in runs
         )
         return self.last_values.get(metric, (options, depends), lambda: chart_view(metric, runs, options))
+
+    @property
+    def _words(self) -> ChartWords:
+        return ChartWords(self.state, self.shown, self.timeline, self.now, compared=bool(self.compared.runs))
 
     def _silences(self, run: RunSeries) -> tuple[tuple[float, float], ...]:
         """Stretches without steps, if the axis is the time of the run."""
@@ -239,59 +222,6 @@ class MetricsScreen(PlaceScreen):
             "No values yet. GPU, host and process readings come about a second after the start; loss, lr and what else "
             "the trainer logs by name come with its first log lines."
         )
-
-    def _titles(self, count: int) -> tuple[str, str]:
-        state = self.state
-        parts = [f"metrics · {count}"]
-        if state.filter:
-            parts.append(f"with “{state.filter}”")
-        if state.options.smooth:
-            parts.append(f"smoothed {state.options.smooth:g}")
-        if state.options.log:
-            parts.append("log y")
-        if state.options.overlaid:
-            parts.append("attempts over each other")
-        below = 0 if state.single else count - 1 - max(self.pane.in_view(), default=0)
-        axis = self._cursor_text() or f"{self._x_word()}: {self._range_text()}"
-        return " · ".join(parts), f"{below} more ↓ · {axis}" if below > 0 else axis
-
-    def _x_word(self) -> str:
-        options = self.state.options
-        if options.x == "step":
-            return "step"
-        if options.overlaid:
-            return "time since the attempt's start"
-        return "time since the start" if self.compared.runs else "time"
-
-    def _range_text(self) -> str:
-        if self.state.zoom is None:
-            return "all of the run"
-        if self.state.options.x == "step":
-            return f"{quantity.count(self.shown.since)} to {quantity.count(self.shown.until)}"
-        ends = " until now" if self.state.follows else f" until {self._moment(self.shown.until)}"
-        return f"{quantity.duration(self.shown.length)}{ends}"
-
-    def _cursor_text(self) -> str:
-        cursor = self.state.cursor
-        if cursor is None:
-            return ""
-        if self.state.options.x == "step":
-            return f"at step {quantity.count(cursor)}"
-        return f"at {self._moment(cursor)}"
-
-    def _moment(self, x: float) -> str:
-        if self.state.options.overlaid or self.compared.runs:
-            return f"{span_label(x)} after the start"
-        return quantity.clock(self.now.story.wall0 + x, self.now.now_wall, seconds=True)
-
-    def _labels(self, columns: int, shown: Span) -> Sequence[tuple[float, str]]:
-        options = self.state.options
-        if options.x == "step":
-            return [(x, step_label(x)) for x in ticks(shown.since, shown.until, max(1, columns // STEP_COLUMNS))]
-        most = max(1, columns // TICK_COLUMNS)
-        if options.overlaid or self.compared.runs:
-            return span_ticks(shown.since, shown.until, most)
-        return clock_ticks(self.timeline, columns, TICK_COLUMNS, (shown.since, shown.until))
 
     # ── keys ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -334,38 +264,24 @@ class MetricsScreen(PlaceScreen):
         self._set_cursor(at + columns * step)
 
     def _set_cursor(self, x: float) -> None:
-        state = self.state
-        state.cursor = min(max(x, self.whole.since), self.whole.until)
-        if state.zoom is not None:
-            state.zoom = showing(state.zoom, self.whole, state.cursor)
-            state.follows = at_end(state.zoom, self.whole)
+        self.state.point_at(x, self.whole)
         self.draw()
 
     def action_closer(self, steps: int, about: float | None = None) -> None:
-        """Zoom about the cursor, or about the newest values while they are followed."""
-        state = self.state
-        if about is None:
-            about = state.cursor
-        if about is None and state.follows:
-            about = self.shown.until
-        state.zoom = zoomed(self.shown, self.whole, ZOOM**steps, about)
-        state.follows = state.zoom is None or at_end(state.zoom, self.whole)
+        self.state.closer(steps, about, self.shown, self.whole)
         self.draw()
 
     def action_pan(self, quarters: int) -> None:
-        state = self.state
-        if state.zoom is None:
+        if self.state.pan(quarters, self.whole):
+            self.draw()
+        else:
             self.show_message("All of the run is shown: + shows a shorter part.")
-            return
-        state.zoom = moved(state.zoom, self.whole, quarters * PAN)
-        state.follows = at_end(state.zoom, self.whole)
-        self.draw()
 
     def action_to_end(self, newest: bool) -> None:
         self._set_cursor(self.shown.until if newest else self.shown.since)
 
     def action_whole(self) -> None:
-        self.state.zoom, self.state.cursor, self.state.follows = None, None, True
+        self.state.show_all()
         self.draw()
 
     def _turn(self, **changes: object) -> None:
@@ -378,7 +294,7 @@ class MetricsScreen(PlaceScreen):
         if x == "step" and not self.data.points(None).get(STEPS):
             self.show_message("The log of this run has shown no step number yet.")
             return
-        self.state.zoom, self.state.cursor, self.state.follows = None, None, True
+        self.state.show_all()
         self._turn(x=x)
 
     def action_smooth(self) -> None:
@@ -394,7 +310,7 @@ class MetricsScreen(PlaceScreen):
         if len(self.now.story.attempts) < 2 and not self.state.options.overlaid:
             self.show_message("There is one attempt only.")
             return
-        self.state.zoom, self.state.cursor, self.state.follows = None, None, True
+        self.state.show_all()
         self._turn(overlaid=not self.state.options.overlaid)
 
     def action_compare(self) -> None:
@@ -414,7 +330,7 @@ class MetricsScreen(PlaceScreen):
         def drawn(everything: bool) -> "Drawing":
             chosen = metrics if everything else (metrics[self._chosen],)
             charts = [chart_view(m, runs, self.state.options) for m in chosen]
-            return drawing(charts, self.shown, self._labels, log=self.state.options.log)
+            return drawing(charts, self.shown, self._words.labels, log=self.state.options.log)
 
         sources = [(self.session.run, self.data, self.now.story.wall0, self._end_t)]
         sources += [(o.run, o.data, o.situation.story.wall0, o.end_t) for o in self.compared.runs]
@@ -442,20 +358,11 @@ class MetricsScreen(PlaceScreen):
         self.app.push_screen(AskFilter("metrics whose name", self.state.filter), answered)
 
     def action_back(self) -> None:
-        """Take back the newest of: cursor, zoom, single chart, filter; then leave."""
-        state = self.state
-        if state.cursor is not None:
-            state.cursor = None
-        elif state.zoom is not None:
-            state.zoom, state.follows = None, True
-        elif state.single:
-            state.single = False
-        elif state.filter:
-            state.filter = ""
+        """Take back what was changed last; then leave."""
+        if self.state.back():
+            self.draw()
         else:
             self.application.action_leave_place()
-            return
-        self.draw()
 
     def on_charts_pane_pointed(self, message: ChartsPane.Pointed) -> None:
         """A click chooses a chart and puts the cursor there; the wheel zooms about the pointer."""
