@@ -131,8 +131,6 @@ class Rank(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     earlier_age_s: float | None = None
     seen_s: float = 0.0
     """How long before the sample it was looked at, if that was on another machine. The ages are of that moment."""
-    restart: int | None = None
-    """The number that its agent of torchrun gave the restart that began it, 0 = the first start; None = not known."""
 
     def __str__(self) -> str:
         return f"rank {self.rank} (pid {self.pid}{f' on {self.node}' if self.node else ''})"

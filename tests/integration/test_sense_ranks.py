@@ -14,8 +14,8 @@ from trainwatch.core.sense.process.ranks import Ranks
 WORKER = "import subprocess, sys; child = subprocess.Popen(['sleep', '60']); print(child.pid, flush=True); child.wait()"
 
 
-def _rank(name: str, number: int, **more: str) -> "subprocess.Popen[str]":
-    env = {**os.environ, name: str(number), **more}
+def _rank(name: str, number: int) -> "subprocess.Popen[str]":
+    env = {**os.environ, name: str(number)}
     return subprocess.Popen([sys.executable, "-S", "-c", WORKER], env=env, stdout=subprocess.PIPE, text=True)
 
 
@@ -50,13 +50,6 @@ def test_ranks_are_known_by_their_environment_and_workers_are_none(
     tree, ranks = _tree(started), Ranks()
     assert ranks.look(tree).ranks == ()
     assert ranks.look(tree).ranks == tuple(Rank(rank=n, pid=p.pid, state="S") for n, p in enumerate(started))
-
-
-def test_the_number_of_the_restart_that_began_a_rank_is_known(started: list["subprocess.Popen[str]"]) -> None:
-    started += [_rank("RANK", n, TORCHELASTIC_RESTART_COUNT=str(n)) for n in range(2)]
-    tree, ranks = _tree(started), Ranks()
-    ranks.look(tree)
-    assert [each.restart for each in ranks.look(tree).ranks] == [0, 1]
 
 
 def test_a_single_rank_is_none(started: list["subprocess.Popen[str]"]) -> None:

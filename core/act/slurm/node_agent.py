@@ -34,7 +34,6 @@ AGENT = b"TRAINWATCH_AGENT=1"
 RANKS = (b"RANK=", b"OMPI_COMM_WORLD_RANK=", b"PMI_RANK=")
 ERROR_FILE = b"TORCHELASTIC_ERROR_FILE="
 MAX_RESTARTS = b"TORCHELASTIC_MAX_RESTARTS="
-RESTART = b"TORCHELASTIC_RESTART_COUNT="
 
 
 class Place(NamedTuple):
@@ -43,7 +42,6 @@ class Place(NamedTuple):
     rank: int | None
     folder: str
     most: int | None
-    restart: int | None
 
 
 class Stat(NamedTuple):
@@ -195,7 +193,6 @@ class Processes:
 
     def _rank(self, rank: int, pid: int, state: str, place: Place, now: float) -> dict[str, Any]:
         told: dict[str, Any] = {"rank": rank, "pid": pid, "state": state}
-        told.update({} if place.restart is None else {"restart": place.restart})
         if place.folder and self.files is not None:
             seen = self.files.look(place.folder, rank, pid, now)
             told.update((key, value) for key, value in seen._asdict().items() if value not in {"", None})
@@ -247,8 +244,7 @@ class Processes:
             told = (number_in(value_of(variables, name)) for name in RANKS)
             rank = next((number for number in told if number is not None), None)
             folder = os.path.dirname(value_of(variables, ERROR_FILE).decode(errors="surrogateescape"))
-            most, restart = (number_in(value_of(variables, name)) for name in (MAX_RESTARTS, RESTART))
-            self.known[key] = Place(rank, folder, most, restart)
+            self.known[key] = Place(rank, folder, number_in(value_of(variables, MAX_RESTARTS)))
             called = None if self.module is None or rank is not None else self.module.torchrun_in(int(pid))
             if called is not None:
                 self.agents[key] = (called.most, called.join_s)

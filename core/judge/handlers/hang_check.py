@@ -88,7 +88,6 @@ def _input(knowledge: Knowledge, state: JudgeState, now: float, period_s: float)
         begun_again=state.launcher.restarts > 0,
         waiting=launcher.waiting(state.launcher),
         joining_s=launcher.joining_s(state.launcher),
-        apart=launcher.apart(state.launcher),
         stopped_s=_stopped_s(state),
         stopped_ranks=state.pause.ranks,
     )

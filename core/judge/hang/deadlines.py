@@ -80,8 +80,6 @@ class HangInput(msgspec.Struct, frozen=True, kw_only=True):
     """A sentence about launchers that wait without workers."""
     joining_s: float | None = None
     """How long they may wait for those of other nodes; None = nobody comes any more."""
-    apart: str = ""
-    """A sentence about workers that may not find each other."""
     stopped_s: float | None = None
     """How long some, but not all, of the computing processes have been stopped (state T); None = none is."""
     stopped_ranks: tuple[Rank, ...] = ()

@@ -11,8 +11,6 @@ def evidence_of(run: HangInput) -> list[str]:
     """Return sentences about the steps, the phase, the GPUs, the processes and the log."""
     clock, seen, log, now = run.clock, run.liveness, run.log_activity, run.now
     lines = [sentence for sentence in (run.silent_rank, run.waiting) if sentence]
-    if run.apart and (clock.beats == 0 or (run.begun_again and clock.beats <= run.warmup_beats)):
-        lines.append(run.apart)
     if clock.beats == 0:
         lines.append(f"no step yet, {duration(now - clock.start)} after the start")
     else:

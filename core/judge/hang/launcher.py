@@ -30,8 +30,6 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     agents: tuple[Agent, ...] = ()
     peers: int = 0
     """The most agents that were seen at a time."""
-    numbers: dict[int, int] = {}
-    """Rank → the number of the restart that began it, as its agent counts."""
     from_step: int | None = None
 
 
@@ -55,7 +53,6 @@ def with_sample(known: Launcher, sample: ProcessSample) -> tuple[Launcher, tuple
         msgspec.structs.replace(
             known,
             pids={**known.pids, **now},
-            numbers={each.rank: each.restart for each in living if each.restart is not None},
             begun=begun,
             restarts=known.restarts + bool(again),
             agents=sample.agents,
@@ -79,21 +76,6 @@ def joining_s(known: Launcher) -> float | None:
     if not waits or len(known.agents) < known.peers or any(agent.join_s is None for agent in known.agents):
         return None
     return max(agent.join_s or 0.0 for agent in known.agents) + LAST_CALL_S
-
-
-def apart(known: Launcher) -> str:
-    """A sentence about workers of restarts with different numbers; "" if all have the same, or it is not known.
-
-    An agent that begins again because another one did counts no restart. The workers then look for each other under
-    the numbers of their own agents, and wait (seen with torch 2.13: for the time-out of init_process_group).
-    """
-    by_number: dict[int, list[str]] = {}
-    for rank, number in sorted(known.numbers.items()):
-        by_number.setdefault(number, []).append(str(rank))
-    if len(by_number) < 2:
-        return ""
-    told = "; ".join(f"{number}: rank {', '.join(ranks)}" for number, ranks in sorted(by_number.items()))
-    return f"the agents of torchrun number their restarts differently ({told}): the workers may not find each other"
 
 
 def waiting(known: Launcher) -> str:

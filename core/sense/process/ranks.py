@@ -16,7 +16,6 @@ VARIABLES = (b"RANK=", b"OMPI_COMM_WORLD_RANK=", b"PMI_RANK=", b"LOCAL_RANK=")
 """torchrun and accelerate, Open MPI, MPICH; the first that is set."""
 ERROR_FILE = b"TORCHELASTIC_ERROR_FILE="
 MAX_RESTARTS = b"TORCHELASTIC_MAX_RESTARTS="
-RESTART = b"TORCHELASTIC_RESTART_COUNT="
 WORLD_SIZE = b"WORLD_SIZE="
 _Key = tuple[int, int]
 
@@ -28,7 +27,6 @@ class Place(NamedTuple):
     folder: str | None = None
     max_restarts: int | None = None
     world: int = 1
-    restart: int | None = None
 
 
 class Look(NamedTuple):
@@ -80,7 +78,7 @@ class Ranks:
 
     def _rank(self, stat: ProcStat, place: Place, t: float) -> Rank:
         if place.folder is None:
-            return Rank(rank=place.rank, pid=stat.pid, state=stat.state, restart=place.restart)
+            return Rank(rank=place.rank, pid=stat.pid, state=stat.state)
         told = self._files.look(place.folder, place.rank, stat.pid, t)
         return Rank(
             rank=place.rank,
@@ -90,7 +88,6 @@ class Ranks:
             line_age_s=told.line_age_s,
             earlier=told.earlier,
             earlier_age_s=told.earlier_age_s,
-            restart=place.restart,
         )
 
     def _look_at_agents(self, tree: Mapping[int, ProcStat], top: list[tuple[ProcStat, Place]]) -> tuple[Agent, ...]:
@@ -121,8 +118,7 @@ def place_in(pid: int) -> Place | None:
         if number is not None:
             error = next((each[len(ERROR_FILE) :] for each in entries if each.startswith(ERROR_FILE)), b"")
             folder = str(Path(error.decode(errors="surrogateescape")).parent) if error else None
-            most, restart = _number(entries, MAX_RESTARTS), _number(entries, RESTART)
-            return Place(number, folder, most, _number(entries, WORLD_SIZE) or 1, restart)
+            return Place(number, folder, _number(entries, MAX_RESTARTS), _number(entries, WORLD_SIZE) or 1)
     return None
 
 

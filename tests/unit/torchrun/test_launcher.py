@@ -1,7 +1,5 @@
 """What torchrun does by itself: restarts of its workers, and agents that wait without workers."""
 
-from msgspec.structs import replace
-
 from tests.builders import World
 from trainwatch.core.judge.hang import launcher
 from trainwatch.core.judge.hang.ranks import step_of, stopped, with_processes
@@ -164,21 +162,3 @@ def test_the_step_of_a_line_of_a_rank() -> None:
     assert step_of("step 7/40 loss 0.5") == 7
     assert step_of(" 12%|##| 1230/10260 [51:15<6:16:15,  2.50s/it]") == 1230
     assert step_of("saving") is None
-
-
-def test_a_hang_after_restarts_with_different_numbers_says_so() -> None:
-    def numbered(*pids: int, restarts: tuple[int, ...]) -> tuple[Rank, ...]:
-        return tuple(replace(rank, restart=n) for rank, n in zip(workers(*pids), restarts, strict=True))
-
-    same, _ = launcher.with_sample(launcher.NONE, sample(1.0, numbered(10, 11, restarts=(1, 1)), agents(1, 1)))
-    assert launcher.apart(same) == ""
-    assert launcher.apart(launcher.with_sample(launcher.NONE, sample(1.0, workers(10, 11), agents(1, 1)))[0]) == ""
-    world = World().begin()
-    for n in range(1, 30):
-        world.see(sample(world.t + 1.0, numbered(10, 11, restarts=(0, 0)), agents(1, 1)))
-        world.see(LogChunk(t=world.t, text=f"step {n}/900 loss 0.5\n"))
-    for _ in range(1500):
-        world.see(sample(world.t + 1.0, numbered(20, 21, restarts=(0, 1)), agents(1, 1)))
-    hang = next(incident for incident in world.incidents if incident.kind == "hang")
-    told = "the agents of torchrun number their restarts differently (0: rank 0; 1: rank 1): the workers may not find"
-    assert any(each.what.startswith(told) for each in hang.evidence)
