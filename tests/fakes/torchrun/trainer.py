@@ -1,7 +1,7 @@
 """A distributed training on CPUs (gloo): a linear model, a step and a line per rank, a checkpoint from rank 0.
 
 ``--out DIR --steps N --step-time S --save-every N [--fault KIND@STEP:RANK]``. A fault happens once: it leaves a file in
-DIR. RANK ``*``: in all ranks, at the same moment. Kinds: ``raise`` (an exception), ``kill`` (SIGKILL to itself), ``stop`` (SIGSTOP to itself), ``drain`` (SIGTERM to
+DIR. Kinds: ``raise`` (an exception), ``kill`` (SIGKILL to itself), ``stop`` (SIGSTOP to itself), ``drain`` (SIGTERM to
 its agent).
 It resumes from its newest checkpoint by itself, as trainers under torchrun do; ``--resume`` names one to begin with.
 """
@@ -53,7 +53,7 @@ def main() -> None:
     options.add_argument("--fault", default="")
     options.add_argument("--resume", default="")
     told = options.parse_args()
-    fault = re.fullmatch(r"(\w+)@(\d+):(\d+|\*)", told.fault)
+    fault = re.fullmatch(r"(\w+)@(\d+):(\d+)", told.fault)
 
     dist.init_process_group("gloo", timeout=timedelta(seconds=told.timeout_s))
     rank, folder = dist.get_rank(), told.out
@@ -68,12 +68,9 @@ def main() -> None:
         sys.stdout.flush()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for step in range(first + 1, told.steps + 1):
-        mark = folder / f"fault-{told.fault.replace(':', '-')}-of-{rank}"
-        mine = fault is not None and step == int(fault[2]) and fault[3] in {str(rank), "*"} and not mark.exists()
-        if mine and fault is not None:
+        mark = folder / f"fault-{told.fault.replace(':', '-')}"
+        if fault is not None and (step, rank) == (int(fault[2]), int(fault[3])) and not mark.exists():
             mark.touch()
-            if fault[3] == "*":
-                dist.barrier()
             trouble(fault[1])
         optimizer.zero_grad()
         loss = model(torch.ones(4, 8)).pow(2).mean()
