@@ -3,12 +3,13 @@
 The real program on the real runs of real_runs.py, in four terminals at once (24 bit colours, 16 colours, NO_COLOR,
 a locale without UTF-8), at five sizes. FOLDER gets contact sheets (PNG), the captured screens, and ``findings.txt``:
 characters that are not ASCII where only ASCII is drawn, and text whose colours are nearly those of its background.
-Scenes: fresh nan given_up eight night; ``redraw`` draws the sheets of captured screens anew. Needs Pillow and the
-DejaVu fonts.
+Scenes: fresh nan given_up eight night several; ``redraw`` draws the sheets of captured screens anew. Needs Pillow and
+the DejaVu fonts.
 """
 
 import argparse
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -26,7 +27,7 @@ KINDS: dict[str, str] = {
     "ascii": "LANG=de_DE.ISO-8859-1 LC_ALL=de_DE.ISO-8859-1",
 }
 """What is set in each terminal."""
-SCENES = ("fresh", "nan", "given_up", "eight", "night")
+SCENES = ("fresh", "nan", "given_up", "eight", "night", "several")
 SETTLE_S = 3.0
 LEGIBLE = 2.0
 """Text of a lower contrast is reported (WCAG asks for 4.5, for large text 3)."""
@@ -214,6 +215,39 @@ def look_night(folder: Path, project: Any) -> None:
         eyes.takes("runs")
 
 
+ASKED: dict[str, tuple[str, ...]] = {
+    "several-runs": ("6",),
+    "several-comparison": ("Home", "space", "Down", "d"),
+    "several-forget": ("Escape", "space", "End", "D"),
+    "several-log-level": ("Escape", "2", "L"),
+    "several-log-filter": ("f",),
+    "several-export": ("Escape", "Escape", "7", "e"),
+    "several-restart": ("Escape", "1", "r", "Enter"),
+    "several-switch": ("Escape", "1", "p", "Enter"),
+}
+"""Pages and dialogs of a live run among others, and the keys from each to the next."""
+
+
+def look_several(folder: Path, runs: dict[str, Any]) -> None:
+    """A list of runs of each kind: finished, given up, NaN, stopped by a signal; dialogs of a live one."""
+    runs["given_up"].until(lambda s: s["state"] == "given_up", "the end of one run")
+    runs["done"].until(lambda s: s["state"] == "finished", "the end of the other one")
+    stopped = runs["stopped"]
+    stopped.until(lambda s: (s["progress"]["step"] or 0) > 20, "steps")
+    os.kill(stopped.status["pid"], signal.SIGSTOP)
+    stopped.until(lambda s: s["state"] == "suspended", "the signal is seen")
+    with opened(folder, stopped) as eyes:
+        eyes.press("Escape")
+        eyes.waits("signal")
+        eyes.takes("several-stopped")
+    runs["live"].until(lambda s: (s["progress"]["step"] or 0) > 70, "a checkpoint")
+    with opened(folder, runs["live"]) as eyes:
+        eyes.press("Escape")
+        for name, keys in ASKED.items():
+            eyes.press(*keys)
+            eyes.takes(name)
+
+
 def redraw(folder: Path) -> None:
     """The sheets of what was captured before."""
     (folder / "findings.txt").unlink(missing_ok=True)
@@ -256,6 +290,20 @@ def look(folder: Path, chosen: set[str]) -> None:
             look_given_up(folder, given_up)
         if "eight" in chosen:
             look_eight(folder, eight)
+        if "several" in chosen:
+            kinds: dict[str, tuple[tuple[str, ...], int, str]] = {
+                "done": ((), 70, ""),
+                "given_up": (("--oom-at", "70"), 2000, "[restart]\nmax_restarts = 0\n"),
+                "nan": (("--nan-at", "40"), 40000, '[nan]\naction = "warn"\n'),
+                "stopped": ((), 40000, ""),
+                "live": ((), 40000, runs.LADDER),
+            }
+            several = {name: project(f"several-{name}", *one) for name in kinds}
+            for name, (faults, steps, more) in kinds.items():
+                several[name].env["TRAINWATCH_HOME"] = several["done"].env["TRAINWATCH_HOME"]
+                several[name].write("--step-time", "0.25", *faults, steps=steps, more=more, run=name)
+                several[name].do("run", "--detach")
+            look_several(folder, several)
         if "night" in chosen:
             night = project("night", *one)
             faults = ("--crash-at", "130", "--hang-at", "300")

@@ -107,6 +107,7 @@ class Project:
         self.place, self.folder, self.gpus = place, place / "luca", place / "gpus"
         self._about, self._busy = gpus, BUSY.format(busy=busy_w)
         self.more: Callable[[int], str] = lambda _: ""
+        self.run = ""
         self.folder.mkdir(parents=True)
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("TMUX", "TRAINWATCH"))}
         self.env = kept | {
@@ -119,6 +120,7 @@ class Project:
 
     def write(self, *options: str, steps: int = 2000, more: str = "", run: str = "luca") -> None:
         """The files of the project."""
+        self.run = run
         for file in EXAMPLES.glob("*.py"):
             shutil.copy(file, self.folder)
         shutil.copy(EXAMPLES / "demo_text.txt", self.folder)
@@ -167,9 +169,10 @@ class Project:
 
     def follow(self) -> None:
         """Set the driver's values by what the trainer does now."""
-        logs = sorted(self.place.glob("home/runs/*/attempts/*/train.log"))
+        attempts = Path(self.env["TRAINWATCH_HOME"]) / "runs"
+        logs = sorted(attempts.glob(f"{self.run}-*/attempts/*/train.log"))
         busy = bool(logs) and time.time() - logs[-1].stat().st_mtime < 2.0
-        starts = sorted(self.place.glob("home/runs/*/attempts/*/start.json"))
+        starts = sorted(attempts.glob(f"{self.run}-*/attempts/*/start.json"))
         try:
             pid = int(json.loads(starts[-1].read_text())["trainer"]["pid"]) if starts else 0
         except (OSError, ValueError, KeyError, TypeError):
