@@ -256,6 +256,7 @@ def test_control_sockets_are_reachable_by_the_owner_only(tmp_path: Path) -> None
 def test_half_open_connections_do_not_keep_a_command_out(serve: Serve, run: RunDirectory) -> None:
     server = serve(echo)
     with ExitStack() as stack:
+        stack.enter_context(SupervisorLock(run.lock))  # as of a live supervisor, whose full queue is waited for
         for number in range(control_server.CLIENTS + 8):
             half = stack.enter_context(connect(server))
             if number % 2:
