@@ -7,13 +7,14 @@ kind of process takes, what a log view in tmux costs that no terminal shows (a b
 they are found, what supervisord takes for such a trainer and gpustat for such GPUs, in the same run, with the ratio of
 one run to each. Exit code 1 if a bound is exceeded.
 
-All is compiled beforehand by a run that is not counted: a process that compiles its modules keeps the memory that it
-used for that, and an installed trainwatch never does.
+All is compiled beforehand, the modules of Python by a run that is not counted: a process that compiles its modules
+keeps the memory that it used for that and writes them to the disk, and an installed trainwatch never does.
 """
 
 import argparse
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -23,6 +24,8 @@ import msgspec
 from footprint_peers import peers
 from footprint_view import hidden_view
 from screen import MOVING, ROOT, World
+
+import trainwatch
 
 BOUNDS = {1: {"cpu": 0.4, "pss": 30.0, "threads": 12, "day": 100.0}, 16: {"cpu": 4.0, "pss": 250.0, "readers": 1}}
 """By the number of runs: CPU seconds a minute, MB, threads, megabytes a day, processes that read the GPUs. For one run
@@ -154,6 +157,7 @@ def measure(runs: int, seconds: float, *, beside: bool = False) -> dict[str, dic
             finally:
                 for world in first:
                     world.close()
+            compile_ours(compiled)
             started(Path(folder) / "measured", runs, compiled, worlds)
             roots = roots_of(worlds)
             before = look(roots)
@@ -164,6 +168,14 @@ def measure(runs: int, seconds: float, *, beside: bool = False) -> dict[str, dic
             for world in worlds:
                 world.close()
     return {kind: per_time(before.get(kind, Costs()), costs, seconds) for kind, costs in after.items()} | others
+
+
+def compile_ours(compiled: Path) -> None:
+    """Compile all of trainwatch: the summary of every five minutes loads modules that a short run does not."""
+    env = os.environ | {"PYTHONPYCACHEPREFIX": str(compiled)}
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
+    for package in Path(trainwatch.__file__).parent, *(ROOT / name for name in ("core", "configs")):
+        subprocess.run([sys.executable, "-m", "compileall", "-q", str(package)], env=env, check=True)
 
 
 def per_time(before: Costs, after: Costs, seconds: float) -> dict[str, float]:

@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..model.control_messages import Reply, Request
@@ -81,7 +82,7 @@ def supervise(
         story = load_story(run.journal)
     except JournalTooNew as error:
         raise CliError(ExitCode.FAILED, str(error)) from None
-    queued = LABEL in run.load_spec().labels
+    revive = _reviver(run)
     code, renewed = int(ExitCode.FAILED), False
     try:
         with lock:
@@ -113,17 +114,20 @@ def supervise(
             finally:
                 claim.release()
     finally:
-        if queued and not renewed:
-            _revive_worker(run)
+        if revive is not None and not renewed:
+            revive(run.path.parents[1])
     if own_files is not None and renewed:
         own_files.execute()
     return code
 
 
-def _revive_worker(run: RunDirectory) -> None:
-    from .queue.worker_process import revive_worker  # a third of a megabyte, at the end of a queued run
+def _reviver(run: RunDirectory) -> Callable[[Path], None] | None:
+    """What starts the queue again after a queued run. Loaded now: its file may be another version's by then."""
+    if LABEL not in run.load_spec().labels:
+        return None
+    from .queue.worker_process import revive_worker  # a third of a megabyte
 
-    revive_worker(run.path.parents[1])
+    return revive_worker
 
 
 def can_supervise(run: RunDirectory) -> None:
