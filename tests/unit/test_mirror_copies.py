@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.tiers import examples
 from trainwatch.core.app.screen.mirror.far_host import RunCopy
 from trainwatch.core.app.screen.mirror.followed import FollowedRun
+from trainwatch.core.app.screen.mirror.serving import POLL_S, RATE_BYTES_PER_S, pause_s
 from trainwatch.core.model.fact import Note
 from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample
 from trainwatch.core.model.remote.messages import CardsNow, Piece
@@ -182,13 +183,20 @@ def test_messages_cross_a_pipe_and_what_is_none_is_refused() -> None:
     reading, writing = os.pipe()
     frames: Frames[CardsNow] = Frames(reading, CardsNow)
     cards = CardsNow(cards=(RunCard(id="a", name="a", state="running", watched=True, created_wall=1.0),), wall=2.0)
-    FrameWriter(writing).send(cards)
+    sent = FrameWriter(writing).send(cards)
+    assert sent == 4 + len(msgspec.msgpack.encode(cards))
     assert frames.next() == cards
     os.write(writing, b"bash: welcome to box1")
     with pytest.raises(ValueError, match="not of trainwatch"):
         frames.next()
     os.close(writing)
     os.close(reading)
+
+
+def test_what_is_sent_at_once_is_followed_by_a_pause() -> None:
+    assert pause_s(0, behind=False) == pause_s(1000, behind=False) == POLL_S
+    assert pause_s(0, behind=True) == 0
+    assert pause_s(8 * PIECE_BYTES, behind=True) * RATE_BYTES_PER_S == 8 * PIECE_BYTES
 
 
 def test_copies_are_a_private_cache_that_is_removed_when_nobody_opens_it(tmp_path: Path) -> None:

@@ -47,8 +47,9 @@ class FrameWriter:
         self._lock = threading.Lock()
         self._encode = msgspec.msgpack.Encoder().encode
 
-    def send(self, message: object) -> None:
-        """Raises OSError."""
+    def send(self, message: object) -> int:
+        """How many bytes it took. Raises OSError."""
         data = self._encode(message)
         with self._lock:
             write_all(self._descriptor, len(data).to_bytes(4, "big") + data)
+        return 4 + len(data)
