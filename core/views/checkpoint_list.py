@@ -57,6 +57,11 @@ def verdict_word(verdict: str) -> str:
     return WORDS.get(verdict, verdict)
 
 
+def verdict_clause(verdict: str) -> str:
+    """``is torn``, ``holds NaN or Inf``: what follows the name of a checkpoint."""
+    return f"{'holds' if verdict == 'nonfinite' else 'is'} {verdict_word(verdict)}"
+
+
 def how_many(verdicts: Iterable[str], noun: str = "", more: int = 0) -> str:
     """``3 complete``, ``2 of 5 complete, 3 unverified``, ``13 unverified``; ``noun`` follows the number of all.
 

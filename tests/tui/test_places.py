@@ -360,7 +360,7 @@ async def test_checkpoint_verification_shows_progress_and_continues_on_other_scr
         await pilot.press("1")
         await pilot.pause()
         door.gate.set()
-        await until(pilot, lambda: "is nonfinite" in footer(app))
+        await until(pilot, lambda: "holds NaN or Inf" in footer(app))
         await pilot.press("4")
         await pilot.pause()
         rows = text(app, "table").splitlines()

@@ -8,6 +8,7 @@ from ...core.model.checkpoints.checkpoint import Checkpoint
 from ...core.model.checkpoints.checkpoint_results import PrunePlan
 from ...core.model.ports.screen import CheckpointJobs
 from ...core.views import quantity
+from ...core.views.checkpoint_list import verdict_clause
 from ...core.views.screens.checkpoint_details import (
     CheckpointRow,
     Fact,
@@ -96,7 +97,7 @@ class CheckpointWork:
         def done(found: Checkpoint) -> str:
             wall = self._on.session.now.now_wall or time()
             self._state.verifications[found.path] = Verification(checkpoint=found, deep=deep, wall=wall)
-            return f"{found.name} is {found.verdict}" + (f": {found.reason}" if found.reason else "")
+            return f"{found.name} {verdict_clause(found.verdict)}" + (f": {found.reason}" if found.reason else "")
 
         self._start(f"{'verify every byte of' if deep else 'verify'} {row.name}", work, done)
 

@@ -8,7 +8,7 @@ from textual.binding import BindingType
 
 from ...core.model.checkpoints.checkpoint import Checkpoint
 from ...core.model.ports.screen import CheckpointJobs
-from ...core.views.checkpoint_list import verdict_word
+from ...core.views.checkpoint_list import verdict_clause
 from ...core.views.screens.checkpoint_details import (
     CheckpointRow,
     Fact,
@@ -233,9 +233,8 @@ class CheckpointsScreen(PlaceScreen):
         if row is None:
             self.session.operations.resume()
         elif row.verdict not in {"complete", "opaque"} and row.judged.understood:
-            self.show_message(
-                f"{row.name}: {verdict_word(row.verdict)}; a resume from it would fail. Choose a complete one."
-            )
+            found = f"{row.name} {verdict_clause(row.verdict)}"
+            self.show_message(f"{found}: a resume from it would fail. Choose a complete one.")
         else:
             self.session.operations.resume_from(row.path)
 
