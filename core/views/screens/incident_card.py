@@ -188,7 +188,7 @@ def _done(now: Situation, incident: Incident) -> Iterator[CardRow]:
 
 def _outcome(action: ActionStory, *, over: bool) -> str:
     if action.done_t is None:
-        return "" if action.kind in {"give_up", "end_watch"} else ": its end was not seen" if over else ": under way"
+        return "" if over or action.kind in {"give_up", "end_watch"} else ": under way"
     how = "" if action.kind == "capture_stacks" else action.detail
     told = f": {'' if action.ok else 'failed: '}{how}" if how or not action.ok else ""
     seconds = action.done_t - action.t
