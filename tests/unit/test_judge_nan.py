@@ -494,3 +494,11 @@ def test_what_an_earlier_attempt_wrote_is_not_held_against_the_file_that_replace
     checkpoint(world, 60)
     assert (world.word, len(world.of(StartAttempt))) == ("running", 2)
     assert crash(world).of(StartAttempt)[-1].resume_from == "out/step-60"
+
+
+def test_a_save_of_a_nan_step_that_was_seen_before_its_line_is_not_resumed_from() -> None:
+    # Given lines that are read some at a time: the file of step 62 is seen before the line that says it was NaN
+    world = with_saves()
+    save(world, "out/step-62", 62)
+    told(world, *["nan"] * 50, start=61)
+    assert world.of(StartAttempt)[-1].resume_from == "out/step-60"

@@ -259,7 +259,7 @@ def _nan(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...], re
     """The newest printed loss is NaN: warn once, and act if it stays NaN."""
     builder = StepBuilder(knowledge, state)
     if state.attempt.nan_t is None:
-        builder.set(attempt=replace(state.attempt, nan_t=state.time.t))
+        builder.set(attempt=replace(state.attempt, nan_t=nan_rollback.began_t(state, read.losses)))
         at = f" at step {state.attempt.step}" if state.attempt.step is not None else ""
         what = "the loss is not a number"
         if read.losses.is_average:

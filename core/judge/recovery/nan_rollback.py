@@ -114,6 +114,20 @@ def nan_position(state: JudgeState, losses: LossRun) -> int | None:
     return None if at is None else max(0, at - max(0, losses.nan_steps - 1))
 
 
+def began_t(state: JudgeState, losses: LossRun) -> float:
+    """Run time since which saves are not finite: now, or when the first came of a step after the first NaN step.
+
+    A file is seen at once, and the lines of fast steps many at a time.
+    """
+    at, start_t = nan_position(state, losses), state.attempt.start_t
+    saved = (
+        k.t
+        for k in state.checkpoints.known
+        if k.own and k.t >= start_t and k.position is not None and at is not None and k.position > at
+    )
+    return min(saved, default=state.time.t)
+
+
 def ended_in_nan(state: JudgeState) -> str | None:
     """Why the end of the attempt cannot be a success, as a sentence; None if nothing shows NaN.
 
