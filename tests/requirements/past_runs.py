@@ -109,7 +109,7 @@ def crash_once(world: World, _patch: pytest.MonkeyPatch, driver: FakeNvml) -> di
     driver.show(CARD.format(util=0, used=600, temp=45))
     shutil.copy(GUIDE_TRAINER, world.project / "train.py")
     world.write(
-        name="luca", command=[sys.executable, "train.py", "--resume", "{resume}", "--crash_at", "15"],
+        name="luca", command=[sys.executable, "train.py", "--resume", "{resume}", "--crash_at", "15", "--step_time", "0.05"],
         output_dir="outputs", more={"notify": {"command": ["sh", "-c", "cat >> notices.jsonl"]}},
     )  # fmt: skip
     done = world.do("--headless", "--interval", "1", "--max-restarts", "3")

@@ -421,7 +421,7 @@ async def test_two_marked_checkpoints_are_compared_older_first() -> None:
 async def test_resume_from_a_selected_checkpoint_shows_the_confirmation_of_the_dashboard() -> None:
     async with open_place("4") as (app, pilot):
         await pilot.press("r")
-        assert ": torn; a resume from it would fail" in footer(app)
+        assert "is torn: a resume from it would fail" in footer(app)
         await pilot.press("down", "down", "r")
         await pilot.pause()
         assert isinstance(front(app), ConfirmByName)
