@@ -9,6 +9,7 @@ from ..model.checkpoints.evaluation import score_words
 from ..model.health import Level
 from ..model.situation import Situation
 from ..model.story import RunStory
+from ..model.text.verdict_words import verdict_word
 from . import quantity
 from .state.concerns import AFTER_NAN, saved_after_nan
 
@@ -20,10 +21,6 @@ LEVELS: dict[str, Level] = {
     "nonfinite": "danger",
     "opaque": "warning",
 }
-
-
-WORDS = {"nonfinite": "NaN or Inf", "opaque": "unverified"}
-"""What people read in place of a verdict whose name says little."""
 
 
 class CheckpointView(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,10 +48,6 @@ def checkpoint_views(now: Situation) -> tuple[CheckpointView, ...]:
     """All checkpoints, newest first."""
     resume = resume_point(now)
     return tuple(_view(c, now, resume) for c in reversed(now.story.checkpoints))
-
-
-def verdict_word(verdict: str) -> str:
-    return WORDS.get(verdict, verdict)
 
 
 def verdict_clause(verdict: str) -> str:

@@ -48,13 +48,13 @@ def shown_columns(columns: Sequence[Column[Row]], width: int, rows: Sequence[Row
 
 _UNIT = r"(?:%|°C|W|cores|s/step|steps/s|s|ms|min|h|d|m|[kMGT]?B(?:/s)?|[MG]iB|MHz)"
 _NUMBER = re.compile(
-    r"(?:step |epoch |attempt )?[-+]?\d[\d,.]*(?:e-?\d+)?(?: of \d[\d,.]*|/\d[\d,.]*)?"
+    r"(?:step |epoch |attempt )?[-+]?(?:\d[\d,.]*(?:e-?\d+)?|[Nn]a[Nn]|[Ii]nf)(?: of \d[\d,.]*|/\d[\d,.]*)?"
     rf"(?: {_UNIT}(?: \d+ {_UNIT})?)?(?: ago)?"
 )
 
 
 def is_number(text: str) -> bool:
-    """True of ``2``, ``1,250 of 4,000``, ``15.4 GiB``, ``2.50 s/step``, ``18 min ago``, ``step 1,250``."""
+    """True of ``2``, ``1,250 of 4,000``, ``15.4 GiB``, ``2.50 s/step``, ``18 min ago``, ``step 1,250``, ``NaN``."""
     return _NUMBER.fullmatch(text) is not None
 
 

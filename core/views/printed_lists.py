@@ -7,6 +7,7 @@ from ..model.checkpoints.checkpoint import Checkpoint
 from ..model.launch.queue import QueueEntry
 from ..model.launch.trial import TrialResult
 from ..model.text.memory_words import gib
+from ..model.text.verdict_words import verdict_word
 from . import quantity
 from .columns import Column
 
@@ -49,7 +50,8 @@ def _position(row: Kept) -> str:
 
 def _verdict(row: Kept) -> str:
     checkpoint, more = row
-    return (f"{checkpoint.verdict}: {checkpoint.reason}" if checkpoint.reason else str(checkpoint.verdict)) + more
+    word = verdict_word(checkpoint.verdict)
+    return (f"{word}: {checkpoint.reason}" if checkpoint.reason else word) + more
 
 
 CHECKPOINTS: tuple[Column[Kept], ...] = (

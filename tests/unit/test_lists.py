@@ -222,3 +222,22 @@ def test_a_footer_does_not_write_a_key_twice() -> None:
     assert [
         (key.shown, key.label) for key in found if f"{key.shown} {key.label}".startswith(f"{key.shown} {key.shown} ")
     ] == []
+
+
+@pytest.mark.parametrize("text", ["NaN", "nan", "-inf", "Inf"])
+def test_a_value_that_is_no_number_stands_below_the_numbers(text: str) -> None:
+    assert value_cell(text, 8) == text.rjust(8)
+
+
+@pytest.mark.parametrize("text", ["NaN or Inf", "nano", "info"])
+def test_words_that_begin_like_it_are_words(text: str) -> None:
+    assert value_cell(text, 12) == text.ljust(12)
+
+
+def test_verbs_print_a_verdict_as_the_screen_has_it() -> None:
+    kept = Checkpoint(
+        path="/out/a.pt", name="a.pt", kind="unknown", step=None, epoch=None, mtime=NOW, size_bytes=9,
+        verdict="opaque", reason="unknown format",
+    )  # fmt: skip
+    (line,) = text_rows(TABLES["CHECKPOINTS"], [(kept, "")])
+    assert line.endswith("unverified: unknown format")

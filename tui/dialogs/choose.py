@@ -10,8 +10,9 @@ from textual.widgets.option_list import Option
 
 from ...core.model.ports.screen import LaunchSettings
 from ...core.model.profile import Profile
+from ...core.model.text.verdict_words import verdict_word
 from ...core.views import quantity
-from ...core.views.checkpoint_list import CheckpointView, verdict_word
+from ...core.views.checkpoint_list import CheckpointView
 from ...core.views.columns import Column, text_rows
 from ...core.views.screens.profiles import NOTHING_KNOWN, is_setting, kept_of_yours, leaves, profile_differences
 from ...core.views.state.concerns import AFTER_NAN

@@ -2,7 +2,8 @@
 
 from collections.abc import Collection, Sequence
 
-from ...core.views.checkpoint_list import CheckpointView, how_many, verdict_word
+from ...core.model.text.verdict_words import verdict_word
+from ...core.views.checkpoint_list import CheckpointView, how_many
 from ...core.views.screens.checkpoint_details import CHECKPOINT_COLUMNS, CheckpointRow, verified_text
 from ..ui.cells import Line, Span, pad, right, width_of
 from .column_cells import heading_cells, row_cells

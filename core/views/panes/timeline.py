@@ -9,9 +9,10 @@ import msgspec
 from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.run import HALTED_STATES
 from ...model.situation import Situation
+from ...model.text.verdict_words import verdict_word
 from .. import quantity
 from ..charts.attempts import AttemptSpan, attempt_spans
-from ..checkpoint_list import score_of, scores_of, step_words, verdict_word
+from ..checkpoint_list import score_of, scores_of, step_words
 from ..state.cadence import cadence
 from ..state.concerns import nan_since
 from ..state.last_step import last_step

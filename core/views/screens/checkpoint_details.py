@@ -9,8 +9,9 @@ from ...model.checkpoints.checkpoint_results import CheckpointOverview, Comparis
 from ...model.checkpoints.evaluation import Evaluation, score_words
 from ...model.health import Level
 from ...model.story import RunStory
+from ...model.text.verdict_words import verdict_word
 from .. import quantity
-from ..checkpoint_list import LEVELS, verdict_word
+from ..checkpoint_list import LEVELS
 from ..columns import Column
 from ..state.concerns import AFTER_NAN, saved_after_nan
 

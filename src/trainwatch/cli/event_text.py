@@ -42,6 +42,7 @@ from trainwatch.core.model.launch.ramp_rule import ALLOWED_AGAIN
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.text.printable import printable, printable_lines
 from trainwatch.core.model.text.suggestion import typed
+from trainwatch.core.model.text.verdict_words import verdict_word
 from trainwatch.core.views.metric_words import view_command
 
 
@@ -106,7 +107,7 @@ def _fact_text(fact: Fact, run: tuple[str, ...]) -> str | None:
                 if known.epoch is not None
                 else ""
             )
-            return f"checkpoint {known.name}: {known.verdict}{why}{f', {at}' if at else ''}"
+            return f"checkpoint {known.name}: {verdict_word(known.verdict)}{why}{f', {at}' if at else ''}"
         case OutputKnown():
             return f"output folder: {fact.folder} ({fact.why})"
         case CheckpointsSetAside():

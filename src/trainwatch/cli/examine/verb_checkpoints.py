@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from trainwatch.core.app.errors import ExitCode
+from trainwatch.core.model.text.verdict_words import verdict_word
 
 from ..output import print_json, printable
 from . import checkpoint_text as text
@@ -170,5 +171,5 @@ def act_backup(args: argparse.Namespace) -> int:
         print_json(done)
     else:
         told = "and verified" if done.checkpoint.understood else "byte for byte; whether it is whole cannot be told"
-        print(f"{printable(done.destination)}: copied {told} ({done.checkpoint.verdict})")
+        print(f"{printable(done.destination)}: copied {told} ({verdict_word(done.checkpoint.verdict)})")
     return ExitCode.DONE
