@@ -475,3 +475,38 @@ def test_values_of_processes_that_are_gone_are_dropped() -> None:
     assert recent.last_t("process 1 ") is None
     recent.forget("process 2 ")
     assert recent._kept == {}
+
+
+def with_gpu(now: Situation, **changes: dict[str, Any]) -> Situation:
+    """``gpu5={"temp_c": 99.0}``: other values of the GPU 5."""
+    assert now.gpu is not None
+    gpus = [msgspec.structs.replace(gpu, **changes.get(f"gpu{gpu.index}", {})) for gpu in now.gpu.gpus]
+    return msgspec.structs.replace(now, gpu=msgspec.structs.replace(now.gpu, gpus=tuple(gpus)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "first"),
+    [
+        ({}, 0),
+        ({"gpu5": {"temp_c": 99.0, "own": True}}, 5),
+        ({"gpu3": {"trouble": "does not answer", "own": False}}, 3),
+        ({"gpu2": {"temp_c": 99.0, "own": False}, "gpu5": {"temp_c": 84.0, "own": True}}, 5),
+        ({"gpu5": {"temp_c": 84.0, "own": True}, "gpu6": {"trouble": "does not answer", "own": None}}, 6),
+    ],
+)
+async def test_the_page_of_gpus_opens_on_the_worst_one(changes: dict[str, Any], first: int) -> None:
+    app = app_of(with_gpu(healthy(gpus=8), **changes))
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await opened(app, pilot, "8")
+        assert str(screen.gauges.border_title).startswith(f"GPU {first} ")
+        assert screen.table.cursor == first
+
+
+async def test_a_gpu_that_a_person_chose_is_kept_whatever_another_one_has() -> None:
+    app = app_of(with_gpu(healthy(gpus=8), gpu5={"temp_c": 99.0, "own": True}))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(app, pilot, "8")
+        await pilot.press("right", "right", "escape")
+        await pilot.pause()
+        again = await opened(app, pilot, "8")
+        assert str(again.gauges.border_title).startswith("GPU 7 ")

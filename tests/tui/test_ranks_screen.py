@@ -12,6 +12,7 @@ from trainwatch.core.model.launch.job import JobHandle, JobRecord
 from trainwatch.core.model.launch.nodes import Node, Nodes, RankNow, RankTable
 from trainwatch.core.model.observation import GpuReading
 from trainwatch.core.model.situation import Situation
+from trainwatch.core.views.machine.ranks_page import ranks_page_view
 from trainwatch.core.views.state.rank_standing import with_standing
 from trainwatch.tui.screens.machine.ranks_screen import RanksScreen
 
@@ -127,3 +128,15 @@ async def test_the_head_has_the_time_left() -> None:
         await pilot.pause()
         assert app.dashboard is not None
         assert "job 4711, 1 h 00 m left" in "\n".join(app.dashboard.head.plain_lines())
+
+
+def test_ages_of_lines_count_seconds_for_ranks_apart_only() -> None:
+    """Hundreds of ages that change each second are much for a terminal far away."""
+    now = distributed()
+    later = msgspec.structs.replace(now, now_t=now.now_t + 3.0)
+    before, after = ranks_page_view(now, table(now)).ranks, ranks_page_view(later, table(now)).ranks
+    apart = [row.rank for row, other in zip(before, after, strict=True) if row.age != other.age]
+    assert apart == [27]
+    assert {row.age for row in before if row.rank != 27} == {"< 10 s"}
+    much = msgspec.structs.replace(now, now_t=now.now_t + 47.0)
+    assert {row.age for row in ranks_page_view(much, table(now)).ranks if row.rank != 27} == {"40 s"}

@@ -9,7 +9,7 @@ from ...model.situation import Situation
 from .. import quantity
 from ..panes.gpu import GpuView, gpu_pane_view
 from ..panes.meter import old_words
-from ..state.level import ALL_SAFE, worst
+from ..state.level import ALL_SAFE, SEVERITY, worst
 from .gauge import LATE, READING, STALE_S, Fact, Gauge, command, number, rate, whether
 
 NO_DETAIL = GpuDetail(index=0)
@@ -90,6 +90,19 @@ def gpu_page_view(now: Situation, details: GpuDetails | None, *, late: bool = Fa
         processes=tuple(_row(p) for p in (details.processes or ())) if details is not None else (),
         processes_note=_processes_note(now, details, age_s, late=late),
     )
+
+
+def worst_card(cards: tuple[GpuCard, ...]) -> int:
+    """Place of the GPU with the worst trouble: those that may be of this run first; 0 if none has any."""
+    return max(range(len(cards)), key=lambda at: (*_trouble(cards[at]), -at), default=0)
+
+
+def _trouble(card: GpuCard) -> tuple[int, int, bool]:
+    """``view.own`` None may be a GPU of the run: the driver of one that is lost does not tell."""
+    bad = max(SEVERITY[card.level], SEVERITY["warning"] if card.view.trouble else 0)
+    if bad < SEVERITY["warning"]:
+        return (0, 0, False)
+    return (1 if card.view.own is False else 2, bad, card.view.own is True)
 
 
 def _processes_note(now: Situation, details: GpuDetails | None, age_s: float | None, *, late: bool) -> str:

@@ -14,6 +14,9 @@ from ..state.rank_standing import ORDER
 
 OLD_S = 60.0
 """A rank that was seen so long ago is not known any more: nodes write every ten seconds."""
+ROUGH_S = 10.0
+"""Ages of lines of ranks that are like the others are told in such steps: a node tells them as often, and hundreds of
+ages that count seconds are most of what a terminal far away would get."""
 LEVELS: dict[Standing, Level] = {
     "stopped": "danger",
     "ended": "danger",
@@ -116,7 +119,6 @@ def _worst_of(ranks: list[RankNow]) -> str:
 
 def _rank(row: RankNow, since_s: float) -> RankRow:
     old = since_s + row.seen_age_s > OLD_S  # its node writes no more, or no supervisor reads
-    age_s = None if row.last_line_age_s is None else row.last_line_age_s + since_s
     return RankRow(
         rank=row.rank,
         node=row.node or "",
@@ -124,11 +126,20 @@ def _rank(row: RankNow, since_s: float) -> RankRow:
         state=row.state or quantity.UNKNOWN,
         step=quantity.count(row.step),
         pace=quantity.UNKNOWN if row.sec_per_step is None else quantity.pace(row.sec_per_step),
-        age=quantity.UNKNOWN if age_s is None else quantity.duration(age_s),
+        age=_line_age(row, since_s),
         standing="" if row.standing is None else WORDS[row.standing],
         line=row.last_line or "",
         level="unknown" if old else "safe" if row.standing is None else LEVELS[row.standing],
     )
+
+
+def _line_age(row: RankNow, since_s: float) -> str:
+    if row.last_line_age_s is None:
+        return quantity.UNKNOWN
+    age_s = row.last_line_age_s + since_s
+    if row.standing is not None:
+        return quantity.duration(age_s)
+    return quantity.duration(age_s // ROUGH_S * ROUGH_S) if age_s >= ROUGH_S else f"< {ROUGH_S:.0f} s"
 
 
 def _nothing(now: Situation) -> str:

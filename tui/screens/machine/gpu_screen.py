@@ -6,7 +6,7 @@ from typing import ClassVar
 from textual.binding import BindingType
 
 from ....core.model.machine_details import MachineDetails
-from ....core.views.machine.gpu_page import GpuPageView, ProcessRow, gpu_page_view
+from ....core.views.machine.gpu_page import GpuPageView, ProcessRow, gpu_page_view, worst_card
 from ...keys import Key
 from ...panes.machine.facts_pane import FactsPane
 from ...panes.machine.gauges_pane import GaugesPane
@@ -47,6 +47,8 @@ class GpuScreen(ProcessScreen):
     keys = GPU_KEYS
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(GPU_KEYS, ALSO)
     view = GpuPageView()
+    opened_on: int | None = None
+    """Place of the GPU that is shown until a person chooses one: it stays while the page is open."""
 
     def bodies(self) -> Sequence[Pane]:
         self.table, self.gauges = GpuRows(id="gpus"), GaugesPane(id="gauges")
@@ -111,10 +113,11 @@ class GpuScreen(ProcessScreen):
         """The list, the chosen GPU, the processes; or one process."""
         self.draw_process()
         view, cards, window = self.view, self.view.cards, self.session.window
-        self.state.chosen = max(0, min(self.state.chosen, len(cards) - 1))
-        self.table.cursor = self.state.chosen
+        if self.opened_on is None and cards:
+            self.opened_on = worst_card(cards)
+        chosen = self.table.cursor = self.chosen
         self.table.show_gpus(cards, view.note, self.series, window)
-        card = cards[self.state.chosen] if cards else None
+        card = cards[chosen] if cards else None
         message = view.message if card is None else card.view.trouble or ""
         title = (
             "GPU"
@@ -135,6 +138,12 @@ class GpuScreen(ProcessScreen):
             note=view.processes_note or self._none(),
             old=view.stale,
         )
+
+    @property
+    def chosen(self) -> int:
+        """Place of the GPU that is shown."""
+        asked = self.opened_on or 0 if self.state.chosen is None else self.state.chosen
+        return max(0, min(asked, len(self.view.cards) - 1))
 
     @property
     def rows(self) -> tuple[ProcessRow, ...]:
@@ -181,7 +190,7 @@ class GpuScreen(ProcessScreen):
         if len(self.view.cards) < 2:
             self.show_message("There is one GPU." if self.view.cards else "There is no GPU.")
             return
-        self.state.chosen = (self.state.chosen + gpus) % len(self.view.cards)
+        self.state.chosen = (self.chosen + gpus) % len(self.view.cards)
         self.draw()
 
     def action_sort(self) -> None:

@@ -69,7 +69,8 @@ class MachineState:
         self.focused = ""
         self.whole = False
         self.sort = 0
-        self.chosen = 0
+        self.chosen: int | None = None
+        """Place of the GPU that a person chose; None = none yet."""
         self.own_only = False
         self.all_processes = False
         self.filter = ""
