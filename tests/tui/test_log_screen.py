@@ -165,6 +165,17 @@ async def test_log_filter_shows_matching_lines_and_limits_the_search(opened: Ope
     assert len(screen.view.window) > 100
 
 
+async def test_a_filter_that_nothing_passes_names_the_key_that_shows_all_lines(opened: Opened) -> None:
+    screen, pilot = opened
+    await type_in(opened, "f", "no line has this")
+    await settled(screen, pilot)
+    assert screen.view.message == "No line matches: Esc shows all lines again."
+    await pilot.press("escape")
+    await settled(screen, pilot)
+    assert screen.driver.only is None
+    assert len(screen.view.window) > 0
+
+
 async def test_log_can_be_limited_to_a_level_and_to_a_rank(world: LogWorld, opened: Opened) -> None:
     screen, pilot = opened
     world.append("\n[rank1]: WARNING slow link\n[rank0]: \x1b[31mERROR\x1b[0m no link\n[rank1]: ERROR no link\n")

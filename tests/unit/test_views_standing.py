@@ -1,6 +1,7 @@
 """What is said of a run that stands still or ended: suspended by a signal, held, given up."""
 
 import msgspec
+import pytest
 
 from tests.fakes.feed import crashed, given_up, healthy, host, in_state
 from tests.unit.test_views_header import NAN, incident, said, with_incidents
@@ -97,3 +98,20 @@ def test_the_worst_of_the_open_incidents_comes_first() -> None:
     bad = incident(12, "health", "gpu0.lost", "GPU 0 lost", severity="danger")
     found = [need.incident for need in needs(with_incidents(healthy(), mild, bad)) if need.kind == "incident"]
     assert found == [12, 11]
+
+
+@pytest.mark.parametrize(
+    ("reason", "level"),
+    [
+        ("held: the disk is full; it continues when 6 MB are free (0 B were)", "danger"),
+        ("held: no GPU of this run answers; it continues when one does", "danger"),
+        ("held: a quota is full; it is launched again in 60 s", "warning"),
+        ("", "warning"),
+    ],
+)
+def test_what_waits_for_a_person_is_red_and_what_goes_on_by_itself_is_not(reason: str, level: str) -> None:
+    now = held(reason)
+    nothing_open = replace(now, story=replace(now.story, incidents=()))
+    for state in ("backing_off", "cleaning"):
+        for each in (now, nothing_open):
+            assert said(replace(each, story=replace(each.story, state=state))).level == level

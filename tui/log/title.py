@@ -39,5 +39,7 @@ def message_of(log: LogViewer) -> str:
     if log.driver.source is None:
         return "No log yet: nothing was started."
     if log.driver.only is not None:
-        return "Looking for lines that match …" if log.driver.scanning else "No line matches."
+        return (
+            "Looking for lines that match …" if log.driver.scanning else "No line matches: Esc shows all lines again."
+        )
     return log.driver.trouble or "Nothing written yet."

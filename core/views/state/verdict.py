@@ -256,6 +256,8 @@ BY_A_PERSON = "stopped by "
 """How the reason begins if a person ended it."""
 HELD = "held:"
 """How the reason begins if a restart waits for something that it cannot do by itself."""
+REPEATED = "; it is launched again in "
+"""Part of the reason of a hold that ends by itself: no person is needed for the next launch."""
 
 
 def _cleaning(now: Situation) -> Verdict:
@@ -271,7 +273,8 @@ def _held(now: Situation) -> Verdict | None:
     if reason.startswith(f"{HELD} the disk") and host is not None and host.disk_free_bytes is not None:
         free = quantity.size(host.disk_free_bytes)
         room = () if f"({free} were)" in reason else (f"now {free} are free",)
-    return _after_trouble(now, (reason, *room))
+    level: Level = "warning" if REPEATED in reason else "danger"  # nothing goes on before a person did something
+    return msgspec.structs.replace(_after_trouble(now, (reason, *room)), level=level)
 
 
 def _backing_off(now: Situation) -> Verdict:
@@ -321,7 +324,7 @@ def _stopped(now: Situation) -> Verdict:
     at = quantity.clock(now.story.wall0 + now.story.state_t, now.now_wall)
     question = question_clause(now)
     if question is not None:
-        return _after_trouble(now, (question, *where(now)[:1]))
+        return msgspec.structs.replace(_after_trouble(now, (question, *where(now)[:1])), level="danger")
     told, attempt = now.story.state_reason, now.story.attempt
     if told.startswith(BY_A_PERSON) and attempt is not None and attempt.how == "killed":
         return Verdict(level="warning", clauses=(f"You killed it at {at}: [r] resume", *where(now)[:1]))
