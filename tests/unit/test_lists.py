@@ -5,6 +5,7 @@ import pkgutil
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 
 import trainwatch.cli
@@ -241,3 +242,18 @@ def test_verbs_print_a_verdict_as_the_screen_has_it() -> None:
     )  # fmt: skip
     (line,) = text_rows(TABLES["CHECKPOINTS"], [(kept, "")])
     assert line.endswith("unverified: unknown format")
+
+
+def test_forty_columns_have_room_for_the_state_and_the_verdict() -> None:
+    """36 cells: the border and the blanks beside it are outside; signs before a row take four of them."""
+    queued = msgspec.structs.replace(card("a-run-with-a-long-name", 90, 2.5), queued=2, step=100, total_steps=100)
+    found = checkpoint_rows((rows_of("CHECKPOINTS")[0][0],), {}, NOW)
+    unverified = msgspec.structs.replace(found[0].judged, verdict="opaque", mtime=NOW - 86_400.0 * 200)
+    rows: dict[str, Any] = {
+        "RUN_COLUMNS": run_row(queued, NOW),
+        "CHECKPOINT_COLUMNS": checkpoint_rows((unverified,), {}, NOW)[0],
+    }
+    for name, row in rows.items():
+        line = "".join(text for _, text in row_cells(TABLES[name], row, [row], 36, UNICODE))
+        assert len(line) <= 36 - 4, (name, line)
+        assert any(word in line for word in ("queued, place 2", "unverified")), line

@@ -76,6 +76,11 @@ def age_text(row: CheckpointRow) -> str:
     return quantity.age(max(0.0, row.now_wall - row.judged.mtime))
 
 
+def short_age_text(row: CheckpointRow) -> str:
+    """``18 min``: a narrow list has no room for more beside the verdict."""
+    return quantity.duration(max(0.0, row.now_wall - row.judged.mtime))
+
+
 def score_text(row: CheckpointRow) -> str:
     """``12.3, best``; ``unknown`` if its evaluation gave none; empty without an evaluation."""
     if row.evaluation is None:
@@ -109,7 +114,8 @@ CHECKPOINT_COLUMNS: tuple[Column[CheckpointRow], ...] = (
         from_width=56,
     ),
     Column(title="size", text=size_text, width=9, right=True, from_width=48),
-    Column(title="age", text=age_text, width=13, right=True, style="label"),
+    Column(title="age", text=short_age_text, width=10, right=True, style="label", below_width=48),
+    Column(title="age", text=age_text, width=13, right=True, style="label", from_width=48),
     Column(
         title="score",
         text=score_text,

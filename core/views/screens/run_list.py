@@ -263,7 +263,7 @@ def _loss_style(row: RunRow) -> str:
 
 
 RUN_COLUMNS: tuple[Column[RunRow], ...] = (
-    Column(title="run", text=_name, width=12, fit=True, after=2, style=_name_style, below_width=54),
+    Column(title="run", text=_name, width=10, fit=True, after=1, style=_name_style, below_width=54),
     Column(title="run", text=_name, width=14, fit=True, after=2, style=_name_style, from_width=54, below_width=88),
     Column(title="run", text=_name, width=24, fit=True, after=2, style=_name_style, from_width=88),
     Column(title="project", text=lambda r: r.project, width=16, fit=True, after=2, style="label", from_width=136),
@@ -272,12 +272,14 @@ RUN_COLUMNS: tuple[Column[RunRow], ...] = (
         title="state",
         text=lambda row: row.state_word,
         width=15,
+        fit=True,
         after=1,
         style=_state_style,
         below_width=54,
     ),
     Column(title="state", text=lambda row: row.state, width=22, fit=True, after=1, style=_state_style, from_width=54),
-    Column(title="done", text=done_text, width=6, right=True),
+    Column(title="done", text=done_text, width=5, right=True, below_width=54),
+    Column(title="done", text=done_text, width=6, right=True, from_width=54),
     Column(title="", share=lambda row: row.done, width=12, before=2, from_width=170),
     Column(title="step", text=step_text, width=22, right=True, style="label", before=1, from_width=92),
     Column(title="speed", text=speed_text, width=14, right=True, before=1, from_width=104),
