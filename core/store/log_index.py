@@ -2,19 +2,27 @@
 
 ``log.index`` in an attempt's folder: records of 16 bytes, little-endian: run seconds as a double, and the log's size
 with its highest bit set if a watch began there (the text before such a point was written at an unknown time). It serves
-the screen only, so faults of disk and file are not raised.
+the screen only, so faults of disk and file are not raised. Points are written in batches; a reader leaves a mark, and
+while that is young each is written at once. A killed supervisor loses its last batch: that text has an unknown time.
 """
 
 import contextlib
 import os
 import struct
+import threading
 from pathlib import Path
+
+from .metrics.newest_samples import MARK_S, is_looked_at, leave_mark
 
 FILE_NAME = "log.index"
 POINT = struct.Struct("<dQ")
 BEGIN = 1 << 63
 EVERY_S = 1.0
 """Least time between two points: 1.4 MB for a day in which the log grows in every second."""
+BATCH_S = 600.0
+"""Period of writes while no screen reads the index, in run seconds: as often as charts are written then."""
+MOST_PENDING = 7200
+"""Points that are kept while the disk is full: two hours."""
 
 
 class LogIndexWriter:
@@ -27,6 +35,11 @@ class LogIndexWriter:
         self._path, self._log, self._empty_t = path, log, empty_t
         self._t = -EVERY_S
         self._size: int | None = None
+        self._pending: list[tuple[float, int]] = []
+        self._written_t = -BATCH_S
+        self._cut = False
+        self._joined = False
+        self._lock = threading.Lock()
 
     def look(self, t: float) -> None:
         """Note the log's size at ``t`` if it changed, at most once in ``EVERY_S``."""
@@ -38,28 +51,47 @@ class LogIndexWriter:
                 size = os.stat(self._log).st_size  # noqa: PTH116
             except FileNotFoundError:
                 size = 0
-            if self._size is None and self._empty_t is not None and not self._path.exists():
-                self._write(self._empty_t, 0)
-                self._size = 0
-            if size != self._size:
-                self._write(t, size)
-                self._size = size
+            with self._lock:
+                if self._size is None and self._empty_t is not None and not self._path.exists():
+                    self._note(self._empty_t, 0)
+                if size != self._size:
+                    self._note(t, size)
+                if self._pending and (t - self._written_t >= BATCH_S or is_looked_at(self._path)):
+                    self._write(t)
 
-    def _write(self, t: float, size: int) -> None:
+    def close(self) -> None:
+        """Write what was noted."""
+        with contextlib.suppress(OSError), self._lock:
+            if self._pending:
+                self._write(self._t)
+
+    def _note(self, t: float, size: int) -> None:
+        if len(self._pending) >= MOST_PENDING:  # it cannot be written: text until here has an unknown time
+            self._pending.clear()
+            self._size, self._empty_t, self._joined = None, None, False
         begins = self._size is None
-        cut = self._size is not None and size < self._size
-        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | (os.O_TRUNC if cut else 0), 0o600)
+        if self._size is not None and size < self._size:
+            self._pending.clear()
+            self._cut = begins = True
+        self._pending.append((t, size | (BEGIN if begins else 0)))
+        self._size = size
+
+    def _write(self, t: float) -> None:
+        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | (os.O_TRUNC if self._cut else 0), 0o600)
         try:
             known = os.fstat(fd).st_size // POINT.size
-            if begins and known:
+            if not self._joined and known:
                 # The log was truncated while no supervisor ran: the old points do not apply to it.
                 newest = POINT.unpack(os.pread(fd, POINT.size, (known - 1) * POINT.size))[1] & ~BEGIN
-                known = 0 if newest > size else known
+                known = 0 if newest > self._pending[0][1] & ~BEGIN else known
             if known == 0:
                 os.ftruncate(fd, 0)
-            os.pwrite(fd, POINT.pack(t, size | (BEGIN if begins or cut else 0)), known * POINT.size)
+            points = b"".join(POINT.pack(*point) for point in self._pending)
+            written = os.pwrite(fd, points, known * POINT.size)
         finally:
             os.close(fd)
+        del self._pending[: written // POINT.size]
+        self._cut, self._joined, self._written_t = False, True, t
 
 
 class LogIndex:
@@ -70,6 +102,7 @@ class LogIndex:
 
     def time_of(self, offset: int) -> float | None:
         """Run seconds at which the line at ``offset`` was there, to about a second; None = no supervisor ran."""
+        self._leave_mark()
         with contextlib.suppress(OSError), self._path.open("rb") as file:
             count = os.fstat(file.fileno()).st_size // POINT.size
             low, high = 0, count
@@ -86,6 +119,7 @@ class LogIndex:
 
     def offset_at(self, t: float) -> int | None:
         """The last known size of the log at ``t`` (run seconds); None before the first reading."""
+        self._leave_mark()
         with contextlib.suppress(OSError), self._path.open("rb") as file:
             low, high = 0, os.fstat(file.fileno()).st_size // POINT.size
             while low < high:
@@ -97,6 +131,10 @@ class LogIndex:
             if low:
                 return _point(file.fileno(), low - 1)[1] & ~BEGIN
         return None
+
+    def _leave_mark(self) -> None:
+        if self._path.exists() and not is_looked_at(self._path, MARK_S):
+            leave_mark(self._path)
 
 
 def _point(fd: int, number: int) -> tuple[float, int]:

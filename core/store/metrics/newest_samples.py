@@ -27,7 +27,7 @@ class NewestSamplesWriter:
 
     def __init__(self, history: Path) -> None:
         self._path = newest_path(history)
-        self._mark = mark_path(history)
+        self._history = history
         self._samples: dict[str, msgspec.Raw] = {}
         self._descriptor: int | None = None
 
@@ -55,10 +55,7 @@ class NewestSamplesWriter:
 
     def is_looked_at(self) -> bool:
         """Whether somebody reads charts now."""
-        try:
-            return abs(time.time() - self._mark.stat().st_mtime) < LOOKED_S
-        except OSError:
-            return False
+        return is_looked_at(self._history)
 
     def close(self) -> None:
         if self._descriptor is not None:
@@ -83,15 +80,23 @@ def newest_samples(history: Path) -> dict[str, bytes]:
     return {}
 
 
-def leave_mark(history: Path) -> None:
-    """Say that somebody reads charts. Does nothing if the folder cannot be written."""
+def is_looked_at(file: Path, within_s: float = LOOKED_S) -> bool:
+    """Whether somebody read it lately: a history, or the index of a log."""
+    try:
+        return abs(time.time() - mark_path(file).stat().st_mtime) < within_s
+    except OSError:
+        return False
+
+
+def leave_mark(file: Path) -> None:
+    """Say that somebody reads it. Does nothing if the folder cannot be written."""
     with contextlib.suppress(OSError):
-        mark_path(history).touch(mode=0o600)
+        mark_path(file).touch(mode=0o600)
 
 
 def newest_path(history: Path) -> Path:
     return history.with_name(f"{history.name}.newest")
 
 
-def mark_path(history: Path) -> Path:
-    return history.with_name(f"{history.name}.looked")
+def mark_path(file: Path) -> Path:
+    return file.with_name(f"{file.name}.looked")
