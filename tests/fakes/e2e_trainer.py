@@ -15,8 +15,6 @@ import sys
 import time
 from pathlib import Path
 
-from trainwatch import heartbeat
-
 CUDA_ERROR = (
     "Traceback (most recent call last):\n"
     '  File "train.py", line 7, in <module>\n'
@@ -84,13 +82,17 @@ def main() -> int:
             print("." * args.talk, flush=True)
         if step % args.save_every == 0 and step < args.steps:
             save(out, step)
-        told = heartbeat.step(step) if args.save_on == "heartbeat" else heartbeat.NOTHING
+        told = None
+        if args.save_on == "heartbeat":
+            from trainwatch import heartbeat  # the first versions have none
+
+            told = heartbeat.step(step)
         if told or wanted or (args.save_on == "file" and (out / "save_now").exists()):
             wanted.clear()
             (out / "save_now").unlink(missing_ok=True)
             save(out, step)
             print(f"saved at step {step}, as asked", flush=True)
-            if told.stop:
+            if told and told.stop:
                 return 0
         if asked and args.save_on:
             return 130  # ends without a save of its own
