@@ -24,11 +24,11 @@ from .judge.text.shapes.shape_table import ShapeTable
 from .model.decision import Decision, EndWatch, GiveUp, NotifyPeople, StartAttempt
 from .model.fact import ActionWithheld, IncidentOpened
 from .model.observation import Meta, Observation, Outcome
-from .model.preset import Preset
 from .model.record import Entry
 from .model.settings import Settings
 from .model.shipped.failure import FailureCatalogue
 from .model.shipped.log_shapes import LogShapes
+from .model.shipped.preset import Preset
 from .store.trace_reading import TraceReading
 
 _UNANSWERED = (NotifyPeople, StartAttempt, GiveUp, EndWatch)

@@ -46,10 +46,10 @@ from trainwatch.core.model.observation import (
     Start,
     Tick,
 )
-from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.record import Entry
 from trainwatch.core.model.settings import Settings
 from trainwatch.core.model.shipped.failure import FailureCatalogue, FailureClass, FailureSignature
+from trainwatch.core.model.shipped.preset import Preset
 
 GB = 1e9
 

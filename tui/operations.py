@@ -9,7 +9,7 @@ from textual.app import App
 from ..core.model.control_messages import Reply
 from ..core.model.observation import Command
 from ..core.model.ports.screen import OpenRun, SupervisorStarter
-from ..core.model.profile import NO_PROFILE, Profile
+from ..core.model.shipped.profile import NO_PROFILE, Profile
 from ..core.model.situation import Situation
 from ..core.model.text.suggestion import typed
 from ..core.views.panes.dashboard import DashboardView

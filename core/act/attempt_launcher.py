@@ -11,9 +11,9 @@ from ..model.decision import StartAttempt
 from ..model.launch.change import Change
 from ..model.observation import GpuReading
 from ..model.ports.supervision import AttemptTarget
-from ..model.preset import Preset
-from ..model.profile import Profile
 from ..model.run import RunSpec
+from ..model.shipped.preset import Preset
+from ..model.shipped.profile import Profile
 from .config.derive import Derived, DeriveError, preview, write_config_copy
 from .config.output_names import own_name
 from .config.remaining_steps import counted, remaining

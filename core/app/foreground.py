@@ -18,7 +18,7 @@ from ..model.story import RunStory
 from ..model.text.edge import EDGE
 from ..model.text.printable import printable
 from ..model.text.suggestion import typed
-from ..store.control_server import ControlServer
+from ..store.control.control_server import ControlServer
 from ..store.journal import JournalTooNew, load_story
 from ..store.lock import SupervisorLock, SupervisorRunning
 from ..store.run_directory import RunDirectory

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from ..model.control_messages import Request
 from ..model.observation import Command
-from ..model.profile import NO_PROFILE
+from ..model.shipped.profile import NO_PROFILE
 from ..model.text.printable import printable
 from ..model.text.suggestion import typed
 from ..store.run_directory import RunDirectory
@@ -87,7 +87,7 @@ def send_command(run: RunDirectory, command: Command, *, starts_supervisor: bool
 
     ``starts_supervisor``: also if no trainer lives.
     """
-    from ..store.control_client import ControlError, NoSupervisor, send
+    from ..store.control.control_client import ControlError, NoSupervisor, send
     from .runs.output_owner import trainer_pid
 
     if (why := unfit(run, command)) is not None:

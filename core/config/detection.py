@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..model.launch.recognition import Recognition, SourceFacts
-from ..model.preset import Preset, ResumeStyle
+from ..model.shipped.preset import Preset, ResumeStyle
 
 GENERIC = "generic"
 _KEYS_NEEDED = 2

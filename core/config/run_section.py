@@ -9,8 +9,8 @@ from typing import Any, Literal
 import msgspec
 
 from ..model.launch.engine import EngineName
-from ..model.preset import SaveSignal
 from ..model.settings import End
+from ..model.shipped.preset import SaveSignal
 from .bounds import BOUNDS
 from .document import Document, Rule, show
 from .problem import did_you_mean

@@ -12,10 +12,10 @@ import msgspec
 import trainwatch.configs
 
 from ..model.incident import HangKind
-from ..model.preset import Preset
-from ..model.profile import Profile, is_option
 from ..model.shipped.failure import FailureCatalogue
 from ..model.shipped.log_shapes import LogShapes
+from ..model.shipped.preset import Preset
+from ..model.shipped.profile import Profile, is_option
 from ..model.shipped.remedy import HINTED, Remedy, RemedyCatalogue
 from .document import Document, Rule, show
 from .problem import ConfigError, Problem

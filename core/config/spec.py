@@ -8,9 +8,9 @@ import msgspec
 
 from ..model.launch.command_words import lone_config
 from ..model.launch.recognition import Recognition, SourceFacts
-from ..model.preset import Preset
 from ..model.run import RunSpec
 from ..model.settings import Act, Settings
+from ..model.shipped.preset import Preset
 from .bounds import complaint
 from .detection import NOTHING, recognise
 from .document import show

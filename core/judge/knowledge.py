@@ -6,8 +6,8 @@ import msgspec
 
 from ..model.launch.resume_support import ResumeSupport
 from ..model.launch.told_length import ToldLength
-from ..model.preset import Preset
 from ..model.settings import Settings
+from ..model.shipped.preset import Preset
 from ..model.shipped.remedy import Remedy
 from ..model.text.suggestion import typed
 from .failure.catalogue import CompiledCatalogue

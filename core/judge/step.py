@@ -57,10 +57,11 @@ from .handlers import (
 from .hang import active_time, liveness, log_activity, step_clock
 from .hang.quiet import GpuFault
 from .knowledge import Knowledge
-from .recovery import attempts, restart_stages, resume_choice, takeover, unclear_states
+from .recovery import attempts, restart_stages, takeover
 from .recovery.ending import end_time, exits
 from .recovery.operator import command_replies, commands, gate, question
 from .recovery.restored_state import from_story
+from .recovery.resume_point import resume_choice, unclear_states
 from .run_machine import is_live, is_watched
 from .run_states import (
     BackingOff,

@@ -12,8 +12,8 @@ from msgspec import field
 
 from .checkpoints.origin import Made
 from .launch.change import Change
+from .launch.elsewhere.job import JobCause, JobPhase
 from .launch.habits import Habits
-from .launch.job import JobCause, JobPhase
 from .settings import Act
 
 

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from .launch.job import JobRecord
+from .launch.elsewhere.job import JobRecord
 from .observation import GpuSample, HostSample, ProcessSample
 from .progress import Outlook, Progress
 from .settings import Health

@@ -27,10 +27,10 @@ from trainwatch.core.model.incident import Evidence, Incident
 from trainwatch.core.model.launch.change import Change
 from trainwatch.core.model.observation import Command, GpuReading, GpuSample, HostSample, ProcessSample
 from trainwatch.core.model.ports.screen import LogAccess, OpenRun, Point
-from trainwatch.core.model.profile import Profile
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.run_card import RunCard, RunPlan, RunSettings
+from trainwatch.core.model.shipped.profile import Profile
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply

@@ -40,8 +40,8 @@ from trainwatch.core.model.machine_details import (
 )
 from trainwatch.core.model.observation import Outcome
 from trainwatch.core.model.ports.screen import LogAccess, OnProgress, OpenRun
-from trainwatch.core.model.profile import Profile
 from trainwatch.core.model.record import Record
+from trainwatch.core.model.shipped.profile import Profile
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply

@@ -233,7 +233,7 @@ def test_an_output_folder_that_became_read_only_is_waited_for_not_given_up(tmp_p
         from trainwatch.core.act.launch.launching import is_full
         from trainwatch.core.app.plan.launch_plan import LaunchPlan
         from trainwatch.core.app.preflight.machine.disk_checks import check_output_dir
-        from trainwatch.core.model.preset import Preset
+        from trainwatch.core.model.shipped.preset import Preset
         import msgspec
         plan = LaunchPlan(spec=msgspec.structs.replace(spec, output_dir=str(Path("state").absolute())),
                           preset=Preset(name="generic"), profiles={})

@@ -30,7 +30,7 @@ from tests.tui.conftest import app_of, look, showing, until
 from trainwatch.core.model.control_messages import Reply
 from trainwatch.core.model.fact import CheckpointKnown, ProgressMade
 from trainwatch.core.model.observation import Command
-from trainwatch.core.model.profile import Profile
+from trainwatch.core.model.shipped.profile import Profile
 from trainwatch.core.model.situation import Situation
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.choose import ChooseProfile

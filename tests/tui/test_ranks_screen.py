@@ -8,8 +8,8 @@ import pytest
 from tests.fakes.feed import healthy
 from tests.tui.conftest import look, until
 from tests.tui.test_machine_screens import app_of, said
-from trainwatch.core.model.launch.job import JobHandle, JobRecord
-from trainwatch.core.model.launch.nodes import Node, Nodes, RankNow, RankTable
+from trainwatch.core.model.launch.elsewhere.job import JobHandle, JobRecord
+from trainwatch.core.model.launch.elsewhere.nodes import Node, Nodes, RankNow, RankTable
 from trainwatch.core.model.observation import GpuReading
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.views.machine.ranks_page import ranks_page_view

@@ -35,9 +35,9 @@ from trainwatch.core.app.preflight.machine.gpu_checks import (
 from trainwatch.core.app.preflight.machine.memory_checks import check_advice, check_memory, check_need
 from trainwatch.core.app.preflight.resumed.checkpoint_checks import check_checkpoint_named
 from trainwatch.core.config.shipped import load_presets
-from trainwatch.core.model.profile import Profile
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Checkpoints, Notify, Profiles, Settings
+from trainwatch.core.model.shipped.profile import Profile
 
 GB = 1e9
 WSL = "5.15.167.4-microsoft-standard-WSL2"

@@ -14,9 +14,9 @@ from trainwatch.core.app.plan.trainer_values import trainer_values
 from trainwatch.core.app.preflight.checklist import why_not_start
 from trainwatch.core.config.shipped import load_profiles, load_remedies
 from trainwatch.core.judge.recovery.remedies.remedies import Circumstances, options
-from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import Profiles, Settings
+from trainwatch.core.model.shipped.preset import Preset
 
 SEARCH = """
 import argparse

@@ -13,9 +13,9 @@ import pytest
 from trainwatch.core.act.config.derive import DeriveError, derive, preview, read_config
 from trainwatch.core.act.config.trainer_settings import effective
 from trainwatch.core.model.launch.change import Change
-from trainwatch.core.model.preset import Preset, ResumeStyle
-from trainwatch.core.model.profile import Profile
 from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.shipped.preset import Preset, ResumeStyle
+from trainwatch.core.model.shipped.profile import Profile
 
 CONFIGS = files("trainwatch.configs")
 

@@ -13,8 +13,8 @@ from trainwatch.core.app.plan.trainer_values import trainer_values
 from trainwatch.core.config.shipped import load_remedies
 from trainwatch.core.judge.recovery.remedies.remedies import Circumstances, merged, options
 from trainwatch.core.model.launch.change import Change
-from trainwatch.core.model.profile import Profile
 from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.shipped.profile import Profile
 from trainwatch.core.model.shipped.remedy import UNKNOWN, AppliedRemedy
 
 DATASET = """# mine

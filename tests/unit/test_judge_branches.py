@@ -11,7 +11,7 @@ from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import CheckpointsSetAside, Note
 from trainwatch.core.model.launch.resume_support import resume_support
 from trainwatch.core.model.observation import CheckpointEvent
-from trainwatch.core.model.preset import Preset, ResumeStyle
+from trainwatch.core.model.shipped.preset import Preset, ResumeStyle
 
 HF = Preset(name="hf", resume_directory=ResumeStyle(args=("--resume_from_checkpoint", "{path}")))
 KOHYA = Preset(

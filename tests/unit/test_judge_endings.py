@@ -12,8 +12,8 @@ from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import EndWatch, NotifyPeople
 from trainwatch.core.model.fact import AttemptEnded, StateChanged
 from trainwatch.core.model.observation import CheckpointEvent, Exit, HostSample, KernelLine, LogChunk
-from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.progress import Progress
+from trainwatch.core.model.shipped.preset import Preset
 
 SENTENCE = "nothing in the log says that this was the end"
 HF = Preset(name="hf", title="Hugging Face Trainer")

@@ -18,9 +18,9 @@ from trainwatch.core.model.fact import BudgetChanged, Note, ProfileChanged, Ramp
 from trainwatch.core.model.launch.change import Change
 from trainwatch.core.model.launch.ramp_rule import FailedRung
 from trainwatch.core.model.observation import Start
-from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.settings import Profiles, Restart, Settings
+from trainwatch.core.model.shipped.preset import Preset
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply
 

@@ -14,7 +14,7 @@ from trainwatch.core.model.decision import CopyAside, GiveUp, StartAttempt, Stop
 from trainwatch.core.model.launch.resume_support import resume_support
 from trainwatch.core.model.launch.resume_way import ResumeWay, with_way
 from trainwatch.core.model.observation import Exit, LogChunk
-from trainwatch.core.model.preset import Preset, ResumeStyle
+from trainwatch.core.model.shipped.preset import Preset, ResumeStyle
 
 STYLE = ResumeStyle(args=("--resume", "{path}"), found="train.py:41")
 FOUND = with_way(GENERIC, ResumeWay(will="yes", source="script", file=STYLE, directory=STYLE))

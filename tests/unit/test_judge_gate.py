@@ -36,9 +36,9 @@ from trainwatch.core.model.fact import (
     RunCreated,
 )
 from trainwatch.core.model.observation import Command, Exit, LogChunk, Outcome, Start, Tick
-from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.settings import Act, Checkpoints, Profiles, Restart, Settings
+from trainwatch.core.model.shipped.preset import Preset
 from trainwatch.core.model.shipped.remedy import Remedy
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply

@@ -14,8 +14,8 @@ from trainwatch.core.model.fact import RemedyApplied, RemedyProposed
 from trainwatch.core.model.incident import Incident
 from trainwatch.core.model.launch.ramp_rule import FailedRung
 from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample, LogChunk
-from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.settings import Profiles, Remedies, Settings
+from trainwatch.core.model.shipped.preset import Preset
 
 
 def mind(preset: str, values: dict[str, Any], profile: str = "") -> Judge:

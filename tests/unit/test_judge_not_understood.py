@@ -14,7 +14,7 @@ from trainwatch.core.model.decision import CopyAside, GiveUp, NotifyPeople, Star
 from trainwatch.core.model.fact import CheckpointKnown, CheckpointsSetAside
 from trainwatch.core.model.launch.resume_support import resume_support
 from trainwatch.core.model.observation import CheckpointEvent, Command
-from trainwatch.core.model.preset import Preset, ResumeStyle
+from trainwatch.core.model.shipped.preset import Preset, ResumeStyle
 
 UNKNOWN = "unknown format (binary): only its trainer can tell whether it is whole"
 

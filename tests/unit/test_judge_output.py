@@ -9,8 +9,8 @@ from trainwatch.core.model.decision import CopyAside, ListCheckpoints, NotifyPeo
 from trainwatch.core.model.fact import MetricFilesKnown, OutputKnown
 from trainwatch.core.model.launch.resume_support import resume_support
 from trainwatch.core.model.observation import CheckpointEvent, Exit, LogChunk, MetricValues, OutputSeen, Start
-from trainwatch.core.model.preset import Preset, ResumeStyle
 from trainwatch.core.model.settings import Restart, Settings
+from trainwatch.core.model.shipped.preset import Preset, ResumeStyle
 
 FOLDER = "/data/results/000-DiT/checkpoints"
 

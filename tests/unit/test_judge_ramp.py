@@ -11,9 +11,9 @@ from trainwatch.core.model.decision import StartAttempt, StopAttempt
 from trainwatch.core.model.fact import ProfileChanged, RampMoved
 from trainwatch.core.model.launch.ramp_rule import FailedRung, RampGoal, goal_of_rung, ramp_goal
 from trainwatch.core.model.observation import CheckpointEvent, LogChunk
-from trainwatch.core.model.preset import Preset
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.settings import Profiles, Restart, Settings
+from trainwatch.core.model.shipped.preset import Preset
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply
 

@@ -15,7 +15,7 @@ from trainwatch.core.judge.resume.resume_check import check_resume
 from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import Note
 from trainwatch.core.model.observation import CheckpointEvent, LogChunk
-from trainwatch.core.model.preset import Preset
+from trainwatch.core.model.shipped.preset import Preset
 
 KOHYA = Preset(name="kohya", resume="weights")
 RESUMED = AttemptProgress(

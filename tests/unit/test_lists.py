@@ -12,7 +12,7 @@ import trainwatch.cli
 import trainwatch.core.views
 import trainwatch.tui
 from trainwatch.core.model.checkpoints.checkpoint import Checkpoint
-from trainwatch.core.model.launch.nodes import RankNow, RankTable
+from trainwatch.core.model.launch.elsewhere.nodes import RankNow, RankTable
 from trainwatch.core.model.launch.queue import QueueEntry
 from trainwatch.core.model.launch.trial import TrialResult
 from trainwatch.core.model.machine_details import (

@@ -13,8 +13,8 @@ from tests.fakes.e2e_world import until
 from trainwatch import heartbeat
 from trainwatch.core import rank_files
 from trainwatch.core.act.slurm import node_agent
-from trainwatch.core.model.launch.job import JobHandle, JobRecord
-from trainwatch.core.model.launch.nodes import Nodes
+from trainwatch.core.model.launch.elsewhere.job import JobHandle, JobRecord
+from trainwatch.core.model.launch.elsewhere.nodes import Nodes
 from trainwatch.core.model.observation import GpuSample, LogChunk, Observation, ProcessSample, RankEnded
 from trainwatch.core.model.ports.supervision import AttemptTarget
 from trainwatch.core.model.run import ProcessIdentity

@@ -10,8 +10,8 @@ import pytest
 
 from trainwatch.core.act.config.flags import option_groups
 from trainwatch.core.act.config.yaml_edit import read_yaml
-from trainwatch.core.model.preset import Preset
-from trainwatch.core.model.profile import Profile
+from trainwatch.core.model.shipped.preset import Preset
+from trainwatch.core.model.shipped.profile import Profile
 
 CONFIGS = files("trainwatch.configs")
 PROFILES = {

@@ -20,7 +20,7 @@ from trainwatch.core.act.slurm.commands import Slurm as Commands
 from trainwatch.core.act.slurm.commands import SlurmError
 from trainwatch.core.act.slurm.job_start import ORDER, RECORD, JobOrder, begin
 from trainwatch.core.act.slurm.shared_queue import SharedQueue, now
-from trainwatch.core.model.launch.job import JobHandle, JobRecord
+from trainwatch.core.model.launch.elsewhere.job import JobHandle, JobRecord
 from trainwatch.core.model.settings import Slurm
 
 

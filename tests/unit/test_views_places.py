@@ -10,7 +10,7 @@ from tests.fakes.feed import PROFILES, checkpoint, empty, finished, healthy
 from tests.fakes.screen_jobs import FILES, LADDER, FakeLaunch, comparison, dump, overview, prune_plan, troubled
 from trainwatch.core.model.incident import EvidenceFile
 from trainwatch.core.model.launch.change import Change
-from trainwatch.core.model.profile import NO_PROFILE, Profile
+from trainwatch.core.model.shipped.profile import NO_PROFILE, Profile
 from trainwatch.core.views.panes.timeline import event_words, events, timeline_view
 from trainwatch.core.views.screens.checkpoint_details import (
     Verification,

@@ -7,7 +7,7 @@ import pytest
 
 from trainwatch.core.act.elsewhere.container import LABEL, container_layer, marked
 from trainwatch.core.app.preflight.place_check import place_told
-from trainwatch.core.model.launch.wrappers import layers
+from trainwatch.core.model.launch.elsewhere.wrappers import layers
 from trainwatch.core.model.run import RunSpec
 
 READ = {

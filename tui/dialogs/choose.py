@@ -9,7 +9,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from ...core.model.ports.screen import LaunchSettings
-from ...core.model.profile import Profile
+from ...core.model.shipped.profile import Profile
 from ...core.model.text.verdict_words import verdict_word
 from ...core.views import quantity
 from ...core.views.checkpoint_list import CheckpointView

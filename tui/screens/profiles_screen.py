@@ -7,7 +7,7 @@ from textual.binding import BindingType
 
 from ...core.model.launch.change import Change
 from ...core.model.launch.trial import TrialResult
-from ...core.model.profile import Profile
+from ...core.model.shipped.profile import Profile
 from ...core.views.screens.profiles import (
     ProfilesView,
     is_setting,

@@ -13,9 +13,9 @@ from typing import Literal
 import msgspec
 
 from ...model.launch.change import Change
-from ...model.preset import Preset, ResumeStyle
-from ...model.profile import Profile
 from ...model.run import RunSpec
+from ...model.shipped.preset import Preset, ResumeStyle
+from ...model.shipped.profile import Profile
 from ...model.shipped.remedy import UNKNOWN
 from ...model.text.suggestion import typed
 from .change_log import Setting, net

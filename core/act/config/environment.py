@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from ...model.launch.change import Change
-from ...model.preset import Preset
-from ...model.profile import Profile
 from ...model.run import RunSpec
+from ...model.shipped.preset import Preset
+from ...model.shipped.profile import Profile
 from .change_log import Setting, net
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from ...model.launch.command_words import options_start
-from ...model.profile import NUMBER, is_option
 from ...model.run import PLACEHOLDERS
+from ...model.shipped.profile import NUMBER, is_option
 from .nested_keys import REMOVED, DeriveError, float_text
 
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "fish"})

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from ...model.launch.change import Change
-from ...model.preset import FurtherConfig
+from ...model.shipped.preset import FurtherConfig
 from ...model.shipped.remedy import UNKNOWN
 from .json_edit import read_json
 from .nested_keys import REMOVED, DeriveError, same

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...model.launch.change import Change
-from ...model.preset import Preset
-from ...model.profile import Profile
 from ...model.run import RunSpec
+from ...model.shipped.preset import Preset
+from ...model.shipped.profile import Profile
 from .flags import is_shell_line
 from .trainer_settings import effective
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 
 from ...model.launch.change import Change
-from ...model.preset import Preset
-from ...model.profile import Profile
 from ...model.run import RunSpec
+from ...model.shipped.preset import Preset
+from ...model.shipped.profile import Profile
 from .derive import preview
 from .nested_keys import DeriveError, leaves
 from .trainer_config import load_config, names_config

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from ...model.launch.change import Change
-from ...model.preset import Preset
-from ...model.profile import Profile
 from ...model.run import RunSpec
+from ...model.shipped.preset import Preset
+from ...model.shipped.profile import Profile
 from .trainer_settings import effective
 
 

@@ -13,7 +13,7 @@ from pathlib import Path, PurePath
 import msgspec
 
 from ...model.launch.change import Change
-from ...model.preset import ResumeStyle
+from ...model.shipped.preset import ResumeStyle
 from .nested_keys import DeriveError
 
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})

@@ -10,8 +10,8 @@ import msgspec
 
 from ...model.launch.change import Change
 from ...model.launch.command_words import lone_config, options_start
-from ...model.preset import Preset
 from ...model.run import RunSpec
+from ...model.shipped.preset import Preset
 from .json_edit import edit_json, read_json
 from .nested_keys import DeriveError, Edit, KeyPath, locate, one_line, present, same, shown
 from .toml_edit import edit_toml, read_toml

@@ -5,9 +5,9 @@ from functools import cached_property
 from typing import Any
 
 from ...model.launch.command_words import hides_trainer
-from ...model.preset import Preset
-from ...model.profile import Profile
 from ...model.run import RunSpec
+from ...model.shipped.preset import Preset
+from ...model.shipped.profile import Profile
 from .flags import dotted_names, find_option, set_option
 from .further_config import deciding_value
 from .nested_keys import REMOVED, leaves, present, value_at

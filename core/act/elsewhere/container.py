@@ -10,8 +10,8 @@ import signal
 from collections.abc import Mapping
 from pathlib import Path
 
-from ...model.launch.container import ContainerRecord
-from ...model.launch.wrappers import Layer, layers
+from ...model.launch.elsewhere.container import ContainerRecord
+from ...model.launch.elsewhere.wrappers import Layer, layers
 from ...model.run import ProcessIdentity
 from .. import processes
 from ..launch.attempt_records import read_order

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from ...model.launch.container import CONTAINER_FILE
+from ...model.launch.elsewhere.container import CONTAINER_FILE
 from ...model.ports.supervision import AttemptTarget
 from ..launch import spool
 from .container import Container, container_of

@@ -8,7 +8,7 @@ import signal
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from ...model.launch.wrappers import layers
+from ...model.launch.elsewhere.wrappers import layers
 from ...model.ports.supervision import AttemptTarget
 from ..launch.attempt_records import read_order
 from ..processes import Process, read_process

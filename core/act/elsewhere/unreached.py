@@ -7,7 +7,7 @@ nothing is started beside them. A status that is the trainer's own proves that i
 
 from pathlib import Path
 
-from ...model.launch.wrappers import Layer, layers
+from ...model.launch.elsewhere.wrappers import Layer, layers
 from ..launch.attempt_records import read_exit, read_order
 
 OWN_STATUS = {"host": {255}, "in_container": {125}, "services": {125}, "pod": {1, 255}}

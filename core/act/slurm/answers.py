@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ...model.launch.job import JobCause, JobPhase
+from ...model.launch.elsewhere.job import JobCause, JobPhase
 
 SEPARATOR = "\x1f"
 """Between the fields that squeue is asked for: reasons and comments hold spaces and bars."""

@@ -11,7 +11,7 @@ from ... import rank_files
 from ...light_sha256 import sha256
 from ...model.attempt import LaunchOrder
 from ...model.decision import StartAttempt
-from ...model.launch.job import JobHandle, JobRecord
+from ...model.launch.elsewhere.job import JobHandle, JobRecord
 from ...model.run import RunSpec
 from ..adopt.adoption import SESSION_BOUND
 from ..launch import spool

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from ...bound_process import bound
-from ...model.launch.job import JobHandle
+from ...model.launch.elsewhere.job import JobHandle
 from ..processes import ATTEMPT_VARIABLE
 from .answers import SACCT_FIELDS, SQUEUE_FORMAT, Seen, read_sacct, read_scontrol, read_squeue
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from ...model.launch.job import JobPhase, JobRecord
+from ...model.launch.elsewhere.job import JobPhase, JobRecord
 from ..launch import spool
 from .answers import Seen
 from .batch_script import ASKED_FILE, LOG_FILE, STARTED_FILE

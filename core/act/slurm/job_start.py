@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from ...model.launch.job import JobHandle, JobRecord
+from ...model.launch.elsewhere.job import JobHandle, JobRecord
 from ...model.text.json_line import decode_exact
 from ..launch import spool
 from .answers import Seen

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from ...bound_process import bound
-from ...model.launch.job import JobHandle
+from ...model.launch.elsewhere.job import JobHandle
 from .. import processes
 from ..evidence import stack_probe
 from ..evidence.stack_capture import StackReport

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from ...model.launch.job import JobRecord
+from ...model.launch.elsewhere.job import JobRecord
 from ..stop.save_request import SaveReport
 from .batch_script import AGENT_FILE, AGENT_VARIABLE
 from .commands import Slurm, SlurmError

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ...light_sha256 import sha256
-from ...model.launch.job import JobHandle
+from ...model.launch.elsewhere.job import JobHandle
 from .answers import Seen, read_squeue
 from .commands import Slurm, SlurmError
 

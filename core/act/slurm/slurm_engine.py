@@ -7,8 +7,8 @@ import msgspec
 
 from ...model.attempt import LaunchOrder
 from ...model.decision import EndLeftovers, StartAttempt, StopAttempt
+from ...model.launch.elsewhere.job import JobRecord
 from ...model.launch.engine import CAPABILITIES, AttemptSeen
-from ...model.launch.job import JobRecord
 from ...model.ports.supervision import AttemptTarget
 from ...model.run import RunSpec
 from ..engine import Engine, Performed

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from ...model.attempt import StopOrder
-from ...model.launch.container import CONTAINER_FILE, ContainerRecord
+from ...model.launch.elsewhere.container import CONTAINER_FILE, ContainerRecord
 from ...model.ports.supervision import AttemptTarget
 from ...model.run import ProcessIdentity
 from .. import processes

@@ -15,7 +15,7 @@ from ...act.remote.there import MISSING, NO_FOLDER, command_there
 from ...bound_process import bound
 from ...model.remote.host import Host
 from ...model.text.suggestion import typed
-from ...store.control_client import socket_folder
+from ...store.control.control_client import socket_folder
 from ..errors import CliError, ExitCode
 from .ssh_output import Said, behind_mark
 

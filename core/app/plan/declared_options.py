@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 
 from ...act.config.flags import option_groups
-from ...model.profile import Profile
 from ...model.run import RunSpec
+from ...model.shipped.profile import Profile
 from ...model.shipped.remedy import Remedy
 from ...source.trainer_source import TrainerSource, read_source
 

@@ -8,9 +8,9 @@ import msgspec
 from ...config.location import FILE_NAME, find_project
 from ...config.shipped import load_presets, load_profiles
 from ...model.launch.resume_way import with_way
-from ...model.preset import Preset
-from ...model.profile import Profile
 from ...model.run import RunSpec
+from ...model.shipped.preset import Preset
+from ...model.shipped.profile import Profile
 from ..errors import config_errors
 from ..runs.known_runs import here
 

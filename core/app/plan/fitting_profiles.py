@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ...act.config.flags import find_option, option_groups
-from ...model.profile import OF_OPTIONS, Profile
 from ...model.run import RunSpec
+from ...model.shipped.profile import OF_OPTIONS, Profile
 from .declared_options import undeclared
 
 

@@ -18,9 +18,9 @@ from ...act.config.yaml_edit import read_yaml
 from ...checkpoints import verify
 from ...model.decision import StartAttempt
 from ...model.launch.command_words import hides_trainer, options_start
-from ...model.preset import Preset
-from ...model.profile import Profile
 from ...model.run import RunSpec
+from ...model.shipped.preset import Preset
+from ...model.shipped.profile import Profile
 from ...source.trainer_source import read_source
 from ...store.home import runs_folder
 from ...store.run_directory import RunDirectory

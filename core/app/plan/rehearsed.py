@@ -6,8 +6,8 @@ import msgspec
 
 from ...model.launch.rehearsal import Rehearsal
 from ...model.launch.resume_way import ResumeWay
-from ...model.preset import ResumeStyle
 from ...model.run import RunSpec
+from ...model.shipped.preset import ResumeStyle
 from ...store.learned.rehearsals import known_rehearsal
 from ..runs.known_runs import home
 

@@ -17,8 +17,8 @@ from ...act.config.nested_keys import leaves
 from ...act.config.trainer_config import config_in_command, load_config
 from ...model.launch.resume_support import PLACEHOLDER
 from ...model.launch.resume_way import ResumeWay
-from ...model.preset import Preset, ResumeStyle
 from ...model.run import RunSpec
+from ...model.shipped.preset import Preset, ResumeStyle
 from ...source.launch_target import Target
 from ...source.options.option import Option
 from ...source.resume_finding import Candidate

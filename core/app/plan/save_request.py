@@ -1,7 +1,7 @@
 """How a run's trainer is asked for a checkpoint: as the run says, else as its preset does."""
 
-from ...model.preset import Preset
 from ...model.run import RunSpec
+from ...model.shipped.preset import Preset
 
 
 def save_request(spec: RunSpec, preset: Preset) -> tuple[str | None, str | None]:

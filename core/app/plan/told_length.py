@@ -10,9 +10,9 @@ from ...act.config.trainer_settings import TrainerSettings, given_names
 from ...model.launch.command_words import options_start
 from ...model.launch.expected_length import ExpectedLength
 from ...model.launch.told_length import EPOCH_NAMES, STEP_NAMES, ToldLength
-from ...model.preset import Preset
-from ...model.profile import Profile
 from ...model.run import RunSpec
+from ...model.shipped.preset import Preset
+from ...model.shipped.profile import Profile
 from ...source.trainer_source import read_source
 
 

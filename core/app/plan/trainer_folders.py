@@ -18,8 +18,8 @@ from ...act.config.trainer_settings import TrainerSettings
 from ...model.checkpoints.checkpoint_suffixes import has_checkpoint_suffix
 from ...model.launch.command_words import hides_trainer
 from ...model.launch.output_place import OutputPlace
-from ...model.preset import Preset
 from ...model.run import RunSpec
+from ...model.shipped.preset import Preset
 from ...source.script_values import Default
 from ...source.trainer_source import read_source
 

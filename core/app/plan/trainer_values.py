@@ -5,9 +5,9 @@ from typing import Any
 
 from ...act.config.derive import DeriveError
 from ...act.config.trainer_settings import TrainerSettings
-from ...model.preset import Preset
-from ...model.profile import Profile
 from ...model.run import RunSpec
+from ...model.shipped.preset import Preset
+from ...model.shipped.profile import Profile
 from ...model.shipped.remedy import UNKNOWN, Remedy
 from ...sense.host.wsl import is_wsl
 from .declared_options import defaults_of_options

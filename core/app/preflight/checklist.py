@@ -14,8 +14,8 @@ from ...act.attempt_launcher import READY, Readiness
 from ...act.config.derive import Derived
 from ...config.project import load_project
 from ...model.launch.disk_need import has_inodes, need_bytes
-from ...model.preset import Preset
 from ...model.run import RunSpec
+from ...model.shipped.preset import Preset
 from ...model.text.size_words import size
 from ..errors import CliError, ExitCode
 from ..plan.launch_plan import LaunchPlan, plan_launch

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from ...model.launch.wrappers import peel
+from ...model.launch.elsewhere.wrappers import peel
 from ...model.run import RunSpec
 from ...source.shell_text import ShellCommand, commands_of, without_assignments
 from ..plan.launch_plan import LaunchPlan

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from ...model.launch.wrappers import Layer
+from ...model.launch.elsewhere.wrappers import Layer
 from ...model.run import RunSpec
 from ...views.place_words import deciding_layer, words_of
 from ..plan.launch_plan import LaunchPlan

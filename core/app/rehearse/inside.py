@@ -22,8 +22,8 @@ from ...model.attempt import AttemptStory
 from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.fact import Note
 from ...model.launch.resume_support import resume_support
-from ...model.preset import Preset
 from ...model.run import RunSpec
+from ...model.shipped.preset import Preset
 from ...store.journal import load_story
 from ...store.run_directory import RunDirectory
 from ..apart.own_process import ends_with

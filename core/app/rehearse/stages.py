@@ -17,7 +17,7 @@ from ...model.run import TERMINAL_STATES
 from ...model.settings import Settings
 from ...model.story import RunStory
 from ...model.story_fold import apply
-from ...store.control_client import ControlError, send
+from ...store.control.control_client import ControlError, send
 from ...store.run_directory import RunDirectory
 from .order import Stage
 from .printed_steps import Printed, StepsReader

@@ -9,8 +9,8 @@ from ...model.checkpoints.origin import Origin
 from ...model.checkpoints.other_files import says_state
 from ...model.checkpoints.sample import Sample
 from ...model.launch.output_place import is_below
-from ...model.preset import Preset
 from ...model.run import RunSpec
+from ...model.shipped.preset import Preset
 from ...sense.files.sample_images import find_samples
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from ...model.launch.nodes import Nodes, RankNow, RankTable
+from ...model.launch.elsewhere.nodes import Nodes, RankNow, RankTable
 from ...model.observation import ProcessSample, Rank
 
 TAIL_BYTES = 64 * 1024

@@ -56,7 +56,7 @@ def _asked(run: RunDirectory) -> dict[str, Any] | None:
     if not Path(run.control).exists():
         return None
     from ...model.control_messages import Request
-    from ...store.control_client import ControlError, send
+    from ...store.control.control_client import ControlError, send
 
     try:
         reply = send(run, Request(), ANSWER_S)

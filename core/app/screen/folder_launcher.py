@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from ...config.location import FILE_NAME, find_project
 from ...model.launch.launch_preview import LaunchCheck, LaunchOffer, LaunchPreview, LaunchRequest
 from ...model.launch.rehearsal import Rehearsal
-from ...model.preset import Preset
-from ...model.profile import Profile
 from ...model.run import RunSpec
+from ...model.shipped.preset import Preset
+from ...model.shipped.profile import Profile
 from ...model.text.edge import EDGE
 from ...store.home import runs_folder
 from ...store.journal import JournalTooNew, load_story

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...model.checkpoints.checkpoint import Checkpoint, CheckpointListing
 from ...model.ports.screen import OnProgress
-from ...model.preset import Preset
 from ...model.run import RunSpec
+from ...model.shipped.preset import Preset
 from .opened_run import OpenedRun
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """The table of ranks and nodes of one run, for the screen."""
 
-from ...model.launch.nodes import RankTable
+from ...model.launch.elsewhere.nodes import RankTable
 from ...model.ports.screen import RankSource
 from ...store.metrics.latest import latest_without_metrics
 from ...store.run_directory import RunDirectory

@@ -12,9 +12,9 @@ from typing import overload
 from ...model.checkpoints.sample import Sample
 from ...model.incident import EvidenceFile
 from ...model.launch.change import Change
-from ...model.preset import Preset
-from ...model.profile import Profile
 from ...model.run import RunSpec
+from ...model.shipped.preset import Preset
+from ...model.shipped.profile import Profile
 from ...store.log_index import FILE_NAME as LOG_INDEX
 from ...store.log_index import LogIndex
 from ...store.run_directory import RunDirectory

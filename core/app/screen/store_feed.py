@@ -140,7 +140,7 @@ class StoreFeed:
 
     def send(self, command: Command) -> Reply:
         """Through the control socket."""
-        from trainwatch.core.store.control_client import ControlError, send
+        from trainwatch.core.store.control.control_client import ControlError, send
 
         try:
             return send(self._directory, Request(command=command), SEND_TIMEOUT_S)

@@ -5,7 +5,7 @@ import time
 from ...model.control_messages import Request
 from ...model.observation import Command
 from ...model.text.suggestion import typed
-from ...store.control_client import ControlError, NoSupervisor, SupervisorSilent, send
+from ...store.control.control_client import ControlError, NoSupervisor, SupervisorSilent, send
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory
 from ..errors import CliError, ExitCode

@@ -8,9 +8,9 @@ from ...act.config.output_names import saved_under
 from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.checkpoints.origin import Origin
 from ...model.checkpoints.other_files import says_state
-from ...model.preset import Preset
-from ...model.profile import Profile
 from ...model.run import RunSpec
+from ...model.shipped.preset import Preset
+from ...model.shipped.profile import Profile
 from ..errors import CliError, ExitCode
 from ..plan.resume_plan import word_by_itself
 from ..runs.output_folder import list_run_checkpoints, list_run_state

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from ...model.profile import NO_PROFILE
 from ...model.run import RunSpec
+from ...model.shipped.profile import NO_PROFILE
 from ..errors import CliError, ExitCode
 from ..plan.project_plan import plan_command, project_spec
 from ..runs.known_runs import find_run

@@ -17,11 +17,11 @@ from ...model.control_messages import Request
 from ...model.launch.change import Change
 from ...model.launch.trial import TrialResult
 from ...model.observation import Command
-from ...model.profile import NO_PROFILE
 from ...model.record import Record
 from ...model.run import LIVE_STATES, RunSpec
 from ...model.settings import Checkpoints, Notify, Remedies, Settings, Tmux
-from ...store.control_client import ControlError, send
+from ...model.shipped.profile import NO_PROFILE
+from ...store.control.control_client import ControlError, send
 from ...store.journal import load_story
 from ...store.lock import is_held
 from ...store.metrics.history import HistoryReader

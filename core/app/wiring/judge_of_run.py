@@ -12,9 +12,9 @@ from ...judge.step import Judge
 from ...judge.text.shapes.shape_table import ShapeTable
 from ...model.launch.expected_length import ExpectedLength
 from ...model.launch.resume_support import resume_support
-from ...model.preset import Preset
-from ...model.profile import Profile, usual_ladders
 from ...model.run import RunSpec
+from ...model.shipped.preset import Preset
+from ...model.shipped.profile import Profile, usual_ladders
 from ...replay import Replay
 from ...store.learned.unknown_ends import UnknownEnds
 from ..plan.declared_options import declared_options

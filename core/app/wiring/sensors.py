@@ -18,9 +18,9 @@ from ...judge.progress.log_progress import progress_of
 from ...light_sha256 import sha256
 from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.ports.supervision import AttemptTarget, DetailDesk, Inbox, Sensor
-from ...model.preset import Preset
 from ...model.run import RunSpec
 from ...model.settings import Watch
+from ...model.shipped.preset import Preset
 from ...sense.files.checkpoint_directory import CheckpointDirectory
 from ...sense.files.checkpoint_folders import CheckpointFolders
 from ...sense.files.checkpoint_values import CheckpointValuesSensor

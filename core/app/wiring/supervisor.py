@@ -24,10 +24,10 @@ from ...model.checkpoints.copied_aside import CopiedAside
 from ...model.fact import ActChanged, BudgetChanged, Fact, OutputKnown
 from ...model.observation import Learned
 from ...model.ports.supervision import Sensor
-from ...model.preset import Preset
 from ...model.record import Record
 from ...model.run import RunSpec
 from ...model.settings import Restart
+from ...model.shipped.preset import Preset
 from ...model.story import RunStory
 from ...model.story_fold import apply
 from ...model.text.suggestion import typed

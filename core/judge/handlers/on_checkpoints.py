@@ -8,10 +8,11 @@ from ..attempt_progress import AttemptProgress, with_saved
 from ..findings import save_cost
 from ..hang import active_time, liveness
 from ..knowledge import Knowledge
-from ..recovery import nan_rollback, restart_stages, restart_success, resume_choice, unclear_states
+from ..recovery import nan_rollback, restart_stages, restart_success
 from ..recovery.ending import time_limit
 from ..recovery.operator import commands
 from ..recovery.remedies import ramp, remedy_step_back
+from ..recovery.resume_point import resume_choice, unclear_states
 from ..resume import checkpoint_events, checkpoint_index, known_checkpoint, save_overdue
 from ..resume.doubt import DOUBTED
 from ..resume.step_agreement import disagreement

@@ -5,7 +5,7 @@ An answer that does not come is no end and no hang. A job that waits for a reaso
 
 import msgspec
 
-from ...model.launch.job import never_ends
+from ...model.launch.elsewhere.job import never_ends
 from ...model.observation import JobSeen
 from ...model.text.suggestion import typed
 from ..hang import active_time, liveness, step_clock

@@ -6,7 +6,7 @@ from ...model.fact import OutputKnown
 from ...model.launch.output_place import is_below
 from ...model.observation import OutputSeen
 from ..knowledge import Knowledge
-from ..recovery.training_times import training_of
+from ..recovery.resume_point.training_times import training_of
 from ..resume import output_folders
 from ..resume.unclear_state import Training
 from ..run_states import EndedEarly, Finished, GivenUp

@@ -13,7 +13,8 @@ from ..findings import disk_forecast, eta, gpu_faults, health_levels
 from ..findings.gpu_faults import Faults
 from ..hang import active_time, gpu_signs, pauses, process_signs, step_peak
 from ..knowledge import Knowledge
-from ..recovery import restart_stages, save_first, unclear_states
+from ..recovery import restart_stages, save_first
+from ..recovery.resume_point import unclear_states
 from ..recovery.save_first import TERMINATION
 from ..run_machine import is_live, is_watched
 from ..run_states import Hung, WaitingForGpu, WaitingForRoom

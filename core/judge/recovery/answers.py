@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from ...model.launch.job import JobCause
+from ...model.launch.elsewhere.job import JobCause
 from ...model.settings import Restart
 from ...model.shipped.failure import SettingsFault, WaitsFor
 from ..failure.wsl_channel import ChannelState

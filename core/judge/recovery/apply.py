@@ -10,7 +10,7 @@ import msgspec
 
 from ...model.fact import BudgetChanged
 from ...model.launch import disk_need
-from ...model.launch.job import JobCause
+from ...model.launch.elsewhere.job import JobCause
 from ...model.text.size_words import size
 from ..attempt_progress import knows_its_step
 from ..failure.wsl_channel import channel_state
@@ -19,7 +19,7 @@ from ..resume.found_resume import FAILED_STARTS
 from ..run_states import RestartPlan, Stopped, Then
 from ..state import JudgeState
 from ..step_builder import StepBuilder
-from . import budget, failure_history, fallback, found_way, policy, restart_stages
+from . import budget, failure_history, fallback, policy, restart_stages
 from .answers import (
     Answer,
     ApplyRemedy,
@@ -39,7 +39,8 @@ from .failure_history import Cause
 from .operator import gate
 from .operator.withheld_state import Failed
 from .remedies import ramp, remedy_choice
-from .resume_choice import choose
+from .resume_point import found_way
+from .resume_point.resume_choice import choose
 
 replace = msgspec.structs.replace
 

@@ -6,7 +6,7 @@ from ...model.decision import EndWatch, GiveUp, StartAttempt
 from ...model.fact import AttemptEnded, CheckpointsSetAside, ProfileChanged, ProgressMade
 from ...model.incident import ENDED_WITH_ATTEMPT
 from ...model.observation import Exit, Outcome
-from ...model.profile import NO_PROFILE
+from ...model.shipped.profile import NO_PROFILE
 from ..evaluation import evaluating
 from ..outlook import shown_progress
 from ..resume import checkpoint_index, doubt, known_checkpoint, resume_point, unclear_state

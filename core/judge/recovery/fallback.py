@@ -9,7 +9,7 @@ left although it would have worked; an operator who asks for it again gets it.
 
 from ...model.fact import ProfileChanged
 from ...model.launch.ramp_rule import FailedRung
-from ...model.profile import NO_PROFILE
+from ...model.shipped.profile import NO_PROFILE
 from ..state import JudgeState
 from ..step_builder import StepBuilder
 from .remedies import ramp, remedy_choice

@@ -6,7 +6,7 @@ returns an answer decides, and the last one always does. apply.py collects the i
 
 from collections.abc import Callable
 
-from ...model.launch.job import OF_THE_SITE
+from ...model.launch.elsewhere.job import OF_THE_SITE
 from ...model.text.size_words import size
 from ...model.text.suggestion import typed
 from ..failure.wsl_channel import BREAKS

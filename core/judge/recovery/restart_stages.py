@@ -32,7 +32,7 @@ from .attempts import conclude, ended, give_up
 from .budget import nth_wait_s
 from .ending import at_end
 from .operator import gate
-from .resume_choice import choose
+from .resume_point.resume_choice import choose
 
 replace = msgspec.structs.replace
 STOP_S = 3.0

@@ -14,8 +14,9 @@ from ..resume.proof_words import name_of, resume_in_words, why_ignored
 from ..run_states import RestartPlan
 from ..state import JudgeState
 from ..step_builder import StepBuilder
-from . import budget, found_way, restart_stages
+from . import budget, restart_stages
 from .ending.ending_evidence import main_reading
+from .resume_point import found_way
 
 CHECKS = (
     "check that the script uses the path it is given, wants a file or a directory, and has no option against it",

@@ -7,8 +7,8 @@ import msgspec
 
 from ...model.attempt import AttemptStory
 from ...model.checkpoints.checkpoint import Checkpoint
-from ...model.profile import NO_PROFILE
 from ...model.run import RunState
+from ...model.shipped.profile import NO_PROFILE
 from ...model.shipped.remedy import AppliedRemedy
 from ...model.story import RunStory
 from .. import run_states

@@ -45,13 +45,14 @@ from ..run_states import (
     WaitingForRoom,
 )
 from ..step_builder import StepBuilder
-from . import attempts, restart_stages, resume_choice
+from . import attempts, restart_stages
 from .ending import at_end
 from .ending.ending_evidence import main_reading, run_total
 from .operator import gate
 from .quiet_incident import close_quiet
 from .remedies import ramp
 from .remedies.remedy_memory import Printed
+from .resume_point import resume_choice
 
 replace = msgspec.structs.replace
 

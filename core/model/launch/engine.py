@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from .job import JobCause, JobPhase
+from .elsewhere.job import JobCause, JobPhase
 
 EngineName = Literal["local", "slurm"]
 """On this machine, or as jobs of Slurm."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ..checkpoints.checkpoint import Form, Holds
-from ..preset import Preset, ResumeStyle
+from ..shipped.preset import Preset, ResumeStyle
 
 EVERY_FORM: frozenset[Form] = frozenset({"file", "directory"})
 PLACEHOLDER = "{resume}"

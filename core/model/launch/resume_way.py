@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from ..preset import Preset, ResumeStyle
+from ..shipped.preset import Preset, ResumeStyle
 
 Will = Literal["yes", "self", "no", "unknown"]
 Source = Literal["preset", "command", "script", "self", "none"]

@@ -12,15 +12,15 @@ from ..checkpoints.sample import Sample
 from ..control_messages import Reply
 from ..incident import EvidenceFile
 from ..launch.change import Change
+from ..launch.elsewhere.nodes import RankTable
 from ..launch.launch_preview import LaunchCheck, LaunchOffer, LaunchPreview, LaunchRequest
-from ..launch.nodes import RankTable
 from ..launch.rehearsal import Rehearsal
 from ..launch.trial import TrialResult
 from ..machine_details import MachineDetails
 from ..observation import Command
-from ..profile import Profile
 from ..run_card import RunCard, RunPlan, RunSettings
 from ..settings import Screen as ScreenSettings
+from ..shipped.profile import Profile
 from ..situation import Situation
 from ..summary import Look, Summary
 from ..text.log_lines import LogLine, LogStretch, LogTally, Stopped

@@ -1,1 +1,1 @@
-"""Rows of the shipped data files: failure classes, log shapes and remedies."""
+"""Rows of the shipped data files: presets, profiles, failure classes, log shapes and remedies."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from ...model.launch.container import CONTAINER_FILE, ContainerRecord
+from ...model.launch.elsewhere.container import CONTAINER_FILE, ContainerRecord
 from ...model.ports.supervision import AttemptTarget
 from ...model.run import ProcessIdentity
 from ...model.text.json_line import decode_exact

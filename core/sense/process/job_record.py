@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from ...model.launch.job import JobRecord
+from ...model.launch.elsewhere.job import JobRecord
 from ...model.observation import JobSeen
 from ...model.ports.supervision import AttemptTarget, Clock, Inbox
 from ...model.text.json_line import decode_exact

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from ...model.launch.nodes import Node, NodeProcesses, Nodes
+from ...model.launch.elsewhere.nodes import Node, NodeProcesses, Nodes
 from ...model.observation import HEARTBEAT, GpuReading, GpuSample, LogChunk, ProcessSample, Rank, RankEnded
 from ...model.ports.supervision import Clock, Inbox
 from ..log.heartbeat_lines import AT_FIRST, Told, told_as_lines

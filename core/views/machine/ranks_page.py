@@ -3,8 +3,8 @@
 import msgspec
 
 from ...model.health import Level
-from ...model.launch.job import JobRecord, left_s
-from ...model.launch.nodes import Node, Nodes, RankNow, RankTable, Standing
+from ...model.launch.elsewhere.job import JobRecord, left_s
+from ...model.launch.elsewhere.nodes import Node, Nodes, RankNow, RankTable, Standing
 from ...model.observation import GpuReading
 from ...model.situation import Situation
 from .. import quantity

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from ...model.launch.job import JobRecord, left_s
+from ...model.launch.elsewhere.job import JobRecord, left_s
 from ...model.run import LIVE_STATES, TERMINAL_STATES
 from ...model.situation import Situation
 from .. import quantity

@@ -6,7 +6,7 @@ import msgspec
 
 from ...model.launch.change import Change
 from ...model.launch.trial import TrialResult
-from ...model.profile import Profile
+from ...model.shipped.profile import Profile
 from ...model.situation import Situation
 from .. import quantity
 from ..panes.timeline import checkpoint_t

@@ -5,7 +5,7 @@ from statistics import median
 
 import msgspec
 
-from ...model.launch.nodes import RankNow, Standing
+from ...model.launch.elsewhere.nodes import RankNow, Standing
 
 APART_S = 10.0
 """A rank whose newest line is so much older than the newest of all is silent; one whose step is so much behind, at its

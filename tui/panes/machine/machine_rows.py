@@ -10,9 +10,9 @@ from ...ui.chart import bar
 from ...ui.series import Columns, SeriesQuery
 from ...ui.time_window import TimeWindow
 from ..column_cells import heading_cells, row_cells
-from ..meters import meter_spark
 from ..pane import Pane
 from ..rows_pane import RowsPane
+from .meters import meter_spark
 
 SPARK_LEAST, SPARK_MOST = 10, 44
 TEXT_LEAST = 110

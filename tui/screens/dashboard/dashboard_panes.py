@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from ....core.views.panes.dashboard import DashboardView
 from ...log.log_view import LogView
 from ...panes.checkpoint_panes import CheckpointsPane
-from ...panes.gpu_pane import GpuPane
 from ...panes.head import Head, head_rows
 from ...panes.incident_panes import IncidentsPane
 from ...panes.key_bar import KeyBar
-from ...panes.memory_pane import MemoryPane
+from ...panes.machine.gpu_pane import GpuPane
+from ...panes.machine.memory_pane import MemoryPane
 from ...panes.pane import Pane
 from ...panes.timeline_pane import TimelinePane
 from ...poller import Snapshot

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
-from ....core.model.launch.nodes import RankTable
+from ....core.model.launch.elsewhere.nodes import RankTable
 from ....core.model.machine_details import MachineDetails
 from ....core.views.machine.ranks_page import RanksPageView, ranks_page_view
 from ...keys import Key

@@ -5,8 +5,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ....model.launch.job import JobRecord, left_s
-from ....model.launch.nodes import Nodes
+from ....model.launch.elsewhere.job import JobRecord, left_s
+from ....model.launch.elsewhere.nodes import Nodes
 from ....model.story import RunStory
 from ....model.text.json_line import decode_exact
 

@@ -12,10 +12,10 @@ from ....model.checkpoints.checkpoint import Checkpoint, CheckpointListing
 from ....model.checkpoints.checkpoint_results import CheckpointOverview, Comparison, PrunePlan
 from ....model.incident import EvidenceFile
 from ....model.launch.change import Change
-from ....model.launch.nodes import RankTable
+from ....model.launch.elsewhere.nodes import RankTable
 from ....model.machine_details import MachineDetails
 from ....model.ports.screen import OnProgress
-from ....model.profile import Profile
+from ....model.shipped.profile import Profile
 from ....store.clock import boot_seconds
 from ..opened_run import OpenedRun
 from .far_run import FarRun

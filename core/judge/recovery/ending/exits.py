@@ -6,7 +6,7 @@ import msgspec
 
 from ....model.decision import CaptureStacks, EndWatch
 from ....model.incident import Evidence
-from ....model.launch.job import JobCause
+from ....model.launch.elsewhere.job import JobCause
 from ....model.observation import Exit, Outcome
 from ....model.run import NOT_SAID
 from ....model.shipped.failure import Diagnosis
@@ -22,11 +22,12 @@ from ...run_machine import is_live
 from ...run_states import Interrupted, RestartPlan, Starting, Stopping
 from ...state import JudgeState
 from ...step_builder import StepBuilder
-from .. import restart_stages, resume_choice
+from .. import restart_stages
 from ..apply import answer_failure
 from ..attempts import end_early, ended, finish
 from ..end_facts import end_facts
 from ..failure_history import Cause
+from ..resume_point import resume_choice
 from .ending import Contradicted, Proven, Unproven, judge_ending
 from .ending_evidence import ended_well, ending_input, failure_of, place
 

@@ -9,13 +9,13 @@ from collections.abc import Callable
 import msgspec
 
 from ....model.observation import Command
-from ....model.profile import NO_PROFILE
+from ....model.shipped.profile import NO_PROFILE
 from ... import run_machine, run_states
 from ...knowledge import Knowledge
 from ...run_states import Hung, Paused, Running, Starting, Stopping, Suspended
 from ...state import JudgeState
-from .. import unclear_states
-from ..resume_choice import cannot_be_told, why_not_resumable
+from ..resume_point import unclear_states
+from ..resume_point.resume_choice import cannot_be_told, why_not_resumable
 from ..save_first import can_ask
 from . import question
 

@@ -11,7 +11,7 @@ import msgspec
 from ....model.decision import EndWatch, PauseAttempt, UnpauseAttempt
 from ....model.fact import ActChanged, BudgetChanged, CommandReceived, IncidentUpdated, ProfileChanged
 from ....model.observation import Command
-from ....model.profile import NO_PROFILE
+from ....model.shipped.profile import NO_PROFILE
 from ... import run_machine
 from ...hang import active_time
 from ...run_states import (
@@ -33,11 +33,12 @@ from ...run_states import (
     WaitingForRoom,
 )
 from ...step_builder import StepBuilder
-from .. import fallback, nan_rollback, restart_stages, resume_choice, save_first
+from .. import fallback, nan_rollback, restart_stages, save_first
 from ..budget import Budget
 from ..ending import at_end
 from ..quiet_incident import close_quiet
 from ..remedies import ramp, remedy_choice
+from ..resume_point import resume_choice
 from . import command_replies, gate, question
 
 _BETWEEN = Cleaning | Listing | Copying | Verifying | BackingOff | WaitingForRoom | WaitingForGpu

@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 
 from ....model.fact import ActionWithheld
-from ....model.launch.job import JobCause
+from ....model.launch.elsewhere.job import JobCause
 from ...run_states import RestartPlan
 from ..failure_history import Cause
 

@@ -1,7 +1,7 @@
 """Remedies in a run: which one may be applied, which wait for a person, and how they are taken back."""
 
 from ....model.fact import ProfileChanged, RemediesDropped, RemedyApplied, RemedyProposed
-from ....model.profile import NO_PROFILE
+from ....model.shipped.profile import NO_PROFILE
 from ....model.shipped.remedy import AppliedRemedy
 from ...step_builder import StepBuilder
 from . import remedies

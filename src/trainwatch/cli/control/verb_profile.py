@@ -10,7 +10,7 @@ EXAMPLE = "conservative --now"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from trainwatch.core.model.profile import NO_PROFILE
+    from trainwatch.core.model.shipped.profile import NO_PROFILE
 
     parser.add_argument(
         "profile",

@@ -9,8 +9,8 @@ from trainwatch.core.app.errors import CliError, ExitCode
 from ..output import print_json
 
 if TYPE_CHECKING:
-    from trainwatch.core.model.preset import Preset
-    from trainwatch.core.model.profile import Profile
+    from trainwatch.core.model.shipped.preset import Preset
+    from trainwatch.core.model.shipped.profile import Profile
 
 
 def add_parts(parser: argparse.ArgumentParser) -> Any:

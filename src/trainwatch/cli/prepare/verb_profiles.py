@@ -9,7 +9,7 @@ from ..output import print_json
 from .definition_text import add_parts, named, print_list, print_one
 
 if TYPE_CHECKING:
-    from trainwatch.core.model.profile import Profile
+    from trainwatch.core.model.shipped.profile import Profile
 
 HELP = "bundles of training settings"
 DESCRIPTION = "Shows profiles: bundles of training settings, shipped and your own."

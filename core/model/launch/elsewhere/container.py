@@ -2,7 +2,7 @@
 
 import msgspec
 
-from ..run import ProcessIdentity
+from ...run import ProcessIdentity
 
 CONTAINER_FILE = "container.json"
 

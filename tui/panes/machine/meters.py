@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
-from ...core.views.metric_words import axis_unit, words_of
-from ...core.views.panes.meter import Meter
-from ..ui.cells import Line, Span, pad, right
-from ..ui.chart import spark, spark_range
-from ..ui.glyphs import LEVEL_WORDS, Glyphs
-from ..ui.last_value import LastValue
-from ..ui.series import Columns, SeriesQuery, stretch
-from ..ui.time_window import TimeWindow
+from ....core.views.metric_words import axis_unit, words_of
+from ....core.views.panes.meter import Meter
+from ...ui.cells import Line, Span, pad, right
+from ...ui.chart import spark, spark_range
+from ...ui.glyphs import LEVEL_WORDS, Glyphs
+from ...ui.last_value import LastValue
+from ...ui.series import Columns, SeriesQuery, stretch
+from ...ui.time_window import TimeWindow
 
 SPARK_LEAST = 6
 SCALE, SCALE_FROM = 5, 14

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-from ...core.views.panes.memory import MemoryView
-from ..ui.cells import Line, wrap_words
-from ..ui.series import Columns, SeriesQuery
-from ..ui.time_window import TimeWindow
+from ....core.views.panes.memory import MemoryView
+from ...ui.cells import Line, wrap_words
+from ...ui.series import Columns, SeriesQuery
+from ...ui.time_window import TimeWindow
+from ..pane import Pane
 from .meters import meter_lines, meter_queries
-from .pane import Pane
 
 
 class MemoryPane(Pane):

@@ -5,12 +5,12 @@ there before. Sources: a script saved to a folder that nothing names and was kil
 copied in with the modification time of its original.
 """
 
-from ...model.decision import CopyAside
-from ..resume import output_folders, resume_point
-from ..resume.known_checkpoint import KnownCheckpoint, base_name
-from ..resume.output_folders import Sighting
-from ..run_states import Copying, RestartPlan, Stopped
-from ..step_builder import StepBuilder
+from ....model.decision import CopyAside
+from ...resume import output_folders, resume_point
+from ...resume.known_checkpoint import KnownCheckpoint, base_name
+from ...resume.output_folders import Sighting
+from ...run_states import Copying, RestartPlan, Stopped
+from ...step_builder import StepBuilder
 from .training_times import training_of
 
 CLASS = "not_understood"

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import msgspec
 
-from ..model.control_messages import Reply, Request
-from ..model.text.json_line import decode_exact, encode_line
-from ..model.text.suggestion import typed
-from .home import make_private
-from .lock import is_held
-from .run_directory import RunDirectory
+from ...model.control_messages import Reply, Request
+from ...model.text.json_line import decode_exact, encode_line
+from ...model.text.suggestion import typed
+from ..home import make_private
+from ..lock import is_held
+from ..run_directory import RunDirectory
 
 LINE_BYTES = 65_536
 """Longest request in bytes. Replies may be longer, because the supervisor sends them."""

@@ -1,8 +1,8 @@
 """When the attempt trained, as far as its log shows that: what was written before its first step is no state of it."""
 
-from ..resume.unclear_state import Training
-from ..run_machine import is_live
-from ..state import JudgeState
+from ...resume.unclear_state import Training
+from ...run_machine import is_live
+from ...state import JudgeState
 
 
 def training_of(state: JudgeState) -> Training:

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from .launch.expected_length import LengthKeys
+from ..launch.expected_length import LengthKeys
 
 SaveSignal = Literal["USR1", "USR2"]
 """Signals that no framework and no launcher uses to end. Python catches INT to end, torchrun TERM and HUP."""

@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from ..text.patterns import LazyPattern
+from ...text.patterns import LazyPattern
 
 Kind = Literal[
     "plain", "user", "environment", "container", "in_container", "service", "services", "host", "pod", "step"

@@ -6,17 +6,17 @@ With nothing else to resume from, the run is held and people are asked; ``[resta
 
 import msgspec
 
-from ...model.checkpoints.checkpoint import Verdict
-from ...model.decision import CopyAside
-from ...model.observation import Outcome
-from ..knowledge import Knowledge
-from ..resume import checkpoint_index, known_checkpoint, resume_point, unclear_state
-from ..resume.known_checkpoint import KnownCheckpoint, base_name
-from ..run_states import Copying, RestartPlan, Stopped
-from ..state import JudgeState
-from ..step_builder import StepBuilder
+from ....model.checkpoints.checkpoint import Verdict
+from ....model.decision import CopyAside
+from ....model.observation import Outcome
+from ...knowledge import Knowledge
+from ...resume import checkpoint_index, known_checkpoint, resume_point, unclear_state
+from ...resume.known_checkpoint import KnownCheckpoint, base_name
+from ...run_states import Copying, RestartPlan, Stopped
+from ...state import JudgeState
+from ...step_builder import StepBuilder
+from ..attempts import launch_after_delay
 from . import found_way, unclear_output
-from .attempts import launch_after_delay
 from .training_times import training_of
 
 replace = msgspec.structs.replace

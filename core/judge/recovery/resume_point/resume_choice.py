@@ -11,20 +11,20 @@ checkpoint by itself; ``[restart] if_not_told = "go_on"`` is for it.
 
 import msgspec
 
-from ...model.checkpoints.checkpoint import Verdict
-from ...model.decision import ListCheckpoints, VerifyCheckpoint
-from ...model.fact import CheckpointsSetAside, StateChanged
-from ...model.observation import Outcome
-from ..knowledge import Knowledge
-from ..resume import checkpoint_index, known_checkpoint, resume_point, unclear_state
-from ..resume.doubt import DOUBTED, cannot_be_read
-from ..resume.finite_values import is_meant, values_of, with_values
-from ..resume.known_checkpoint import KnownCheckpoint, base_name
-from ..run_states import WORDS, Listing, RestartPlan, Stopped, Verifying
-from ..state import JudgeState
-from ..step_builder import StepBuilder
+from ....model.checkpoints.checkpoint import Verdict
+from ....model.decision import ListCheckpoints, VerifyCheckpoint
+from ....model.fact import CheckpointsSetAside, StateChanged
+from ....model.observation import Outcome
+from ...knowledge import Knowledge
+from ...resume import checkpoint_index, known_checkpoint, resume_point, unclear_state
+from ...resume.doubt import DOUBTED, cannot_be_read
+from ...resume.finite_values import is_meant, values_of, with_values
+from ...resume.known_checkpoint import KnownCheckpoint, base_name
+from ...run_states import WORDS, Listing, RestartPlan, Stopped, Verifying
+from ...state import JudgeState
+from ...step_builder import StepBuilder
+from ..attempts import give_up, launch_after_delay
 from . import found_way, unclear_output, unclear_states
-from .attempts import give_up, launch_after_delay
 
 replace = msgspec.structs.replace
 

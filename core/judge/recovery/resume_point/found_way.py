@@ -2,13 +2,13 @@
 
 import msgspec
 
-from ...model.decision import CopyAside
-from ...model.observation import Outcome
-from ..resume.found_resume import with_failed_start
-from ..resume.known_checkpoint import base_name
-from ..run_states import Copying, RestartPlan, Stopped
-from ..step_builder import StepBuilder
-from .attempts import launch_after_delay
+from ....model.decision import CopyAside
+from ....model.observation import Outcome
+from ...resume.found_resume import with_failed_start
+from ...resume.known_checkpoint import base_name
+from ...run_states import Copying, RestartPlan, Stopped
+from ...step_builder import StepBuilder
+from ..attempts import launch_after_delay
 
 replace = msgspec.structs.replace
 

@@ -4,15 +4,15 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from ...core.views.metric_words import axis_unit, words_of
-from ...core.views.panes.gpu import GpuPaneView, GpuView
-from ...core.views.panes.meter import Meter
-from ..ui.cells import Line, Span, cut, pad, right, wrap_words
-from ..ui.chart import spark_range
-from ..ui.series import Columns, SeriesQuery
-from ..ui.time_window import TimeWindow
+from ....core.views.metric_words import axis_unit, words_of
+from ....core.views.panes.gpu import GpuPaneView, GpuView
+from ....core.views.panes.meter import Meter
+from ...ui.cells import Line, Span, cut, pad, right, wrap_words
+from ...ui.chart import spark_range
+from ...ui.series import Columns, SeriesQuery
+from ...ui.time_window import TimeWindow
+from ..pane import Pane
 from .meters import SPARK_LEAST, meter_lines, meter_queries, meter_spark
-from .pane import Pane
 
 SPARK_MOST = 48
 """Maximum length of a sparkline: longer ones show no more."""

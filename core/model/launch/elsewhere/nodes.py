@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from ..observation import Agent, GpuReading, Rank
+from ...observation import Agent, GpuReading, Rank
 
 STALE_AFTER = 4
 """Intervals without a new line after which a node is silent. Why: a network disk shows lines up to a minute late."""

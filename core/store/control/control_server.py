@@ -11,12 +11,12 @@ from pathlib import Path
 
 import msgspec
 
-from ..light_sha256 import sha256
-from ..model.control_messages import Reply, Request
-from ..model.text.json_line import encode_exact, encode_line
-from .atomic import write_atomically
+from ...light_sha256 import sha256
+from ...model.control_messages import Reply, Request
+from ...model.text.json_line import encode_exact, encode_line
+from ..atomic import write_atomically
+from ..run_directory import RunDirectory
 from .control_client import LINE_BYTES, ControlAddress, is_trusted, peer_uid, socket_folder
-from .run_directory import RunDirectory
 
 IDLE_S = 30.0
 """Seconds after which a client that sends nothing, or does not read its reply, is dropped."""

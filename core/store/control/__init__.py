@@ -1,0 +1,1 @@
+"""How a supervisor is asked and told: a Unix socket with one line of JSON each way."""
