@@ -27,7 +27,7 @@ from trainwatch.core.views.charts.attempts import (
 )
 from trainwatch.core.views.charts.axis import log_ticks, round_step, span_ticks, step_label, ticks
 from trainwatch.core.views.charts.chart_files import RunRows, series_rows
-from trainwatch.core.views.charts.chart_view import ChartOptions, RunSeries, chart_view, marks_on, x_bounds
+from trainwatch.core.views.charts.chart_view import ChartOptions, RunSeries, chart_view, marks_on, seconds_in, x_bounds
 from trainwatch.core.views.charts.curve import dotted, nearest, value_range
 from trainwatch.core.views.charts.smoothing import smoothed
 from trainwatch.core.views.charts.zoom import Span, at_end, moved, showing, zoomed
@@ -250,6 +250,28 @@ def test_attempts_over_time_are_apart_and_the_machine_is_one_curve() -> None:
     assert [[p[0] for p in part] for part in curve.parts] == [[0, 50, 100], [200, 300]]
     (util,) = chart_view("gpu0.util", [RUN], ChartOptions()).curves
     assert len(util.parts) == 1
+
+
+OVERLAID = ChartOptions(overlaid=True)
+BY_STEP = ChartOptions(x="step")
+
+
+@pytest.mark.parametrize(
+    ("zoom", "options", "seconds"),
+    [
+        (None, BY_STEP, None),
+        (Span(20, 80), ChartOptions(), (20, 80)),
+        (Span(20, 80), OVERLAID, (20, 270)),  # of each attempt, from its own begin
+        (Span(20, 110), OVERLAID, (20, 300)),
+        (Span(70, 120), BY_STEP, (0, 300)),  # both attempts, with the lines around the part
+        (Span(120, 140), BY_STEP, (200, 300)),  # between two lines of the second attempt
+        (Span(200, 240), BY_STEP, None),
+    ],
+)
+def test_a_zoomed_part_of_the_axis_in_seconds_of_the_run(
+    zoom: Span | None, options: ChartOptions, seconds: tuple[float, float] | None
+) -> None:
+    assert seconds_in(zoom, options, RUN.points["progress.step"], RUN.attempts) == seconds
 
 
 def test_attempts_over_steps_are_one_curve_and_its_marks_stand_at_steps() -> None:

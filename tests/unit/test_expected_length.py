@@ -21,8 +21,8 @@ from trainwatch.core.store.learned.habits_file import HabitsFile
 from trainwatch.core.store.metrics.history import HistoryWriter, ProgressPoint
 from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.views.length_words import length_words
+from trainwatch.core.views.state.position_words import expected
 from trainwatch.core.views.state.status import status_object
-from trainwatch.core.views.state.verdict import expected
 
 KEYS = {name: preset.length for name, preset in load_presets().items()}
 

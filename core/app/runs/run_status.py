@@ -128,8 +128,8 @@ def _read(run: RunDirectory, *, ask: bool = False) -> tuple[dict[str, Any], str,
     from ...store.metrics.latest import latest_without_metrics
     from ...views.place_words import place_words
     from ...views.state.concerns import concerns
+    from ...views.state.position_words import standstill
     from ...views.state.status import status_object
-    from ...views.state.verdict import standstill
     from .own_troubles import place_troubles
     from .run_ranks import ranks_now
     from .supervisor_life import supervisor_life

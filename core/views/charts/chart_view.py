@@ -12,6 +12,7 @@ from ..panes.timeline import Mark
 from .attempts import AttemptSpan, StepOf, by_step, joined, shifted, until_last_step, within
 from .curve import GAP, usual_distance
 from .smoothing import smoothed
+from .zoom import Span
 
 XAxis = Literal["step", "time"]
 STEPS = "progress.step"
@@ -142,3 +143,29 @@ def x_bounds(runs: Sequence[RunSeries], options: ChartOptions, end_t: float) -> 
         return 0.0, max(1.0, *spans) if spans else 1.0
     newest = [points[-1][0] for run in runs[1:] for points in run.points.values() if points]
     return 0.0, max(1.0, end_t, *newest)
+
+
+def seconds_in(
+    zoom: Span | None, options: ChartOptions, steps: Sequence[Point], attempts: Sequence[AttemptSpan]
+) -> tuple[float, float] | None:
+    """The run seconds that a zoomed part of the x axis shows; None: all of the run, or no step of it is in that part.
+
+    ``steps``: the points of STEPS. Of an axis of steps the line before the part and the one after it belong to it.
+    """
+    if zoom is None:
+        return None
+    if options.x == "time" and not options.overlaid:
+        return zoom.since, zoom.until
+    times: list[float] = []
+    for span in attempts:
+        if options.x == "time":
+            times += [span.since_t + zoom.since, min(span.until_t, span.since_t + zoom.until)]
+            continue
+        part = within(steps, span)
+        inside = [p[0] for p in part if zoom.since <= p[2] <= zoom.until]
+        around = [p[0] for p in part if p[2] < zoom.since][-1:] + [p[0] for p in part if p[2] > zoom.until][:1]
+        bounds = StepOf(part).bounds
+        if bounds is not None and bounds[0] <= zoom.until and bounds[1] >= zoom.since:
+            times += inside or around
+            times += around
+    return (min(times), max(times)) if times else None

@@ -6,8 +6,9 @@ from ...model.launch.elsewhere.job import JobRecord, left_s
 from ...model.run import LIVE_STATES, TERMINAL_STATES
 from ...model.situation import Situation
 from .. import quantity
+from ..state.position_words import unwatched
 from ..state.run_progress import fraction, run_progress
-from ..state.verdict import Verdict, unwatched, verdict
+from ..state.verdict import Verdict, verdict
 
 RESUME = {
     "yes": "Resume: yes",

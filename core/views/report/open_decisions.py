@@ -8,7 +8,7 @@ from ...model.summary import Need
 from ...model.text.suggestion import typed
 from .. import quantity
 from ..state.concerns import NAN, nan_since
-from ..state.verdict import unwatched
+from ..state.position_words import unwatched
 from ..withheld_words import commands, would_have
 from ..words import title_of
 

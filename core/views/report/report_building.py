@@ -22,8 +22,8 @@ from ..checkpoint_list import score_of, scores_of, step_words
 from ..state.cadence import cadence
 from ..state.concerns import nan_since
 from ..state.lost_time import lost_time
+from ..state.position_words import unwatched
 from ..state.run_progress import live_progress, overall_step, run_progress
-from ..state.verdict import unwatched
 from ..withheld_words import would_have
 from ..words import title_of
 from .open_decisions import needs

@@ -10,18 +10,14 @@ from ...model.run import NOT_SAID, TERMINAL_STATES
 from ...model.situation import Situation
 from .. import quantity
 from ..checkpoint_list import how_many, resume_point
-from ..length_words import by_words, time_words
 from ..withheld_words import question_clause
 from ..words import PHASE_WORDS, STATE_WORDS, sentence, title_of
-from .concerns import NAN, SILENT, concerns, nan_since, saved_after_nan, worst_clause
-from .last_step import last_step, usually
+from .concerns import NAN, concerns, nan_since, saved_after_nan, worst_clause
+from .last_step import usually
 from .level import SEVERITY
+from .position_words import expected, last_seen, unwatched, where
 from .run_progress import live_progress, run_progress
 from .unconfirmed import unconfirmed
-
-SOON_S = 600.0
-"""Seconds to the end below which a countdown is shown instead of a time of day."""
-
 
 ABOUT: dict[str, frozenset[str]] = {
     "hung": frozenset({"hang", "quiet"}),
@@ -75,59 +71,6 @@ def _with_concerns(said: Verdict, now: Situation) -> Verdict:
     return Verdict(level=level, clauses=clauses, aside=said.aside, vital=1 if first else 1 + said.vital)
 
 
-def unwatched(now: Situation) -> bool:
-    """Whether the run is not over and has no supervisor."""
-    story = now.story
-    return now.supervisor_alive is False and bool(story.attempts) and story.state not in TERMINAL_STATES
-
-
-def standstill(now: Situation) -> str:
-    """What is said of a run in state "running" in place of pace and end while no step is seen; empty while steps come.
-
-    Without a supervisor that works nobody sees steps: then the time since the last record is all that is known.
-    """
-    if now.story.state != "running":
-        return ""
-    if unwatched(now) or now.frozen:
-        return _last_seen(now)
-    late = last_step(now)
-    silent = any(incident.kind in SILENT for incident in now.story.open_incidents)
-    return late.words if late is not None and (silent or late.level != "safe") else ""
-
-
-def where(now: Situation) -> tuple[str, ...]:
-    """step 6,120 of 10,260 · 2.50 s/step · done about 04:12, without unknown parts."""
-    progress, late = run_progress(now), last_step(now)
-    clauses: list[str] = []
-    if progress.step is not None:
-        total = f" of {quantity.count(progress.total_steps)}" if progress.total_steps else ""
-        clauses.append(f"step {quantity.count(progress.step)}{total}")
-    elif progress.epoch is not None:
-        total = f" of {progress.total_epochs}" if progress.total_epochs else ""
-        clauses.append(f"epoch {progress.epoch:g}{total}")
-    if progress.sec_per_step is not None and (late is None or late.level == "safe"):
-        clauses.append(quantity.pace(progress.sec_per_step))
-    if late is not None and late.told and late.level == "safe":
-        clauses.append(f"last step {quantity.duration(late.age_s)} ago")
-    if progress.eta_s is not None and progress.phase != "finish" and (late is None or late.level == "safe"):
-        if progress.eta_s < SOON_S:
-            done = f"done in {quantity.duration(progress.eta_s)}"
-        else:
-            done = f"done about {quantity.clock(now.now_wall + progress.eta_s, now.now_wall)}"
-        clauses.append(f"{done}{by_words(progress.total_by)}")
-    return tuple(clauses)
-
-
-def expected(now: Situation) -> tuple[str, ...]:
-    """expected: 10,260 steps in about 7 h 8 m; nothing if it is unknown."""
-    found = now.story.run.expected if now.story.run is not None else None
-    if found is None:
-        return ()
-    span = f" in {time_words(found)}" if found.seconds is not None else ""
-    guess = " (a guess)" if found.guess else ""
-    return (f"expected: {quantity.count(found.steps)} steps{span}{guess}",)
-
-
 def _as_it_was(now: Situation) -> Verdict:
     """Without a line to the run's machine nothing is known of now."""
     then = f"then {STATE_WORDS[now.story.state]}" if now.story.attempts else "nothing was seen of it yet"
@@ -135,16 +78,12 @@ def _as_it_was(now: Situation) -> Verdict:
 
 
 def _unwatched(now: Situation) -> Verdict:
-    clauses = ("No supervisor is running: [S] start one", _last_seen(now), *where(now)[:1])
+    clauses = ("No supervisor is running: [S] start one", last_seen(now), *where(now)[:1])
     return Verdict(level="danger", clauses=clauses)
 
 
 def _frozen(now: Situation) -> Verdict:
-    return Verdict(level="danger", clauses=(now.frozen[0].upper() + now.frozen[1:], _last_seen(now), *where(now)[:1]))
-
-
-def _last_seen(now: Situation) -> str:
-    return f"last seen {STATE_WORDS[now.story.state]} {quantity.age(now.now_t - now.story.t)}"
+    return Verdict(level="danger", clauses=(now.frozen[0].upper() + now.frozen[1:], last_seen(now), *where(now)[:1]))
 
 
 def _idle(now: Situation) -> Verdict:

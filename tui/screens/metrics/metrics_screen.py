@@ -8,13 +8,14 @@ import msgspec
 from textual.binding import BindingType
 from textual.timer import Timer
 
-from ....core.views.charts.attempts import AttemptSpan, StepOf, attempt_spans, silences, within
+from ....core.views.charts.attempts import AttemptSpan, attempt_spans, silences
 from ....core.views.charts.chart_view import (
     STEPS,
     ChartView,
     RunSeries,
     chart_view,
     marks_on,
+    seconds_in,
     x_bounds,
 )
 from ....core.views.charts.smoothing import LEVELS
@@ -113,25 +114,7 @@ class MetricsScreen(PlaceScreen):
 
     def _shown_t(self, data: ChartData, attempts: Sequence[AttemptSpan]) -> tuple[float, float] | None:
         """The run seconds of a run that are visible; None: all of it."""
-        zoom, options = self.state.zoom, self.state.options
-        if zoom is None:
-            return None
-        if options.x == "time" and not options.overlaid:
-            return zoom.since, zoom.until
-        steps = data.points(None).get(STEPS, ())
-        times: list[float] = []
-        for span in attempts:
-            if options.x == "time":
-                times += [span.since_t + zoom.since, min(span.until_t, span.since_t + zoom.until)]
-                continue
-            part = within(steps, span)
-            inside = [p[0] for p in part if zoom.since <= p[2] <= zoom.until]
-            around = [p[0] for p in part if p[2] < zoom.since][-1:] + [p[0] for p in part if p[2] > zoom.until][:1]
-            bounds = StepOf(part).bounds
-            if bounds is not None and bounds[0] <= zoom.until and bounds[1] >= zoom.since:
-                times += inside or around
-                times += around
-        return (min(times), max(times)) if times else None
+        return seconds_in(self.state.zoom, self.state.options, data.points(None).get(STEPS, ()), attempts)
 
     def show(self) -> None:
         """Draw the charts from what is known, and read what they lack."""
