@@ -12,7 +12,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample, ProcessSample
+from host_values import host_sample
+
+from trainwatch.core.model.observation import GpuReading, GpuSample, ProcessSample
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.store.metrics.history import HistoryReader, HistoryWriter, ProgressPoint
 
@@ -40,21 +42,7 @@ def feed(writer: HistoryWriter, t: int, gpus: int, dice: random.Random) -> None:
     )
     writer.add(GpuSample(t=t, gpus=tuple(readings)))
     ram = 12e9 + dice.randrange(10**9)
-    writer.add(
-        HostSample(
-            t=t,
-            ram_used_bytes=ram,
-            ram_available_bytes=32e9 - ram,
-            swap_used_bytes=dice.uniform(0, 1e9),
-            disk_free_bytes=1e12 - t * 1e5,
-            cpu_pct=dice.uniform(20, 90),
-            psi_memory_pct=dice.random(),
-            disk_read=dice.uniform(1e6, 1e9),
-            disk_written=dice.uniform(1e6, 1e9),
-            net_received=dice.uniform(1e3, 1e7),
-            net_sent=dice.uniform(1e3, 1e7),
-        )
-    )
+    writer.add(host_sample(t, ram, 1e9, dice))
     writer.add(
         ProcessSample(
             t=t, cpu_cores=dice.uniform(1, 9), rss_bytes=ram, read_bytes=t * 1e6, write_bytes=t * 1e5, procs=9

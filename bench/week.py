@@ -23,6 +23,8 @@ import msgspec
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from host_values import host_sample
+
 from tests.builders import knowledge
 from trainwatch.core.app.supervise.recorder import RunRecorder
 from trainwatch.core.config.shipped import load_failures, load_log_shapes
@@ -39,7 +41,6 @@ from trainwatch.core.model.observation import (
     Exit,
     GpuReading,
     GpuSample,
-    HostSample,
     LogChunk,
     Meta,
     Observation,
@@ -213,20 +214,7 @@ class SimulatedRun:
             ),
         )
         ram = 12e9 + dice.randint(0, 1000) * 1e6
-        yield HostSample(
-            t=t,
-            ram_used_bytes=ram,
-            ram_total_bytes=32e9,
-            ram_available_bytes=32e9 - ram,
-            swap_used_bytes=dice.uniform(0, 1e8),
-            disk_free_bytes=1e12 - t * 1e5,
-            cpu_pct=dice.uniform(20, 90),
-            psi_memory_pct=dice.random(),
-            disk_read=dice.uniform(1e6, 1e9),
-            disk_written=dice.uniform(1e6, 1e9),
-            net_received=dice.uniform(1e3, 1e7),
-            net_sent=dice.uniform(1e3, 1e7),
-        )
+        yield host_sample(t, ram, 1e8, dice)
         if self._lives:
             done = 1e6 * t
             yield ProcessSample(

@@ -5,7 +5,8 @@ import gc
 import importlib
 import os
 import sys
-from collections.abc import Generator, Sequence
+import time
+from collections.abc import Generator, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
@@ -76,3 +77,13 @@ def _compile_a_share(config: pytest.Config) -> None:
     for path in (*files[first:], *files[:first]):
         with contextlib.suppress(Exception, pytest.skip.Exception):  # the collection reports it
             importlib.import_module(".".join(path.relative_to(HERE.parent).with_suffix("").parts))
+
+
+@pytest.fixture
+def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Times of day are shown in UTC."""
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()

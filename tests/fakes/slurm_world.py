@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.fakes.e2e_world import World, until, world_at
 from trainwatch.core.model.decision import StartAttempt
 
@@ -19,6 +21,13 @@ def slurm_world(cluster: Mapping[str, str], root: Path) -> Iterator[World]:
         yield made
         subprocess.run(["scancel", "--me"], env=made.env, check=False)
         until(lambda: not jobs(made), "no job is left")
+
+
+@pytest.fixture
+def world(cluster: dict[str, str], tmp_path: Path) -> Iterator[World]:
+    """On the fixture ``cluster`` of the test's module."""
+    with slurm_world(cluster, tmp_path) as made:
+        yield made
 
 
 def jobs(world: World, fields: str = "%A") -> list[str]:

@@ -4,7 +4,7 @@ import os
 import re
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import msgspec
@@ -167,12 +167,9 @@ async def test_each_page_shows_what_it_shows_there(host: SshHost, env: dict[str,
         patch.setenv("TRAINWATCH_HOME", str(host.state))
         async with shown(MachineRuns().open(run_id)) as there:
             pass
-    hosts = FarHosts([box1(host)])
-    try:
+    with closing(FarHosts([box1(host)])) as hosts:
         async with shown(opened(hosts, run_id)) as here:
             pass
-    finally:
-        hosts.close()
     assert "bad sample in shard 7" in there["log"]
     assert "checkpoint-40" in there["checkpoints"]
     assert "64 × 64" in there["samples"]
@@ -181,21 +178,18 @@ async def test_each_page_shows_what_it_shows_there(host: SshHost, env: dict[str,
 
 
 async def test_without_a_line_each_page_shows_what_was_seen_last(
-    host: SshHost, env: dict[str, str], run_id: str
+    host: SshHost, env: dict[str, str], run_id: str, request: pytest.FixtureRequest
 ) -> None:
-    hosts = FarHosts([box1(host)])
-    try:
+    with closing(FarHosts([box1(host)])) as hosts:
         async with shown(opened(hosts, run_id)) as before:
             pass
-    finally:
-        hosts.close()
     end_connection(host, env)
+    request.addfinalizer(lambda: host.reach(host.port))
     host.reach(1)  # nothing answers there
     answers = Path(env["XDG_CACHE_HOME"]) / "trainwatch" / "hosts" / "box1" / "runs" / run_id / "answers"
     for path in answers.iterdir():
         KeptAnswersOf(path).make_older_s(7200)
-    hosts = FarHosts([box1(host)])
-    try:
+    with closing(FarHosts([box1(host)])) as hosts:
         run = opened(hosts, run_id)
         async with shown(run) as lost:
             pass
@@ -208,9 +202,6 @@ async def test_without_a_line_each_page_shows_what_was_seen_last(
         assert run.logs is not None
         with pytest.raises(OSError, match="no line to box1"):
             run.logs.browser.after(first, 0, 10)
-    finally:
-        hosts.close()
-        host.reach(host.port)
 
 
 def without_tabs(text: str) -> str:
@@ -230,8 +221,7 @@ class KeptAnswersOf:
 
 
 def test_lines_have_the_times_of_there(host: SshHost, env: dict[str, str], run_id: str) -> None:
-    hosts = FarHosts([box1(host)])
-    try:
+    with closing(FarHosts([box1(host)])) as hosts:
         run = opened(hosts, run_id)
         assert run.logs is not None
         assert run.logs.stamps is not None
@@ -242,13 +232,10 @@ def test_lines_have_the_times_of_there(host: SshHost, env: dict[str, str], run_i
         assert times == [index.time_of(1, line.offset) for line in lines]
         assert any(times)
         assert run.logs.stamps.offset_at(1, 2.0) == index.offset_at(1, 2.0)
-    finally:
-        hosts.close()
 
 
 def test_a_trial_is_run_there_and_a_cause_is_taught_there(host: SshHost, env: dict[str, str], run_id: str) -> None:
-    hosts = FarHosts([box1(host)])
-    try:
+    with closing(FarHosts([box1(host)])) as hosts:
         run = opened(hosts, run_id)
         assert run.trials is not None
         assert run.causes is not None
@@ -269,8 +256,6 @@ def test_a_trial_is_run_there_and_a_cause_is_taught_there(host: SshHost, env: di
         assert "+=" in said
         written = [path.read_text() for path in (host.user.home / "project").rglob("*.toml")]
         assert any("bad sample" in text for text in written), said
-    finally:
-        hosts.close()
 
 
 def _trials_there(run_id: str) -> list[int]:

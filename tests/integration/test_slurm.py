@@ -17,20 +17,14 @@ import pytest
 
 from tests.fakes.e2e_world import HASTY, TRAINER, World, until
 from tests.fakes.slurm_cluster import NEEDS_CLUSTER, cluster
-from tests.fakes.slurm_world import jobs, slurm_world, started_from, submitted, write
+from tests.fakes.slurm_world import jobs, started_from, submitted, world, write
 from tests.tiers import SECOND_TIER
 from trainwatch.core.model.decision import StartAttempt
 
 pytestmark = [SECOND_TIER, *NEEDS_CLUSTER]
 
 
-__all__ = ["cluster"]  # pytest finds the fixture here
-
-
-@pytest.fixture
-def world(cluster: dict[str, str], tmp_path: Path) -> Iterator[World]:
-    with slurm_world(cluster, tmp_path) as made:
-        yield made
+__all__ = ["cluster", "world"]  # pytest finds the fixtures here
 
 
 def test_a_crash_is_explained_and_the_next_job_resumes(world: World) -> None:

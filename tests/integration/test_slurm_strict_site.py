@@ -3,26 +3,22 @@
 Each attempt is then a job of its own. Needs Slurm's daemons and root, and installs nothing (``./trainwatch.sh slurm``).
 """
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from tests.fakes.e2e_world import HASTY, World, until
 from tests.fakes.slurm_cluster import NEEDS_CLUSTER, strict_cluster
-from tests.fakes.slurm_world import jobs, slurm_world, started_from, submitted, write
+from tests.fakes.slurm_world import jobs, started_from, submitted, world, write
 from tests.tiers import SECOND_TIER
 
 pytestmark = [SECOND_TIER, *NEEDS_CLUSTER]
 
 
-__all__ = ["strict_cluster"]  # pytest finds the fixture here
+__all__ = ["strict_cluster", "world"]  # pytest finds the fixtures here
 
 
 @pytest.fixture
-def world(strict_cluster: dict[str, str], tmp_path: Path) -> Iterator[World]:
-    with slurm_world(strict_cluster, tmp_path) as made:
-        yield made
+def cluster(strict_cluster: dict[str, str]) -> dict[str, str]:
+    return strict_cluster
 
 
 def test_after_a_hang_another_job_is_submitted_and_resumes(world: World) -> None:

@@ -39,6 +39,15 @@ def read_elsewhere(board: Dashboard) -> Show:
     return found[0]
 
 
+async def overtaken(board: Dashboard, pilot: Pilot[None], world: LogWorld, line: str) -> Show:
+    """A poll's reading of a new line that the log pane has drawn meanwhile by itself."""
+    world.append(f"\n{line}\n")
+    late = read_elsewhere(board)
+    board.draw()
+    await until(pilot, lambda: shown(board, line), "the line")
+    return late
+
+
 async def test_lines_that_were_read_with_the_run_are_drawn_with_it_and_not_read_again(tmp_path: Path) -> None:
     world = LogWorld(tmp_path)
     async with dashboard(world) as (board, pilot):
@@ -58,10 +67,7 @@ async def test_lines_that_were_read_with_the_run_are_drawn_with_it_and_not_read_
 async def test_lines_are_left_out_if_the_log_was_held_or_read_meanwhile(tmp_path: Path) -> None:
     world = LogWorld(tmp_path)
     async with dashboard(world) as (board, pilot):
-        world.append("\nonce\n")
-        late = read_elsewhere(board)
-        board.draw()
-        await until(pilot, lambda: shown(board, "once"), "the line")
+        late = await overtaken(board, pilot, world, "once")
         late()
         board.draw()
         assert sum(line.endswith("once") or " once" in line for line in board.log_pane.plain_lines()) == 1
@@ -96,10 +102,7 @@ async def test_lines_whose_reading_was_left_out_are_read_by_the_same_poll(tmp_pa
     """Before, a reading that was left out counted as read: the lines came a poll later."""
     world = LogWorld(tmp_path)
     async with dashboard(world) as (board, pilot):
-        world.append("\nfirst\n")
-        late = read_elsewhere(board)
-        board.draw()
-        await until(pilot, lambda: shown(board, "first"), "the line")
+        late = await overtaken(board, pilot, world, "first")
         world.append("second\n")
         late()
         board.take(board.poller.once())

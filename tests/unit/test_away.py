@@ -1,7 +1,5 @@
 """The card that greets somebody who comes back: when it is shown, and what it says."""
 
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -23,13 +21,7 @@ from trainwatch.core.views.screens.away_card import away_card
 replace = msgspec.structs.replace
 
 
-@pytest.fixture(autouse=True)
-def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
+pytestmark = pytest.mark.usefixtures("utc")
 
 
 def looked(now: Situation, ago_s: float, *needs: str) -> Look:

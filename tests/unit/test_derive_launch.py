@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from trainwatch.core.act.config.derive import DeriveError, derive, preview, read_config
+from tests.derived_launch import derive
+from trainwatch.core.act.config.derive import DeriveError, preview, read_config
 from trainwatch.core.act.config.trainer_settings import effective
 from trainwatch.core.model.launch.change import Change
 from trainwatch.core.model.run import RunSpec

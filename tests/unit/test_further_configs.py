@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from tests.derived_launch import derive
 from tests.unit.test_derive_launch import checkpoint, preset, profile, run
-from trainwatch.core.act.config.derive import DeriveError, derive, read_config
+from trainwatch.core.act.config.derive import DeriveError, read_config
 from trainwatch.core.app.plan.trainer_values import trainer_values
 from trainwatch.core.config.shipped import load_remedies
 from trainwatch.core.judge.recovery.remedies.remedies import Circumstances, merged, options

@@ -1,8 +1,5 @@
 """``report --short``: what a person reads first in the morning."""
 
-import time
-from collections.abc import Iterator
-
 import msgspec
 import pytest
 
@@ -18,14 +15,7 @@ from trainwatch.core.views.report.markdown_report import markdown
 from trainwatch.core.views.report.open_decisions import needs
 from trainwatch.core.views.report.short_report import MOST_INCIDENTS, short_report
 
-
-@pytest.fixture(autouse=True)
-def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
+pytestmark = pytest.mark.usefixtures("utc")
 
 
 def test_a_finished_night_in_a_few_lines() -> None:

@@ -1,7 +1,5 @@
 """What the screen is told about a run: levels, verdicts, prices, timeline."""
 
-import time
-from collections.abc import Iterator
 from typing import get_args
 
 import msgspec
@@ -49,14 +47,7 @@ from trainwatch.core.views.state.level import BOUNDS, level_in, worst
 from trainwatch.core.views.state.run_progress import eta_s, fraction, live_progress
 from trainwatch.core.views.state.verdict import SENTENCES, verdict
 
-
-@pytest.fixture(autouse=True)
-def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
+pytestmark = pytest.mark.usefixtures("utc")
 
 
 @pytest.mark.parametrize("state", get_args(RunState))

@@ -1,8 +1,5 @@
 """The sentence of the head: it says all that is wrong, and of values it says those of now."""
 
-import time
-from collections.abc import Iterator
-
 import msgspec
 import pytest
 
@@ -38,13 +35,7 @@ from trainwatch.tui.panes.head import sentence_rows, verdict_rows
 replace = msgspec.structs.replace
 
 
-@pytest.fixture(autouse=True)
-def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
+pytestmark = pytest.mark.usefixtures("utc")
 
 
 def stepped(age_s: float, *, usual_s: float = 2.5, pause_s: float = 0.0, phase: str = "train") -> Situation:

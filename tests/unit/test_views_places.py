@@ -1,8 +1,5 @@
 """What the numbered screens are drawn from: incidents in detail, stacks, checkpoints, profiles, prices."""
 
-import time
-from collections.abc import Iterator
-
 import msgspec
 import pytest
 
@@ -36,14 +33,7 @@ from trainwatch.core.views.screens.profiles import (
 )
 from trainwatch.core.views.screens.stack_dumps import spreads
 
-
-@pytest.fixture(autouse=True)
-def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
+pytestmark = pytest.mark.usefixtures("utc")
 
 
 def test_incident_view_separates_cause_and_consequences() -> None:

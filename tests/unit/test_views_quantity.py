@@ -1,8 +1,6 @@
 """One spelling of numbers."""
 
 import math
-import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -11,13 +9,7 @@ from trainwatch.core.views import quantity
 WALL = 1_763_767_200.0  # Friday 2025-11-21 23:20 UTC
 
 
-@pytest.fixture(autouse=True)
-def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
+pytestmark = pytest.mark.usefixtures("utc")
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,6 @@ from .trainer_settings import TrainerSettings, full_name, given_names, is_set
 __all__ = [
     "DeriveError",
     "Derived",
-    "derive",
     "misfit",
     "preview",
     "read_config",
@@ -68,29 +67,6 @@ class Derived(msgspec.Struct, frozen=True, kw_only=True):
     further: tuple[ConfigCopy, ...] = ()
 
 
-def derive(  # noqa: PLR0917
-    spec: RunSpec,
-    preset: Preset,
-    profile: Profile | None,
-    resume_from: Path | None,
-    changes: Sequence[Change],
-    attempt_directory: Path,
-    *,
-    attempt: int = 1,
-    base_env: Mapping[str, str] | None = None,
-) -> Derived:
-    """Derive a launch and write its config copy into ``attempt_directory`` (made if missing).
-
-    ``changes``: changes of remedies, applied after the profile; ``after=None`` removes a setting. ``base_env``: the
-    inherited environment (default: that of this process). Raises DeriveError with a sentence for the user.
-    """
-    derived = preview(
-        spec, preset, profile, resume_from, changes, attempt_directory, attempt=attempt, base_env=base_env
-    )
-    write_config_copy(spec, derived)
-    return derived
-
-
 def write_config_copy(spec: RunSpec, derived: Derived) -> None:
     """Write the config copy of a launch, if it has one, and make its folder. Raises DeriveError."""
     if derived.config_path is not None and derived.config_text is not None:
@@ -110,7 +86,11 @@ def preview(  # noqa: PLR0917
     attempt: int = 1,
     base_env: Mapping[str, str] | None = None,
 ) -> Derived:
-    """The same without writing anything."""
+    """Derive a launch. Nothing is written.
+
+    ``changes``: changes of remedies, applied after the profile; ``after=None`` removes a setting. ``base_env``: the
+    inherited environment (default: that of this process). Raises DeriveError with a sentence for the user.
+    """
     if profile is not None and not profile.is_for(preset.name):
         raise DeriveError(misfit(profile, preset.name))
     changes = (*spec.changes, *changes)
