@@ -14,13 +14,9 @@ from .checkpoints.origin import Made
 from .launch.change import Change
 from .launch.elsewhere.job import JobCause, JobPhase
 from .launch.habits import Habits
+from .outcome import Base as Base  # noqa: PLC0414  an outcome is an observation, too
+from .outcome import Outcome as Outcome  # noqa: PLC0414
 from .settings import Act
-
-
-class Base(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True):
-    """Common part of all observations."""
-
-    t: float
 
 
 class Meta(Base, frozen=True, kw_only=True, tag="meta", omit_defaults=False):
@@ -355,21 +351,6 @@ class Command(Base, frozen=True, kw_only=True, tag="command"):
     """restart, resume: drop all that were applied."""
     act: Act | None = None
     """act: what is done without a person from now on (``restart.act``)."""
-
-
-class Outcome(Base, frozen=True, kw_only=True, tag="outcome"):
-    """Result of an action. ``decision``: id of its decision; ``data``: what the action found."""
-
-    decision: int
-    action: str
-    ok: bool
-    detail: str = ""
-    data: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def undecided(self) -> bool:
-        """Whether it neither went well nor failed: a verification of a format that is not known."""
-        return not self.ok and self.action == "verify_checkpoint" and self.data.get("understood") is False
 
 
 Observation = (

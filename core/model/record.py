@@ -4,7 +4,7 @@ import msgspec
 
 from .decision import Decision
 from .fact import Fact
-from .observation import Outcome
+from .outcome import Outcome
 
 JOURNAL_VERSION = 1
 

@@ -1,13 +1,17 @@
 """The input of every view: the story of a run, its newest readings and the time."""
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from .launch.elsewhere.job import JobRecord
-from .observation import GpuSample, HostSample, ProcessSample
 from .progress import Outlook, Progress
 from .settings import Health
 from .story import RunStory
 from .supervisor_life import Trouble
+
+if TYPE_CHECKING:
+    from .observation import GpuSample, HostSample, ProcessSample
 
 
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,9 +24,9 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     story: RunStory = RunStory()
-    gpu: GpuSample | None = None
-    host: HostSample | None = None
-    process: ProcessSample | None = None
+    gpu: "GpuSample | None" = None
+    host: "HostSample | None" = None
+    process: "ProcessSample | None" = None
     progress: Progress | None = None
     progress_t: float = 0.0
     step_t: float | None = None

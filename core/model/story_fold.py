@@ -44,7 +44,7 @@ from .health import HealthReading
 from .launch.change import Change
 from .launch.output_place import OutputPlace
 from .launch.ramp_rule import ALLOWED_AGAIN, FailedRung
-from .observation import Outcome
+from .outcome import Outcome
 from .record import Record
 from .story import (
     ActionStory,

@@ -131,7 +131,6 @@ def _read(run: RunDirectory, *, ask: bool = False) -> tuple[dict[str, Any], str,
     from ...views.state.position_words import standstill
     from ...views.state.status import status_object
     from .own_troubles import place_troubles
-    from .run_ranks import ranks_now
     from .supervisor_life import supervisor_life
     from .unwatched import as_found
 
@@ -180,8 +179,11 @@ def _read(run: RunDirectory, *, ask: bool = False) -> tuple[dict[str, Any], str,
         status["job"] = job_object(job_of(status["log"]), wall)
         nodes = nodes_of(status["log"])
         status["nodes"] = node_objects(nodes, now_t)
-    lives = status["pid"] is not None
-    status["ranks"] = ranks_now(latest.process, status["log"], nodes) if lives else []
+    status["ranks"] = []
+    if status["pid"] is not None:
+        from .run_ranks import ranks_now
+
+        status["ranks"] = ranks_now(latest.process, status["log"], nodes)
     newest = status["checkpoints"]["newest"]
     if newest is not None and newest["kind"] == "unknown":
         newest["kind"] = _kind_of(Path(newest["path"]))

@@ -9,7 +9,7 @@ from typing import Self
 
 from ...model.decision import Decision, DecisionBase
 from ...model.fact import Fact, FactBase, ProgressMade
-from ...model.observation import Outcome
+from ...model.outcome import Outcome
 from ...model.record import JOURNAL_VERSION, Entry, Record
 from ...model.text.json_line import encode_line
 from ..atomic import sync_directory, write_all

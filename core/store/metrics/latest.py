@@ -2,14 +2,17 @@
 
 import contextlib
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ...model.observation import GpuSample, HostSample, MetricValues, ProcessSample
 from ...model.progress import Outlook, Progress
 from .newest_samples import WHOLE, newest_samples
+
+if TYPE_CHECKING:
+    from ...model.observation import GpuSample, HostSample, MetricValues, ProcessSample
 
 
 class ProgressPoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,29 +35,34 @@ class Latest(msgspec.Struct, frozen=True, kw_only=True):
     ``metrics``: the newest value of each name, whenever it was logged.
     """
 
-    gpu: GpuSample | None = None
-    host: HostSample | None = None
-    process: ProcessSample | None = None
+    gpu: "GpuSample | None" = None
+    host: "HostSample | None" = None
+    process: "ProcessSample | None" = None
     progress: ProgressPoint | None = None
-    metrics: MetricValues | None = None
+    metrics: "MetricValues | None" = None
 
 
-KINDS: dict[str, type] = {
-    "gpu": GpuSample,
-    "host": HostSample,
-    "process": ProcessSample,
-    "progress": ProgressPoint,
-    "metrics": MetricValues,
-}
+@cache
+def _kinds() -> dict[str, type]:
+    """Loaded when there is a sample: a run that ended at once has none."""
+    from ...model.observation import GpuSample, HostSample, MetricValues, ProcessSample
+
+    return {
+        "gpu": GpuSample,
+        "host": HostSample,
+        "process": ProcessSample,
+        "progress": ProgressPoint,
+        "metrics": MetricValues,
+    }
 
 
 def latest_from(samples: Iterable[tuple[str, bytes | str]]) -> Latest:
     """Decode samples by their kinds; of several of one kind the last. Unknown kinds and damaged ones are left out."""
     found: dict[str, Any] = {}
     for kind, data in samples:
-        if kind in KINDS:
+        if kind in _kinds():
             with contextlib.suppress(msgspec.MsgspecError):
-                found[kind] = msgspec.json.decode(data, type=KINDS[kind])
+                found[kind] = msgspec.json.decode(data, type=_kinds()[kind])
     return Latest(**found)
 
 

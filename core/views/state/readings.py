@@ -1,19 +1,22 @@
 """The readings of now with their levels: the judge's levels are of the moment at which they changed."""
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from ...model.health import HealthReading
 from ...model.incident import Incident
-from ...model.observation import GpuSample, HostSample
 from ...model.situation import Situation
 from ...model.story import RunStory
 from ...model.text.health_words import health_clause
 from .level import Bounds, level_of, limit_in
 from .run_progress import bounds_now
 
+if TYPE_CHECKING:
+    from ...model.observation import GpuSample, HostSample
+
 
 def current_readings(
-    story: RunStory, gpu: GpuSample | None, host: HostSample | None, bounds: Mapping[str, Bounds]
+    story: RunStory, gpu: "GpuSample | None", host: "HostSample | None", bounds: Mapping[str, Bounds]
 ) -> list[HealthReading]:
     """One for each metric that was judged and each utilisation that is read, by metric.
 
@@ -28,7 +31,7 @@ def current_readings(
     return [found[metric] for metric in sorted(found)]
 
 
-def _values(gpu: GpuSample | None, host: HostSample | None) -> Iterator[tuple[str, float, str]]:
+def _values(gpu: "GpuSample | None", host: "HostSample | None") -> Iterator[tuple[str, float, str]]:
     for reading in gpu.gpus if gpu is not None else ():
         name = f"gpu{reading.index}"
         if reading.temp_c is not None:

@@ -1,14 +1,13 @@
 """The output of ``trainwatch status``: the story and the newest samples as one object."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ...model.checkpoints.evaluation import Evaluation
 from ...model.launch.output_place import OutputPlace
 from ...model.launch.resume_way import ResumeWay
-from ...model.observation import GpuSample, HostSample
 from ...model.progress import Progress
 from ...model.run import HALTED_STATES, LIVE_STATES
 from ...model.settings import Health
@@ -27,6 +26,9 @@ from .run_progress import over_run
 from .troubles import shown, troubles
 from .unconfirmed import unconfirmed
 
+if TYPE_CHECKING:
+    from ...model.observation import GpuSample, HostSample
+
 NOBODY = SupervisorLife()
 DEFAULT_HEALTH = Health()
 
@@ -37,8 +39,8 @@ def status_object(
     run: str,
     run_id: str = "",
     wall: float,
-    gpu: GpuSample | None,
-    host: HostSample | None,
+    gpu: "GpuSample | None",
+    host: "HostSample | None",
     progress: Progress | None,
     step_t: float | None = None,
     supervisor: SupervisorLife = NOBODY,
@@ -213,7 +215,7 @@ def _reading(reading: Any) -> dict[str, Any]:
     return {k: v for k, v in msgspec.to_builtins(reading).items() if v is not None}
 
 
-def _sample(host: HostSample | None) -> dict[str, Any]:
+def _sample(host: "HostSample | None") -> dict[str, Any]:
     if host is None:
         return {}
     found: dict[str, Any] = msgspec.to_builtins(host)
