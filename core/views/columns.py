@@ -4,11 +4,12 @@ A list on a screen, or one that a verb prints, is a tuple of columns; what is in
 entry. A column of numbers is right-aligned, so that units and digits stand below each other.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 import msgspec
+
+from ..model.text.patterns import LazyPattern
 
 Row = TypeVar("Row")
 
@@ -47,7 +48,7 @@ def shown_columns(columns: Sequence[Column[Row]], width: int, rows: Sequence[Row
 
 
 _UNIT = r"(?:%|°C|W|cores|s/step|steps/s|s|ms|min|h|d|m|[kMGT]?B(?:/s)?|[MG]iB|MHz)"
-_NUMBER = re.compile(
+_NUMBER = LazyPattern(
     r"(?:step |epoch |attempt )?[-+]?(?:\d[\d,.]*(?:e-?\d+)?|[Nn]a[Nn]|[Ii]nf)(?: of \d[\d,.]*|/\d[\d,.]*)?"
     rf"(?: {_UNIT}(?: \d+ {_UNIT})?)?(?: ago)?"
 )

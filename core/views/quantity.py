@@ -5,7 +5,7 @@ None becomes ``–``: unknown is never shown as 0. Clock times are local time.
 """
 
 import math
-from datetime import datetime
+import time
 
 from ..model.text import memory_words, size_words
 
@@ -16,6 +16,7 @@ SIZE_UNITS = size_words.SIZE_UNITS
 MINUTE_S = 60
 HOUR_S = 3600
 DAY_S = 86400
+LAST_YEAR = 9999
 S_PER_STEP, STEPS_PER_S = "s/step", "steps/s"
 
 
@@ -90,17 +91,23 @@ def clock(wall: float | None, now_wall: float | None = None, *, seconds: bool = 
     if wall is None or not math.isfinite(wall):
         return UNKNOWN
     try:
-        moment = datetime.fromtimestamp(wall).astimezone()
+        moment = time.localtime(wall)
     except (OverflowError, ValueError, OSError):
         return UNKNOWN
-    text = moment.strftime("%H:%M:%S" if seconds else "%H:%M")
+    if not 1 <= moment.tm_year <= LAST_YEAR:
+        return UNKNOWN
+    text = time.strftime("%H:%M:%S" if seconds else "%H:%M", moment)
     if now_wall is None:
         return text
-    today = datetime.fromtimestamp(now_wall).astimezone()
-    if moment.date() == today.date():
+    apart = abs(_day(wall) - _day(now_wall))
+    if apart == 0:
         return text
-    apart = abs((moment.date() - today.date()).days)
-    return f"{moment.strftime('%a')} {text}" if apart < 7 else f"{moment.strftime('%d %b')} {text}"
+    return f"{time.strftime('%a' if apart < 7 else '%d %b', moment)} {text}"
+
+
+def _day(wall: float) -> int:
+    """Number of the local day."""
+    return int((wall + time.localtime(wall).tm_gmtoff) // DAY_S)
 
 
 def pace(sec_per_step: float | None) -> str:

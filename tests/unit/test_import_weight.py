@@ -84,10 +84,11 @@ SLOW = {"asyncio", "ctypes", "gzip", "hashlib", "inspect", "secrets", "shutil", 
 HEAVY = {"libtmux", "numpy", "psutil", "textual", "tomlkit", "typing_extensions", "watchdog"}
 
 
-def loaded_by_call(*words: str, home: Path) -> set[str]:
-    """What one call of trainwatch loads, as a process of its own."""
+def loaded_by_call(*words: str, home: Path, before: str = "") -> set[str]:
+    """What one call of trainwatch loads, as a process of its own. ``before``: a statement that runs first."""
     argv = ["trainwatch", *words]
     return loaded_by(
+        f"{before}\n"
         f"import os; os.environ['TRAINWATCH_HOME'] = {str(home)!r}; sys.argv = {argv!r}\n"
         "from trainwatch.cli import main\n"
         "try: main()\n"
@@ -160,8 +161,21 @@ def test_showing_a_run_in_tmux_loads_libtmux_only_in_a_child_process() -> None:
 def test_a_verb_loads_no_module_for_what_python_or_msgspec_need_it_for(words: str, one_run: Path) -> None:
     modules = loaded_by_call(words, home=one_run)
     spared = {"gettext", "locale", "urllib.parse", "ipaddress", "json", "platform", "msgspec.inspect", "string"}
-    assert not modules & spared
+    assert not modules & {*spared, "fnmatch", "ntpath"}
+    assert sys.version_info >= (3, 12) or "datetime" not in modules, "loaded by C until then only if it is needed"
+    assert "trainwatch.core.model.observation" not in modules, "one_run has no sample"
     assert words == "--help" or "textwrap" not in modules, "argparse wraps its help with it"
+
+
+@pytest.mark.parametrize("words", ["--help", "status", "runs"])
+def test_a_verb_compiles_no_text(words: str, one_run: Path) -> None:
+    hook = (
+        "import builtins, os; usual = compile\n"
+        "def noticed(text, name, *how, **more):\n"
+        "    return os._exit(3) if name == '<string>' else usual(text, name, *how, **more)\n"
+        "builtins.compile = noticed"
+    )
+    loaded_by_call(words, home=one_run, before=hook)
 
 
 def test_what_a_start_left_out_is_loaded_when_it_is_needed() -> None:
@@ -169,7 +183,10 @@ def test_what_a_start_left_out_is_loaded_when_it_is_needed() -> None:
         "sys.argv = ['trainwatch', 'runs']\n"
         "from trainwatch.cli.quick_start import load_msgspec_quickly, load_python_quickly\n"
         "load_python_quickly(); load_msgspec_quickly()\n"
-        "import argparse, gettext, msgspec, msgspec.inspect, pathlib, platform, textwrap, urllib.parse\n"
+        "import argparse, datetime, gettext, msgspec, msgspec.inspect, pathlib, platform, textwrap, typing, urllib.parse\n"
+        "assert pathlib.PureWindowsPath('C:/a').drive == 'C:' and pathlib.Path('/a.py').match('*.py')\n"
+        "assert msgspec.json.decode(b'\"2026-01-02\"', type=datetime.date) == datetime.date(2026, 1, 2)\n"
+        "assert typing.ForwardRef('int').__forward_arg__ == 'int'\n"
         "assert pathlib.Path('/a b').as_uri() == 'file:///a%20b'\n"
         "assert msgspec.json.schema(int) == {'type': 'integer'}\n"
         "assert msgspec.inspect.type_info(int).__class__.__name__ == 'IntType'\n"

@@ -7,8 +7,9 @@ Afterwards it runs as usual, and the loaded modules are frozen: they are not tra
 import gc
 import os
 import sys
+import typing
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -58,7 +59,8 @@ def load_python_quickly() -> None:
     """Load argparse and pathlib, which each verb uses, without what they rarely need.
 
     argparse asks ``gettext`` for a translation of each of its words: Python brings none, and ``parser.py`` reads its
-    messages in English. pathlib has a function of ``urllib.parse`` for URLs of files (until Python 3.12).
+    messages in English. pathlib has a function of ``urllib.parse`` for URLs of files (until Python 3.12), ``ntpath``
+    for paths of Windows and ``fnmatch`` for patterns.
     """
 
     def quote_from_bytes(*args: Any, **kwargs: Any) -> Any:
@@ -66,7 +68,7 @@ def load_python_quickly() -> None:
 
     with _stood_in("argparse", gettext={"gettext": str, "ngettext": lambda one, many, n: one if n == 1 else many}):
         import argparse  # noqa: F401
-    with _stood_in("pathlib", **{"urllib.parse": {"quote_from_bytes": quote_from_bytes}}):
+    with _stood_in("pathlib", fnmatch={}, ntpath={}, **{"urllib.parse": {"quote_from_bytes": quote_from_bytes}}):
         import pathlib  # noqa: F401
 
 
@@ -75,11 +77,29 @@ def load_msgspec_quickly() -> None:
 
     ``typing_extensions``, which it uses only if it is there, takes as long as a third of Python's own start;
     ``platform`` is asked by ``uuid`` for the name of the system alone; ``msgspec.inspect`` and ``textwrap`` are for
-    JSON schemas.
+    JSON schemas. Python 3.11 runs the whole of ``datetime`` in Python before it takes the same classes from C.
     """
     system = {"system": lambda: os.uname().sysname}
-    with _stood_in("msgspec", typing_extensions=None, platform=system, textwrap={}, **{"msgspec.inspect": {}}):
+    names: dict[str, Mapping[str, Any] | None] = {"msgspec.inspect": {}, "textwrap": {}, "platform": system}
+    if sys.version_info < (3, 12):
+        with suppress(ImportError):
+            names["datetime"] = vars(import_module("_datetime"))
+    with _stood_in("msgspec", typing_extensions=None, **names), _no_forward_reference():
         import msgspec  # noqa: F401
+
+
+@contextmanager
+def _no_forward_reference() -> Iterator[None]:
+    """Make no ``typing.ForwardRef``: msgspec makes one while it is loaded, to see which arguments it takes.
+
+    A forward reference compiles its text, and the first ``compile`` of a process makes the hundred classes of ``ast``.
+    """
+    usual = typing.ForwardRef
+    vars(typing)["ForwardRef"] = lambda *_words, **_options: None
+    try:
+        yield
+    finally:
+        vars(typing)["ForwardRef"] = usual
 
 
 @contextmanager
