@@ -31,6 +31,11 @@ def full(mind_: Judge | None = None) -> World:
     return crash(free(saved(running(mind_), 0.5 * GB), 0.3 * GB), FULL)
 
 
+def test_a_run_that_waits_for_room_names_the_folder_whose_disk_is_full() -> None:
+    world = full(judge(output_dir="/data/out"))
+    assert "it continues when 1.06 GB are free (300 MB were) in /data/out" in world.text()
+
+
 def test_a_full_disk_holds_the_restart_until_there_is_room() -> None:
     world = full()
     assert world.word == "backing_off"

@@ -1,6 +1,6 @@
 """Readings of the machine in the text of ``status`` and in the health line."""
 
-from trainwatch.cli.watch.status_text import machine_lines
+from trainwatch.cli.watch.status_text import machine_lines, reason_words
 
 
 def test_status_has_a_line_per_gpu_and_one_for_memory() -> None:
@@ -15,3 +15,14 @@ def test_status_has_a_line_per_gpu_and_one_for_memory() -> None:
 def test_status_leaves_out_unknown_values() -> None:
     gpus = [{"index": 0}, {"index": 1, "temp": 50.0}, {"index": 2, "trouble": "no answer for 9 s"}]
     assert machine_lines({"gpus": gpus, "host": {}}) == ["GPU 1  50 °C", "GPU 2  no answer for 9 s"]
+
+
+def test_what_is_wrong_and_the_reason_stand_there_once_if_they_are_the_same() -> None:
+    held = "held: params_800.npz may be of this run"
+    status = {
+        "state": "stopped",
+        "reason": held,
+        "concerns": [{"level": "danger", "text": "Held: params_800.npz may be of this run"}],
+    }
+    assert reason_words(status, "") == held
+    assert reason_words({**status, "reason": "stopped by a person"}, "").startswith("stopped by a person · Held: ")

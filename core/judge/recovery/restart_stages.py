@@ -268,8 +268,10 @@ def wait_for_room(builder: StepBuilder, plan: RestartPlan, need_bytes: float) ->
     state = builder.state
     free = state.disk_free_bytes
     need, then = sizes_apart(need_bytes, free)
-    reason = f"held: the disk is full; it continues when {need} are free{then and f' ({then} were)'}"
-    folder = builder.knowledge.output_dir or "DIR"
+    output_dir = builder.knowledge.output_dir
+    where = f" in {output_dir}" if output_dir else ""
+    reason = f"held: the disk is full; it continues when {need} are free{then and f' ({then} were)'}{where}"
+    folder = output_dir or "DIR"
     how = f"make room: `{typed('checkpoints prune', folder, '--keep', 'N')}` shows what could go"
     if not has_inodes(state.disk_free_inodes):
         reason = "held: no more files can be created on the disk (no free inodes); it continues when some are deleted"

@@ -113,7 +113,8 @@ def _confirm_resume(spec: "RunSpec") -> None:
 
     if not must_be_confirmed(spec):
         return
-    print(f"{printable(resume_line(spec.resume_way))}: is that right? [Y/n] ", end="", flush=True)
+    asked = f"is that right? [Y/n; yes in {ANSWER_S:.0f} s]"
+    print(f"{printable(resume_line(spec.resume_way))}: {asked} ", end="", flush=True)
     answered = select.select([sys.stdin], [], [], ANSWER_S)[0]
     answer = sys.stdin.readline().strip().lower() if answered else ""
     if not answered:

@@ -31,7 +31,7 @@ def status_lines(status: dict[str, Any], still: str) -> list[str]:
     """
     progress = status["progress"]
     alive = status["supervisor"]["alive"]
-    said = _reasons(status, still)
+    said = reason_words(status, still)
     lines = [_head(status) + (f" ({said})" if said else "")]
     position = []
     overall = status["overall"]
@@ -116,14 +116,16 @@ def _checkpoint_lines(known: dict[str, Any]) -> list[str]:
     return [*lines, f"  scores: {printable(known['quality'])}"] if known["quality"] else lines
 
 
-def _reasons(status: dict[str, Any], still: str) -> str:
+def reason_words(status: dict[str, Any], still: str) -> str:
     """Why it is in its state, with the worst that is wrong; of a run that trains that alone."""
     wrong = [each["text"] for each in status.get("concerns", ()) if each["level"] == "danger"]
     if status["state"] in ABOUT_THEIR_TROUBLE or not wrong:
         return still or status["reason"] or ""
     more = f" (+{len(wrong) - 1})" if len(wrong) > 1 else ""
-    reason = "" if status["state"] == "running" else status["reason"]
-    return " · ".join(filter(None, [still or reason, wrong[0] + more]))
+    reason = still or ("" if status["state"] == "running" else status["reason"] or "")
+    if reason.casefold() == wrong[0].casefold():  # a held run: its reason is what is wrong
+        return reason + more
+    return " · ".join(filter(None, [reason, wrong[0] + more]))
 
 
 def machine_lines(status: dict[str, Any]) -> list[str]:
