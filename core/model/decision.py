@@ -43,7 +43,7 @@ class LookForLoop(DecisionBase, frozen=True, kw_only=True, tag="look_for_loop"):
 
     Outcome data: ``loops`` ({pid: place of a loop that changes nothing}), ``polls`` (one of them asks for something),
     ``elsewhere`` (a sentence: what is busy in no such loop; empty if nothing is), ``moving`` (a busy thread moves
-    through its program).
+    through its program), ``unread`` (no stack could be read).
     """
 
     attempt: int

@@ -12,6 +12,7 @@ import pytest
 from tests.integration.act_world import World, python, wait_for, world
 from trainwatch.core.act import processes
 from trainwatch.core.act.evidence.evidence_files import log_tail
+from trainwatch.core.act.evidence.loop_looks import look
 from trainwatch.core.act.evidence.stack_capture import capture_stacks, look_for_loops
 from trainwatch.core.act.evidence.stack_frames import main_frames, telling_frame
 from trainwatch.core.act.launch.launching import is_alive
@@ -189,3 +190,17 @@ def test_look_of_the_runner_is_no_work_of_the_trainer(run: World, tmp_path: Path
         assert tree_pids(target) == before
         go.touch()
         assert looking.result()["elsewhere"]
+
+
+@pytest.mark.parametrize(("fails", "unread"), [("every second time", False), ("always", True)])
+def test_a_stack_that_could_not_be_read_is_looked_at_once_more(tmp_path: Path, fails: str, unread: bool) -> None:
+    """py-spy reads a running process: now and then the stack has changed meanwhile, and it gives none."""
+    spy, odd = tmp_path / "py-spy", tmp_path / "odd"
+    answer = '[{"os_thread_id": 1, "frames": [{"name": "spin", "filename": "train.py", "line": 3}]}]'
+    worse = "rm" if fails == "every second time" else "false"
+    spy.write_text(f"#!/bin/sh\nif [ -e {odd} ]; then {worse} {odd} && echo '{answer}'; else touch {odd}; exit 1; fi\n")
+    spy.chmod(0o700)
+    me = processes.read_process(os.getpid())
+    assert me is not None
+    request = {"keys": [[me.pid, me.start_ticks]], "most": 1, "py_spy": str(spy), "pause_s": 0.08, "budget_s": 60.0}
+    assert look(request)["unread"] is unread

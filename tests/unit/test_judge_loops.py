@@ -12,6 +12,7 @@ from trainwatch.core.model.settings import Hang, Settings
 SPIN = {"loops": {"7": "Trainer.spin (train.py:31)"}, "elsewhere": "", "moving": False}
 OTHER_LOOP = {"loops": {"7": "Trainer.wait (train.py:52)"}, "elsewhere": "", "moving": False}
 IN_A_CALL = {"loops": {}, "elsewhere": "thread 7 of process 7 is busy in no such loop: svd", "moving": False}
+NO_STACK = {"loops": {}, "elsewhere": "process 7 (python) shows no Python stack", "moving": False, "unread": True}
 WORKS = {"loops": {}, "elsewhere": "thread 7 of process 7 is busy in no such loop: forward", "moving": True}
 
 
@@ -55,6 +56,11 @@ def test_loop_without_gpu_readings_is_ended_soon_after_a_save() -> None:
     assert 250.0 < detected(world) < 300.0
     assert any("Trainer.spin (train.py:31)" in e.what for e in world.hangs[0].evidence)
     assert [i.kind for i in world.incidents][:2] == ["quiet", "hang"]
+
+
+def test_a_look_that_reads_no_stack_takes_nothing_back() -> None:
+    world = finding(unread(), SPIN, NO_STACK, SPIN).watch(busy(400))
+    assert 280.0 < detected(world) < 330.0
 
 
 def test_loop_that_asks_for_something_gets_more_time() -> None:

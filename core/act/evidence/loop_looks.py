@@ -68,12 +68,12 @@ def look(request: Mapping[str, Any]) -> dict[str, Any]:
 
     Returns ``loops`` ({pid: where its loop is}), ``polls`` (one of them asks for something), ``elsewhere`` (a sentence:
     what is busy and in no such loop; empty if nothing is), ``moving`` (a busy thread moves through its program),
-    ``looks``.
+    ``unread`` (no stack could be read, which shows nothing), ``looks``.
     """
     alive = [p for key in request["keys"][: request["most"]] if (p := _alive(key)) is not None]
     spy = request["py_spy"]
     if spy is None:
-        return _answer({}, "py-spy was not found", looks=0)
+        return _answer({}, "py-spy was not found", looks=0, unread=True)
     until = time.monotonic() + request["budget_s"]
     before = {process.pid: _ticks(process.pid) for process in alive}
     pause_s = request["pause_s"] / LOOKS
@@ -84,7 +84,7 @@ def look(request: Mapping[str, Any]) -> dict[str, Any]:
     failed, looks = "", 0
     while looks < LOOKS and not failed and time.monotonic() < until:
         for process in looked_at:
-            stacks = _dump(spy, process.pid, max(0.1, until - time.monotonic()))
+            stacks = _dump_of_moving(spy, process.pid, until)
             failed = failed or ("" if stacks else f"process {process.pid} ({process.name}) shows no Python stack")
             for thread, stack in stacks.items():
                 seen.setdefault((process.pid, thread), []).append(stack)
@@ -113,13 +113,27 @@ def _judged(
         moving = moving or len({(f.name, f.file) for stack in stacks for f in own_frames(stack)[:1]}) >= MOVING
         inner = stacks[-1][0].place if stacks else "outside Python"
         elsewhere = elsewhere or f"thread {thread} of process {pid} is busy in no such loop: {inner}"
-    return _answer(loops, elsewhere or ("" if loops else "nothing is busy"), looks=looks, moving=moving, polls=polls)
+    said = elsewhere or ("" if loops else "nothing is busy")
+    return _answer(loops, said, looks=looks, moving=moving, polls=polls, unread=bool(failed))
 
 
 def _answer(
-    loops: dict[str, str], elsewhere: str, *, looks: int, moving: bool = False, polls: bool = False
+    loops: dict[str, str],
+    elsewhere: str,
+    *,
+    looks: int,
+    moving: bool = False,
+    polls: bool = False,
+    unread: bool = False,
 ) -> dict[str, Any]:
-    return {"loops": loops, "polls": polls, "elsewhere": elsewhere, "moving": moving, "looks": looks}
+    return {
+        "loops": loops,
+        "polls": polls,
+        "elsewhere": elsewhere,
+        "moving": moving,
+        "unread": unread,
+        "looks": looks,
+    }
 
 
 class Loop(NamedTuple):
@@ -205,6 +219,11 @@ def only_reads(loop: ast.While) -> bool:
 def only_asks(loop: ast.While) -> bool:
     """Return whether it may call functions, but keeps none of their results."""
     return all(isinstance(node, ASKS) for node in ast.walk(loop))
+
+
+def _dump_of_moving(spy: str, pid: int, until: float) -> dict[int, Stack]:
+    """``_dump``, once more if it failed: a stack that changes while it is read gives none."""
+    return _dump(spy, pid, max(0.1, until - time.monotonic())) or _dump(spy, pid, max(0.1, until - time.monotonic()))
 
 
 def _dump(spy: str, pid: int, timeout_s: float) -> dict[int, Stack]:

@@ -57,7 +57,9 @@ def asked(watch: LoopWatch, order: int, *, since: float, now: float) -> LoopWatc
 
 
 def answered(watch: LoopWatch, outcome: Outcome) -> LoopWatch:
-    """Take what a look found."""
+    """Take what a look found. One that could read no stack shows neither a loop nor work."""
+    if outcome.data.get("unread") is True:
+        return msgspec.structs.replace(watch, order=0)
     loops, elsewhere = outcome.data.get("loops"), outcome.data.get("elsewhere")
     if not outcome.ok or not isinstance(loops, dict) or not loops or elsewhere:
         moving = watch.moving or (outcome.ok and outcome.data.get("moving") is True)
