@@ -26,6 +26,7 @@ SUPPORT = 0.4
 CONTRADICTION = 0.3
 """What a fact that speaks against the diagnosis takes from its confidence."""
 SUREST = 0.97
+SIGKILL = 9
 NATIVE = frozenset({4, 7, 8, 11})
 """Signals that a program gets for a fault of its own machine code: SIGILL, SIGBUS, SIGFPE, SIGSEGV."""
 
@@ -48,12 +49,16 @@ class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fact(NamedTuple):
-    """``shows``: a class that it supports; ``against``: one that it contradicts; ``alone``: what it proves alone."""
+    """``shows``: a class that it supports; ``against``: one that it contradicts; ``alone``: what it proves alone.
+
+    ``of``: a class whose explanation has it, and of which it proves nothing.
+    """
 
     words: str
     shows: str = ""
     against: str = ""
     alone: float = 0.0
+    of: str = ""
 
 
 def fused(found: Diagnosis, about: Circumstances, catalogue: CompiledCatalogue) -> Diagnosis:
@@ -80,6 +85,8 @@ def fused(found: Diagnosis, about: Circumstances, catalogue: CompiledCatalogue) 
             found = _said(found, fact.words, sure=found.confidence + SUPPORT * (1 - found.confidence))
         elif fact.against == found.failure:
             found = _said(found, fact.words, sure=found.confidence - CONTRADICTION)
+        elif fact.of == found.failure:
+            found = _said(found, fact.words)
     return found
 
 
@@ -100,6 +107,12 @@ def _memory(about: Circumstances, found: Diagnosis) -> Iterator[Fact]:
         yield Fact("The kernel killed a process for memory during the attempt.", shows="host_oom", alone=0.85)
     elif about.oom_kills == 0 and found.cause is not None and "illed" in found.cause.text:
         yield Fact("The kernel's counter shows no kill for memory.", against="host_oom")
+    elif about.oom_kills == 0 and about.signal == SIGKILL and found.failure == "unknown":
+        words = (
+            "SIGKILL comes from outside. The kernel's counter shows no kill for memory, so most likely another "
+            "process sent it: kill -9, the limit of a job, a guard such as earlyoom or systemd-oomd."
+        )
+        yield Fact(words, of="unknown")
     if about.swap_used is not None and about.swap_used >= SWAP_FULL:
         alone = 0.6 if about.signal == 9 and about.oom_kills is None else 0.0
         yield Fact(f"Swap was full ({about.swap_used:.0%}).", shows="host_oom", alone=alone)
