@@ -20,3 +20,10 @@ def test_no_pace_is_shown_before_the_first_step() -> None:
 def test_the_pace_of_the_first_seconds_is_shown_if_nothing_else_is_known() -> None:
     pace = Pace(from_t=0.0, from_step=0, to_t=4.0, to_step=8)
     assert with_own_pace(Progress(step=8, run_step=8, run_total_steps=10), pace, None).sec_per_step == 0.5
+
+
+def test_a_bar_that_counts_the_steps_before_a_resume_as_made_has_no_pace() -> None:
+    resumed = Progress(step=1260, run_step=1260, run_total_steps=6000, sec_per_step=1 / 2215.83)
+    assert with_own_pace(resumed, Pace(s_per_step=0.056), 0.055).sec_per_step == 0.055
+    faster = Progress(step=1260, run_step=1260, run_total_steps=6000, sec_per_step=0.01)
+    assert with_own_pace(faster, Pace(s_per_step=0.056), 0.055).sec_per_step == 0.01

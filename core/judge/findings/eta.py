@@ -12,6 +12,8 @@ FIRST_S = 2.0
 """Seconds of the first stretch of a run after which its pace is taken, as far as it has come."""
 OTHER_PACE = 0.5
 """An attempt whose first stretch differs from the pace before by more than this share has a pace of its own."""
+TOO_FAST = 10.0
+"""A printed pace that many times faster than the measured one counts steps that a resume passed over as made."""
 
 
 class Pace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -71,13 +73,16 @@ def eta_s(pace: Pace, progress: Progress) -> float | None:
 def with_own_pace(progress: Progress, pace: Pace, step_s: float | None) -> Progress:
     """Return progress with the time left at this run's own pace.
 
-    ``step_s``: measured seconds of one step, filled in if the trainer prints none.
+    ``step_s``: measured seconds of one step, taken if the trainer prints none, or one that cannot be: after a resume a
+    bar may print thousands of steps a second for minutes.
     """
-    measured = progress.sec_per_step is None and progress.step is not None
+    printed_s = progress.sec_per_step
     if step_s is None:
         step_s = pace_of(pace)
+    too_fast = printed_s is not None and step_s is not None and printed_s * TOO_FAST < step_s
+    measured = too_fast or (printed_s is None and progress.step is not None)
     return msgspec.structs.replace(
-        progress, eta_s=eta_s(pace, progress), sec_per_step=step_s if measured else progress.sec_per_step
+        progress, eta_s=eta_s(pace, progress), sec_per_step=step_s if measured else printed_s
     )
 
 
