@@ -197,6 +197,20 @@ def test_what_only_looks_like_it_is_none(tmp_path: Path, text: str) -> None:
     assert "a crash ends this run" in found.how
 
 
+def test_an_installed_command_is_named_by_its_word_not_by_a_file_of_its_library(tmp_path: Path) -> None:
+    library = tmp_path / "lib" / "site-packages" / "notebooks"
+    library.mkdir(parents=True)
+    (library / "__init__.py").write_text("")
+    (library / "command.py").write_text("def main(): pass\nmain()\n")
+    tool = tmp_path / "notebooks"
+    tool.write_text("#!/usr/bin/env python3\nfrom notebooks.command import main\nmain()\n")
+    tool.chmod(0o755)
+    found = of(tmp_path, "./notebooks", "--execute", env={"PYTHONPATH": str(library.parent)})
+    assert found.will == "no"
+    assert "`./notebooks`, an installed command, has no option for it" in found.how
+    assert "site-packages" not in found.how
+
+
 OWN_STATE = """
 import json, os
 STATE = os.path.join("out", "stand.json")

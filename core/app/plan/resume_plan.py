@@ -8,6 +8,7 @@ is found there is a conclusion: the newest state is copied aside before the firs
 import os
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -127,9 +128,15 @@ def _from_source(spec: RunSpec, preset: Preset) -> ResumeWay:
         how = f"{option.name} ({option.file}:{option.line}) cannot be given: {target.why_not}; {_pass_on(target)}"
         return ResumeWay(will="no", source="none", how=how, place=f"{option.file}:{option.line}")
     name = os.path.relpath(target.file, spec.cwd) if target.file.is_relative_to(spec.cwd) else str(target.file)
+    if _is_installed(target.file):  # the file of a library says nothing to who wrote neither it nor the command
+        name = f"`{target.word}`, an installed command,"
     if finding.unread:
         return ResumeWay(will="unknown", how=f"{name} shows no way, and {finding.unread[0]}; {ADD}", place=name)
     return ResumeWay(will="no", how=f"a crash ends this run: {name} has no option for it; {ADD}", place=name)
+
+
+def _is_installed(file: Path) -> bool:
+    return not {"site-packages", "dist-packages"}.isdisjoint(file.parts)
 
 
 def _pass_on(target: Target) -> str:
