@@ -27,6 +27,11 @@ def steps(until: int, total: int | None = 1000, every: int = 1, text: str = "ste
     return "".join(f"{text.format(n, of)}\n" for n in range(every, until + 1, every))
 
 
+def batches(last: int, total: int = 100, every: int = 1) -> str:
+    """As a loop prints them that counts from 0."""
+    return "".join(f"batch {n}/{total} loss: 0.25\n" for n in range(0, last + 1, every))
+
+
 def epochs(until: int, total: int, line: str = "Epoch {}/{}, loss: 0.5, val_loss: 0.6") -> str:
     return "".join(f"{line.format(n, total)}\n" for n in range(1, until + 1))
 
@@ -214,9 +219,10 @@ def test_exit_0_with_a_failure_in_the_last_lines_is_a_crash(text: str, class_: s
 
 UNPROVEN = {
     "steps without a total": steps(40, None),
-    "a log that prints each tenth step from 0": steps(990, every=10),
     "a bar that ends at 998 of 1000": bar("steps: ", 998, 1000),
-    "the last line of a log that prints each fiftieth step": steps(100, 120, every=50),
+    "a bar that ends at 99 of 100": bar("steps: ", 99, 100),
+    "two lines before the end": steps(9980, 10000, every=10),
+    "the last batches of an epoch of unknown number": batches(90, every=10) * 2,
     "a logged error that was handled": steps(40, None) + "ERROR - ConnectionError: could not upload, going on\n",
     "a traceback at the start, after which it trained": BOOM + steps(40, None),
     "no step at all of a command that nobody knows": "hello\n",
@@ -230,6 +236,27 @@ def test_exit_0_without_proof_either_way_is_finished_and_says_so(text: str) -> N
     assert world.word == "finished", reason(world)
     assert f"exit 0; {SENTENCE}" in reason(world)
     assert SENTENCE in world.of(NotifyPeople)[-1].body
+
+
+LAST_LINE = {
+    "each step from 0": batches(99),
+    "each tenth step from 0": batches(90, every=10),
+    "each fiftieth step": steps(100, 120, every=50),
+    "batches of the last epoch": "".join(f"Epoch {n}/3\n" + batches(90, every=10) for n in (1, 2, 3)),
+    "batches of the last epoch from 0": "".join(f"Epoch {n}/3\n" + batches(90, every=10) for n in (0, 1, 2)),
+}
+
+
+@pytest.mark.parametrize("text", LAST_LINE.values(), ids=LAST_LINE)
+def test_exit_0_after_the_last_line_that_a_whole_training_prints_is_finished_without_a_doubt(text: str) -> None:
+    world = ended(text)
+    assert world.word == "finished", reason(world)
+    assert reason(world).endswith("is the last printed step, within one print interval of the end")
+    assert SENTENCE not in world.text()
+
+
+def test_the_last_lines_of_an_epoch_that_is_not_the_last_one_are_no_end() -> None:
+    assert ended("".join(f"Epoch {n}/3\n" + batches(90, every=10) for n in (1, 2))).word == "ended_early"
 
 
 def test_no_step_is_no_end_if_the_preset_or_an_earlier_attempt_prints_steps() -> None:
@@ -380,4 +407,5 @@ def test_an_attempt_that_counts_anew_ends_where_the_run_does(made: int, attempt:
 @pytest.mark.parametrize(("made", "at"), [(300, "end"), (200, "short"), (250, "unknown")])
 def test_an_epoch_that_is_named_apart_counts_by_the_steps_of_the_run(made: int, at: str) -> None:
     progress = Progress(step=100, total_steps=100, run_step=made, run_total_steps=300)
-    assert place_of(Counters(progress=progress, per_epoch=True)).at == at
+    found = place_of(Counters(progress=progress, per_epoch=True))
+    assert (found.at, found.is_last_line) == (at, at == "end")

@@ -24,10 +24,15 @@ TIME_LEFT_S = 60.0
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where the trainer's counters stand. ``words``: "step 399 of 1000"."""
+    """Where the trainer's counters stand. ``words``: "step 399 of 1000".
+
+    ``is_last_line``: a further line of the log would be past the end. A loop that counts from 0 and prints each tenth
+    step of 100 ends with "90/100".
+    """
 
     at: Literal["end", "short", "unknown"]
     words: str = ""
+    is_last_line: bool = False
 
 
 class Counters(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +43,8 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True):
     a bar without a label or a loss may count anything. ``first_epoch_seen``: the
     attempt began with the first epoch, so it is known whether they count from 0. ``counts_done``: the epoch is a number
     of completed ones (the bar counts epochs). ``lossy``: a loss was printed with or after the last counter.
-    ``first_epoch``: the first one printed. ``interval``: steps between the last two printed ones.
+    ``first_epoch``: the first one printed. ``interval``: steps between the last two printed ones. ``bar``: they are
+    those of a bar, which shows its total when it is done.
     """
 
     progress: Progress = Progress()
@@ -51,6 +57,7 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True):
     lossy: bool = False
     first_epoch: float | None = None
     interval: int = 1
+    bar: bool = False
 
 
 class EndingInput(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,9 +105,13 @@ class Contradicted(msgspec.Struct, frozen=True):
 
 
 class Unproven(msgspec.Struct, frozen=True):
-    """Nothing speaks for the end and nothing against it. ``place``: where it was, "" = unknown."""
+    """Nothing proves the end and nothing speaks against it. ``place``: where it was, "" = unknown.
+
+    ``is_last_line``: as in ``Place``: the log has all the lines that a training to the end prints.
+    """
 
     place: str = ""
+    is_last_line: bool = False
 
 
 Ending = Proven | Contradicted | Unproven
@@ -132,7 +143,7 @@ def judge_ending(run: EndingInput) -> Ending:
     if place.at == "short":
         said = f', although it says "{run.words_line}"' if run.words == "words" else ""
         return Contradicted(f"the last progress is {place.words}{said}")
-    return Unproven(place.words)
+    return Unproven(place.words, place.is_last_line)
 
 
 def _at(place: Place) -> str:
@@ -175,27 +186,32 @@ def _place(seen: Counters) -> Place:
     if seen.per_epoch and made is not None and whole is not None:
         words = f"step {made} of {whole}"
     words += f", {in_epochs}" if in_epochs and seen.per_epoch else ""
+    last_line = not seen.bar and total - step <= max(1, seen.interval)
     short = total - step > max(1, seen.interval) and step < NEARLY * total
     if seen.per_epoch:
         if short or epochs == "left":
             return Place("short", words)
         if not counted and made is not None and whole is not None:  # the log names its epochs apart from the counter
-            return Place("end" if made >= whole else "short" if whole - made >= total else "unknown", words)
-        return Place("end", words) if step >= total and epochs == "last" else _by_time(seen, words)
+            left = whole - made
+            near = not seen.bar and left <= max(1, seen.interval)
+            return Place("end" if left <= 0 else "short" if left >= total else "unknown", words, near)
+        if step >= total and epochs == "last":
+            return Place("end", words)
+        return _by_time(seen, words, is_last_line=last_line and epochs == "last")
     if short:
         return Place("short", words)
     # Whether a bar counts within the epoch shows only when the epoch changes.
     if epochs == "left" and progress.epoch == seen.first_epoch:
         return Place("short", f"{in_epochs}, {words}")
-    return Place("end", words) if step >= total else Place("unknown", words)
+    return Place("end", words) if step >= total else Place("unknown", words, last_line)
 
 
-def _by_time(seen: Counters, words: str) -> Place:
+def _by_time(seen: Counters, words: str, *, is_last_line: bool = False) -> Place:
     """Short if the trainer printed that much time is to go; else unknown."""
     left_s, step_s = seen.progress.eta_s, seen.progress.sec_per_step or 0.0
     if left_s is not None and left_s > max(TIME_LEFT_S, STEPS_LEFT * step_s):
         return Place("short", f"{words or 'the last line'}, {left_s:.0f} s to go")
-    return Place("unknown", words)
+    return Place("unknown", words, is_last_line)
 
 
 def _epochs(seen: Counters) -> Literal["last", "left", "unknown"]:

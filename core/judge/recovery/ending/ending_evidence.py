@@ -70,6 +70,7 @@ def place(state: JudgeState) -> Place:
             lossy=now.lossy,
             first_epoch=now.first_epoch,
             interval=now.interval,
+            bar=now.main is not None,
         )
     )
     if found.at == "short" and _counts_anew(state) and attempt.position is not None:

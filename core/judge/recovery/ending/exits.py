@@ -68,6 +68,9 @@ def _on_job_end(builder: StepBuilder, observation: Exit) -> None:
 SAID_BY_SCHEDULER = 0.97
 
 
+WITHIN = "within one print interval of the end"
+
+
 def _on_success(builder: StepBuilder, observation: Exit) -> None:
     """The exit code is one that the preset calls success. It proves nothing: see ending.py."""
     state = builder.state
@@ -75,6 +78,8 @@ def _on_success(builder: StepBuilder, observation: Exit) -> None:
     match ending:
         case Proven(why=why):
             finish(builder, observation, f"the training is done: {why}")
+        case Unproven(place=last, is_last_line=True):
+            finish(builder, observation, f"exit {observation.code}; {last} is the last printed step, {WITHIN}")
         case Unproven(place=last):
             at = f" ({last})" if last else ""
             finish(builder, observation, f"exit {observation.code}; {NOT_SAID}{at}")
