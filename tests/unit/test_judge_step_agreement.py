@@ -7,7 +7,7 @@ from trainwatch.core.judge.attempt_progress import AttemptProgress
 from trainwatch.core.judge.resume.checkpoint_index import find
 from trainwatch.core.judge.resume.known_checkpoint import KnownCheckpoint
 from trainwatch.core.judge.resume.step_agreement import disagreement
-from trainwatch.core.model.observation import CheckpointEvent
+from trainwatch.core.model.observation import CheckpointEvent, LogChunk
 
 
 def at(position: int, saved_at: tuple[int, int] | None, **more: object) -> AttemptProgress:
@@ -43,6 +43,17 @@ def test_stored_step_that_agrees_is_not_reported(attempt: AttemptProgress, store
 )
 def test_stored_step_that_disagrees_is_described(attempt: AttemptProgress, stored: int, says: str) -> None:
     assert says in (disagreement(attempt, stored) or "")
+
+
+def test_jobs_of_a_sweep_that_count_anew_disagree_with_nothing() -> None:
+    world = World().begin().watch(Story(meta=False).load(10))
+    for job in range(3):
+        for step in range(10, 301, 10):
+            world.wait(1.0).see(LogChunk(t=world.t, text=f"lr=0.{job} step {step}/300 loss=0.2\n"))
+            if step in {110, 210, 300}:
+                path, stored = f"multirun/{job}/model_{step // 100}.pt", step // 100 * 100
+                world.see(CheckpointEvent(t=world.t, path=path, event="complete", step=stored, size_bytes=1e6))
+    assert [i.reason for i in world.incidents] == []
 
 
 def test_disagreement_is_information_and_notifies_nobody() -> None:

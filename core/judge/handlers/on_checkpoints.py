@@ -93,8 +93,8 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
     event = _by_the_log(state, before, event)
     odd = None
     if event.step is not None and is_live(state.machine) and _is_new_save(knowledge, before, event):
-        printed_s, typical_s = state.progress.sec_per_step, state.clock.typical_s
-        odd = disagreement(attempt, event.step, printed_s if typical_s is None else typical_s)
+        printed, typical_s = state.progress, state.clock.typical_s
+        odd = disagreement(attempt, event.step, typical_s or printed.sec_per_step, printed=printed.step)
         late = checkpoint_events.may_be_of_before(state.checkpoints, event.t)
         attempt = with_saved(attempt, event.step, late=late)
     index = checkpoint_events.with_event(

@@ -19,9 +19,12 @@ LAG_S = 2.0
 """How long after a save the lines before it may be read on a busy machine."""
 
 
-def disagreement(attempt: AttemptProgress, stored: int, step_s: float | None = None) -> str | None:
+def disagreement(
+    attempt: AttemptProgress, stored: int, step_s: float | None = None, *, printed: int | None = None
+) -> str | None:
     """Return how a save of ``stored`` steps disagrees with the log, as part of a sentence; None if it agrees.
 
+    ``printed``: the step as the log prints it now, which may begin again within an attempt.
     ``step_s``: seconds of a step, None = unknown; steps that are faster than the log is read prove nothing.
     """
     position, before = attempt.position, attempt.saved_at
@@ -33,6 +36,8 @@ def disagreement(attempt: AttemptProgress, stored: int, step_s: float | None = N
         slack = max(slack, int(LAG_S / max(step_s, 0.001)))
     if made <= slack:
         return None
+    if printed is not None and printed - slack <= stored <= printed:
+        return None  # both count anew, as the next job of a sweep does
     if saved <= 0:
         return f"it holds step {stored}, no more than one before it ({before[1]}), while the log advanced by {made}"
     if _same_ratio(before, (position, stored)):
