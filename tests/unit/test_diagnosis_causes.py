@@ -81,12 +81,18 @@ def test_diagnosis_progress_in_own_shapes_outlives_an_error() -> None:
     assert diagnosis_of([OOM + ticks], CATALOGUE, 1).failure == "cuda_oom"
 
 
-def test_diagnosis_survived_error_is_still_shown_when_nothing_else_is() -> None:
+def test_diagnosis_survived_error_is_shown_but_not_as_the_cause_when_nothing_else_is() -> None:
     answer = diagnosis_of([OOM + "".join(BAR.format(step) for step in range(5, 12))], CATALOGUE, 1)
     assert answer.failure == "unknown"
     assert answer.confidence < 0.5
-    assert answer.cause is not None
-    assert answer.cause.line == 1
+    assert answer.cause is None
+    assert "out of memory" in answer.cascade[0].text
+
+
+def test_a_line_of_the_start_is_not_the_cause_of_a_kill_hours_later() -> None:
+    backend = "INFO Unable to initialize backend 'tpu': INTERNAL: Failed to open libtpu.so: cannot open shared object\n"
+    answer = diagnosis_of([backend + "".join(BAR.format(step) for step in range(5, 12))], CATALOGUE, 137)
+    assert (answer.failure, answer.cause) == ("unknown", None)
 
 
 def test_diagnosis_nan_outlived_by_a_finite_loss() -> None:

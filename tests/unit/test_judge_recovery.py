@@ -504,3 +504,16 @@ def test_a_verdict_that_is_not_known_is_a_bad_one() -> None:
     world = save(running()).answer("verify_checkpoint", ok=False, verdict="haunted", reason="it moves")
     crash(world)
     assert any(i.class_ == "haunted" and "it moves" in i.reason for i in world.incidents)
+
+
+@pytest.mark.parametrize(
+    ("line", "title"),
+    [
+        ("EOFError: EOF when reading a line", "waits for an answer"),
+        ("ValueError: could not decode image 4000.jpg", "unreadable data"),
+        ("OSError: [Errno 5] Input/output error: '/data/a.jpg'", "I/O error"),
+    ],
+)
+def test_a_crash_has_the_title_of_its_own_words(line: str, title: str) -> None:
+    world = crash(running(judge_of_everything()), f"Traceback (most recent call last):\n{line}\n")
+    assert [i.title for i in world.incidents if i.kind == "crash"] == [title]

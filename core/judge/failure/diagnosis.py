@@ -356,9 +356,12 @@ def diagnosis_as(state: DiagnosisState, catalogue: CompiledCatalogue, failure: s
 
 
 def _best_line(state: DiagnosisState, failure: str) -> EvidenceLine | None:
-    """The most useful line of the log if there is no cause line, for the user to judge; None for success."""
+    """The most useful line of the log if there is no cause line, for the user to judge; None for success.
+
+    A line that the training survived is none: it would read as the cause of an end that nothing explains.
+    """
     if failure == "success":
         return None
-    lines = [each for each in (*state.findings, *state.survived) if each.failure not in ("success", "unknown")]
+    lines = [each for each in state.findings if each.failure not in ("success", "unknown")]
     best = max(lines, key=lambda each: each.weight, default=None)
     return None if best is None else EvidenceLine(best.line, best.text)

@@ -156,7 +156,7 @@ def _crashed(
         explanation=explanation,
         confidence=None if class_ == "unknown" else diagnosis.confidence,
         detect_s=None if died_t is None else max(0.0, builder.t - died_t),
-        title=title,
+        title=title or diagnosis.title,
     )
     lost = observation.code is None and observation.signal is None
     ended(builder, "killed" if class_ == "killed_by_user" else "lost" if lost else "crashed", observation)
@@ -309,5 +309,6 @@ def _evidence(diagnosis: Diagnosis, observation: Exit) -> tuple[Evidence, ...]:
     found = [Evidence(what=_exit_in_words(observation))]
     if diagnosis.cause is not None:
         found.insert(0, Evidence(what=beginning(diagnosis.cause.text.strip(), 400), line=diagnosis.cause.line))
-    found.extend(Evidence(what=f"then: {beginning(c.text.strip(), 200)}", line=c.line) for c in diagnosis.cascade[:3])
+    when = "in the log, too" if diagnosis.cause is None else "then"
+    found.extend(Evidence(what=f"{when}: {beginning(c.text.strip(), 200)}", line=c.line) for c in diagnosis.cascade[:3])
     return tuple(found)
