@@ -60,6 +60,7 @@ def supervise(
     stop_trainer: bool = False,
     claim: OutputClaim | None = None,
     own_files: OwnFiles | None = None,
+    after_fault: Callable[[Callable[[], bool]], None] = lambda _gives_way: None,
 ) -> int:
     """Take the run's lock and supervise it to its end: 0 (finished, or left running on request) or 1 (any other end).
 
@@ -67,6 +68,8 @@ def supervise(
     of a run that was stopped). ``listener`` is called once with the story so far and returns the function that gets
     every record as it is written. ``turning``: called at each turn of the loop. ``claim``: the locks of its output
     folder, if they were taken already. ``own_files``: if they are replaced, this process goes on as the new version.
+    ``after_fault``: called once with what a thread of the caller asks after a fault that may be due to replaced files:
+    whether the new version goes on.
     Raises CliError with exit code 4 if another supervisor owns the run or another run has the folder,
     NothingToSuperviseError if the run has ended.
     """
@@ -98,9 +101,8 @@ def supervise(
                     supervisor = build_supervisor(
                         run, story, plan, claim, on_records=told, vitality=vitality, gives_way=gives_way or _stays
                     )
-                    if unlocked is not None:
-                        supervisor.note(unlocked)
-                    _tell_of_predecessor(lock, supervisor, vitality)
+                    after_fault(supervisor.give_way)
+                    _first_notes(unlocked, lock, supervisor, vitality)
                     code = _watch(run, supervisor, vitality, first, stop_trainer)
                     renewed = supervisor.gave_way
             except CliError:
@@ -140,8 +142,13 @@ def _stays() -> bool:
     return False
 
 
-def _tell_of_predecessor(lock: SupervisorLock, supervisor: Supervisor, vitality: Vitality) -> None:
-    """Say that the last supervisor died, and notify people if this one was started in its place."""
+def _first_notes(unlocked: str | None, lock: SupervisorLock, supervisor: Supervisor, vitality: Vitality) -> None:
+    """Say whose the output folder is, and that the last supervisor died; notify if this one was started in its place.
+
+    ``unlocked``: the sentence of ``_take``.
+    """
+    if unlocked is not None:
+        supervisor.note(unlocked)
     if lock.predecessor is None:
         return
     died = f"the supervisor before this one (pid {lock.predecessor}) died or was killed because it was frozen"

@@ -41,8 +41,9 @@ class ActionThreads:
     - an evaluation of a checkpoint runs beside everything;
     - a list of the output folder may wait for a disk that does not answer: beside everything, too.
 
-    ``gives_way``: whether this supervisor is to be replaced by one of another version. Asked before a launch and after
-    a bug; the decision then has no outcome, and the next supervisor does it.
+    ``gives_way``: whether this supervisor is to be replaced by one of another version. Asked before a launch, after one
+    that failed (its runner is started from files that may just be replaced) and after a bug; the decision then has no
+    outcome, and the next supervisor does it.
     """
 
     def __init__(self, actor: Actor, inbox: Inbox, clock: Clock, gives_way: Callable[[], bool] = lambda: False) -> None:
@@ -140,4 +141,6 @@ class ActionThreads:
                 ok=False,
                 detail=f"internal error: {error!r}",
             )
+        if isinstance(decision, StartAttempt) and not outcome.ok and self._gives_way():
+            return
         self._inbox.put(msgspec.structs.replace(outcome, t=self._clock.now()))

@@ -62,7 +62,7 @@ HISTORY_COMMIT_S = 1.0
 
 
 class Supervisor:
-    """The owner of one run, built by wiring. ``ask``, ``note`` and ``end`` may be called from other threads.
+    """The owner of one run, built by wiring. Other threads may call ``ask``, ``note``, ``end`` and ``give_way``.
 
     ``live``: an attempt to adopt; ``live_order``: its launch decision, if the last supervisor died before it wrote
     that the attempt began. ``learned``: habits of earlier runs of the command. ``on_records``: called with the records
@@ -106,7 +106,7 @@ class Supervisor:
         self._clock = clock
         self._actor = actor
         self._gives_way = gives_way
-        self._actions = ActionThreads(actor, inbox, clock, self._give_way)
+        self._actions = ActionThreads(actor, inbox, clock, self.give_way)
         self._journal = WriteAhead(journal, clock, self._perform, on_records)
         self._sensors: Sequence[Sensor] = ()
         self._notes: deque[str] = deque()
@@ -160,8 +160,8 @@ class Supervisor:
         self._end_reason = why
         self._exit_code = exit_code
 
-    def _give_way(self) -> bool:
-        """Called in the threads of actions. Ends the loop if another version is to go on."""
+    def give_way(self) -> bool:
+        """End the loop if another version is to go on. May take a minute: for threads of actions and of what prints."""
         if not self._gives_way():
             return False
         if self._exit_code is None:

@@ -244,11 +244,14 @@ def upgrade(folder: Path) -> None:
     shutil.rmtree(folder / "trainwatch")
     copy(folder)
     package = folder / "trainwatch"
-    for path in package.rglob("*.py"):
-        text = path.read_text()
-        if ".inspection" in text:
-            path.write_text(re.sub(r"\.inspection\b", ".examination", text))
-    (package / "core" / "checkpoints" / "inspection.py").rename(package / "core" / "checkpoints" / "examination.py")
+    moved = {"core/checkpoints/inspection.py": "examination", "cli/watch/status_text.py": "status_words"}
+    for name, new in moved.items():
+        old = package / name
+        for path in package.rglob("*.py"):
+            text = path.read_text()
+            if f".{old.stem} import" in text:
+                path.write_text(text.replace(f".{old.stem} import", f".{new} import"))
+        old.rename(old.with_stem(new))
 
 
 @SECOND_TIER
@@ -274,3 +277,22 @@ def test_replaced_files_bring_the_new_version(world: World, tmp_path: Path, brok
     assert watcher.ends() == 0
     assert world.story().state == "finished"
     assert len(world.lives()) == 2
+
+
+@SECOND_TIER
+def test_a_health_line_whose_files_were_replaced_brings_the_new_version(world: World, tmp_path: Path) -> None:
+    """The module that writes the line is loaded with the first one, minutes after the start."""
+    env = installed(tmp_path / "site")
+    late = tmp_path / "site" / "trainwatch" / "cli" / "watch" / "status_text.py"
+    late.unlink()  # so that no line is written before the upgrade
+    world.write("--steps", "120", "--hold-at", "50")
+    watcher = world.headless("--interval", "1", env=env)
+    world.at_step(50)
+    assert "health:" not in watcher.said
+    upgrade(tmp_path / "site")
+    until(lambda: "health:" in watcher.said, "a health line of the new version")
+    assert holder_pid(world.run.lock) == watcher.pid
+    go_on(world)
+    assert watcher.ends() == 0
+    assert "Traceback" not in watcher.said
+    assert len(world.lives()) == 1

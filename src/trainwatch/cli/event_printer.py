@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,7 @@ def supervise_and_print(
             stop_trainer=stop_trainer,
             claim=claim,
             own_files=OwnFiles(run, as_json=as_json),
+            after_fault=printer.after_fault,
         )
     except NothingToSuperviseError as ended:
         print(ended, file=sys.stdout if ended.code == ExitCode.DONE else sys.stderr)
@@ -61,6 +62,11 @@ class EventPrinter:
         self._summary_s = run.load_spec().settings.watch.summary_s
         self._summary_at = math.inf if as_json else time.monotonic() + self._summary_s
         self._lock = threading.Lock()
+        self._gives_way: Callable[[], bool] = lambda: False
+
+    def after_fault(self, gives_way: Callable[[], bool]) -> None:
+        """Set what is asked if a health line fails: whether a new version of trainwatch goes on."""
+        self._gives_way = gives_way
 
     def __call__(self, records: Sequence[Record]) -> None:
         """Print them. If standard output is closed, the supervisor continues without output."""
@@ -78,20 +84,26 @@ class EventPrinter:
             threading.Thread(target=self._summarise, name="summary", daemon=True).start()
 
     def _summarise(self) -> None:
+        try:
+            with self._lock:
+                line = self._health_line()
+                with contextlib.suppress(OSError):
+                    print(line, flush=True)
+        except Exception:
+            # The run's folder may just be removed or made again: the next line is due soon. Or what is loaded only now
+            # was replaced by another version, which then goes on.
+            self._gives_way()
+
+    def _health_line(self) -> str:
         from trainwatch.core.app.runs.run_status import read_run
 
         from .watch.status_text import machine_lines, status_lines
 
-        with self._lock:
-            try:
-                status, still = read_run(self._run)
-            except Exception:  # the run's folder may just be removed or made again: the next line is due soon
-                return
-            said = [*status_lines(status, still)[:4], *machine_lines(status)]
-            said += [f"ALERT {i['kind']} since {_clock(i['t'], status)}: {i['reason']}" for i in _alerts(status)]
-            now = time.strftime("%Y-%m-%d %H:%M:%S")
-            with contextlib.suppress(OSError):
-                print(f"{now}  health: {' | '.join(' '.join(x.split()) for x in said)}", flush=True)
+        status, still = read_run(self._run)
+        said = [*status_lines(status, still)[:4], *machine_lines(status)]
+        said += [f"ALERT {i['kind']} since {_clock(i['t'], status)}: {i['reason']}" for i in _alerts(status)]
+        now = time.strftime("%Y-%m-%d %H:%M:%S")
+        return f"{now}  health: {' | '.join(' '.join(x.split()) for x in said)}"
 
 
 def _alerts(status: dict[str, Any]) -> list[dict[str, Any]]:

@@ -1,0 +1,57 @@
+"""Which outcomes reach the loop if another version of trainwatch is to go on."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from tests.integration.sense_world import HandClock, ListInbox
+from trainwatch.core.model.decision import ClearGpu, Decision, StartAttempt
+from trainwatch.core.model.observation import Outcome
+from trainwatch.core.model.ports.supervision import AttemptTarget
+from trainwatch.core.supervisor.action_threads import ActionThreads
+
+LAUNCH = StartAttempt(id=1, reason="first launch", attempt=1)
+WAIT = ClearGpu(id=1, reason="wait until the GPU memory is released", attempt=1)
+
+
+class FakeActor:
+    """``ok``: how every action ends; None: with a bug."""
+
+    def __init__(self, ok: bool | None) -> None:
+        self.ok = ok
+        self.performed: list[Decision] = []
+
+    def perform(self, decision: Decision) -> Outcome:
+        self.performed.append(decision)
+        if self.ok is None:
+            raise ImportError("a module of the old version is gone")
+        return Outcome(t=0.0, decision=decision.id, action=str(decision.__struct_config__.tag), ok=self.ok)
+
+    def follow(self, target: AttemptTarget | None) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("decision", "ok", "replaced", "performed", "told"),
+    [
+        pytest.param(LAUNCH, True, [True], False, False, id="replaced before a launch"),
+        pytest.param(LAUNCH, False, [False, True], True, False, id="replaced during a launch that fails"),
+        pytest.param(LAUNCH, True, [False, True], True, True, id="replaced during a launch that succeeds"),
+        pytest.param(LAUNCH, False, [False, False], True, True, id="a launch fails by itself"),
+        pytest.param(WAIT, False, [True], True, True, id="another action fails"),
+        pytest.param(WAIT, None, [True], True, False, id="a bug after replaced files"),
+        pytest.param(WAIT, None, [False], True, True, id="a bug"),
+    ],
+)
+def test_what_replaced_files_may_have_caused_is_left_to_the_new_version(
+    decision: Decision, ok: bool | None, replaced: list[bool], performed: bool, told: bool
+) -> None:
+    answers: Iterator[bool] = iter(replaced)
+    actor, inbox = FakeActor(ok), ListInbox()
+    threads = ActionThreads(actor, inbox, HandClock(), lambda: next(answers))
+    threads.submit(decision)
+    for thread in threading.enumerate():
+        if thread.name in {"act", "act-at-once"}:
+            thread.join()
+    assert bool(actor.performed) == performed
+    assert bool(inbox.of(Outcome)) == told
