@@ -282,7 +282,8 @@ class Exit(Base, frozen=True, kw_only=True, tag="exit"):
     code: int | None = None
     signal: int | str | None = None
     died_t: float | None = None
-    """When it ended by the runner's clock, in run seconds; ``t`` is when the supervisor noticed it."""
+    """When it ended, in run seconds: by the runner's record, else by its log if nobody saw it end (a power cut);
+    ``t`` is when the supervisor noticed it."""
     left: tuple[str, ...] = ()
     """Processes of the command that go on and are not the training."""
     job: JobCause | None = None

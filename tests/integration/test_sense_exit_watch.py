@@ -8,7 +8,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.integration.sense_world import ListInbox, RunClock, identity, python, running, said, target, wait_until
+from tests.integration.sense_world import (
+    HandClock,
+    ListInbox,
+    RunClock,
+    identity,
+    python,
+    running,
+    said,
+    target,
+    wait_until,
+)
 from trainwatch.core.model.attempt import ExitRecord
 from trainwatch.core.model.observation import Exit
 from trainwatch.core.model.ports.supervision import AttemptTarget
@@ -140,6 +150,22 @@ def test_an_attempt_that_ended_before_the_supervisor_started_is_reported(inbox: 
         sensor.follow(target(gone, runner=gone, directory=str(tmp_path)))
         end = only_exit(inbox)
         assert (end.code, end.signal, end.died_t) == (None, 9, 0.0)
+
+
+def test_an_end_that_nobody_saw_is_dated_by_the_last_output(inbox: ListInbox, tmp_path: Path) -> None:
+    """After a power cut no runner has recorded the end; a run that stood for hours must not count as trained."""
+    log = tmp_path / "train.log"
+    log.write_text("step 7\n")
+    clock = HandClock()
+    clock.t = 1000.0
+    os.utime(log, (clock.wall() - 600.0, clock.wall() - 600.0))
+    gone = ProcessIdentity(boot_id="another boot", pid=os.getpid(), start_ticks=1)
+    lost = AttemptTarget(number=1, trainer=gone, runner=None, log=str(log), directory=str(tmp_path))
+    with running(sensor := ExitWatch(inbox=inbox, clock=clock)):
+        sensor.follow(lost)
+        end = only_exit(inbox)
+    assert (end.code, end.signal, end.t) == (None, None, 1000.0)
+    assert end.died_t == pytest.approx(400.0)
 
 
 def test_the_log_is_read_to_its_end_before_the_exit_is_reported(inbox: ListInbox, tmp_path: Path) -> None:

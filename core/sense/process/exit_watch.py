@@ -39,7 +39,7 @@ RUNNER_REPORT_S = 5.0
 
 
 class Death(NamedTuple):
-    """How the trainer ended. ``wall`` None: time not recorded."""
+    """How the trainer ended. ``wall``: when, None = just now; in wall seconds."""
 
     code: int | None
     signal: int | None
@@ -61,6 +61,14 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
 
 def nothing() -> None:
     """For callers that have nothing to do before an exit is reported."""
+
+
+def last_written(log: str | None) -> float | None:
+    """When the trainer printed last: the nearest that is known of an end that nobody saw. None = unknown."""
+    try:
+        return None if log is None else Path(log).stat().st_mtime
+    except OSError:
+        return None
 
 
 def _may_see_status(pid: int) -> bool:
@@ -150,6 +158,7 @@ class ExitWatch:
         watch = PidfdWatch({"trainer": target.trainer, "runner": target.runner})
         dead_since: float | None = None
         runner_dead_since: float | None = None
+        was_seen = False
         try:
             while not self._stopping and self._target == target:
                 now = time.monotonic()
@@ -159,10 +168,13 @@ class ExitWatch:
                 if not watch.alive("runner") and runner_dead_since is None:
                     runner_dead_since = now
                 if not watch.alive("trainer") and self._goes_on(target, runner=watch.alive("runner")):
+                    was_seen = True
                     watch.wait(LEFT_POLL_S, self._wakeup.fileno())
                     self._wakeup.clear()
                     continue
-                if not watch.alive("trainer"):
+                if watch.alive("trainer"):
+                    was_seen = True
+                else:
                     dead_since = dead_since or now
                     given_up = (
                         now - dead_since > self._runner_report_s
@@ -170,7 +182,7 @@ class ExitWatch:
                         else now - max(dead_since, runner_dead_since) > self._grace_s
                     )
                     if given_up or (target.runner is None and is_zombie(target.trainer)):
-                        return self._unrecorded(target)
+                        return self._unrecorded(target, None if was_seen else last_written(target.log))
                 watch.wait(None if dead_since is None else POLL_S, self._wakeup.fileno())
                 self._wakeup.clear()
         finally:
@@ -206,14 +218,14 @@ class ExitWatch:
             return None
         return Death(record.code, record.signal, record.wall, record.left)
 
-    def _unrecorded(self, target: AttemptTarget) -> Death:
+    def _unrecorded(self, target: AttemptTarget, wall: float | None) -> Death:
         """The status that the kernel shows for a zombie, if it is readable."""
         stat = read_stat(target.trainer.pid) if is_zombie(target.trainer) else None
         if stat is None or not _may_see_status(target.trainer.pid):
-            return Death(None, None, None)
+            return Death(None, None, wall)
         if os.WIFSIGNALED(stat.exit_status):
-            return Death(None, os.WTERMSIG(stat.exit_status), None)
-        return Death(os.WEXITSTATUS(stat.exit_status), None, None)
+            return Death(None, os.WTERMSIG(stat.exit_status), wall)
+        return Death(os.WEXITSTATUS(stat.exit_status), None, wall)
 
     def _report(self, death: Death, target: AttemptTarget) -> None:
         noticed_t = self._clock.now()
