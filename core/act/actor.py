@@ -1,5 +1,6 @@
 """Performs the judge's decisions. Each decision is one row of a table and a thin call into this package."""
 
+import errno
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -211,9 +212,10 @@ class RunActor:
         try:
             made = self._copy([Path(path) for path in decision.paths])
         except OSError as error:
-            return False, f"{error.filename or 'the copy'}: {error.strerror or error}", {}
+            full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+            return False, f"{error.filename or 'the copy'}: {error.strerror or error}", {"no_room": full}
         if made.refused:
-            return False, made.refused, {}
+            return False, made.refused, {"no_room": made.no_room}
         return True, f"copied to {made.folder}", msgspec.to_builtins(made)
 
     def _start(self, decision: StartAttempt) -> Performed:

@@ -136,7 +136,7 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
     },
     "cleaning": {**_ENDED, "back_off": "backing_off", "no_room": "held", "no_gpu": "held_gpu", "hold": "stopped"},
     "listing": {**_ENDED, "copy_aside": "copying", "verify": "verifying", "back_off": "backing_off", "hold": "stopped"},
-    "copying": {**_ENDED, "back_off": "backing_off", "hold": "stopped"},
+    "copying": {**_ENDED, "back_off": "backing_off", "no_room": "held", "hold": "stopped"},
     "verifying": {**_ENDED, "back_off": "backing_off", "hold": "stopped"},
     "backing_off": {**_ENDED, "hold": "stopped"},
     "held": {**_ENDED, "hold": "stopped"},

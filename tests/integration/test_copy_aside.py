@@ -39,6 +39,7 @@ def test_without_room_nothing_is_copied(out: Path) -> None:
 
     assert made.folder == ""
     assert "one more save need" in made.refused
+    assert made.no_room
     assert list((out.parent / "out.kept").iterdir()) == []
 
 

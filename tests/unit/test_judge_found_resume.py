@@ -9,7 +9,7 @@ from tests.unit.test_judge_branches import GENERIC, at_step, notes, saved
 from tests.unit.test_judge_recovery import crash, quick, running
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
 from trainwatch.core.judge.resume.found_resume import FoundResume, with_failed_start
-from trainwatch.core.judge.run_states import GivenUp, Stopped
+from trainwatch.core.judge.run_states import GivenUp, Stopped, WaitingForRoom
 from trainwatch.core.model.decision import CopyAside, GiveUp, StartAttempt, StopAttempt
 from trainwatch.core.model.launch.resume_support import resume_support
 from trainwatch.core.model.launch.resume_way import ResumeWay, with_way
@@ -55,6 +55,20 @@ def test_a_run_whose_resume_point_cannot_be_copied_is_held_until_a_person_names_
     assert len(world.of(StartAttempt)) == 1
     world.answer("copy_aside", ok=False, detail="the disk has 0.01 GB free")
     world = world.command("resume", checkpoint="out/step-00200.pt").wait(1.0)
+    assert world.of(StartAttempt)[-1].resume_from == "out/step-00200.pt"
+
+
+def test_a_copy_that_finds_no_room_is_attempted_again_when_there_may_be_some() -> None:
+    """A disk that was full has room for the next save first, and for a copy a little later."""
+    no_room = "the disk has 2.84 MB free, and the copies and one more save need 67.2 MB"
+    world = with_checkpoint(found_run()).answer("copy_aside", ok=False, detail=no_room, no_room=True)
+
+    world = crash(world)
+
+    assert isinstance(world.state.machine, WaitingForRoom)
+    assert len(world.of(StartAttempt)) == 1
+    world.answer("copy_aside", folder="out.kept/1")
+    world = world.wait(60.0)
     assert world.of(StartAttempt)[-1].resume_from == "out/step-00200.pt"
 
 

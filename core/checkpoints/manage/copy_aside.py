@@ -29,6 +29,10 @@ class _RefusedError(Exception):
     pass
 
 
+class _NoRoomError(_RefusedError):
+    pass
+
+
 def folder_for_copies(output_dir: Path, instead: Path, wall: float | None = None) -> Path:
     """A folder that does not exist yet: ``OUTPUT_DIR.kept/TIME``, or below ``instead`` if that cannot be written to.
 
@@ -93,7 +97,7 @@ def copy_aside(
         sync_directory(folder.parent)
     except _RefusedError as why:
         shutil.rmtree(stage, ignore_errors=True)
-        return CopiedAside(refused=str(why))
+        return CopiedAside(refused=str(why), no_room=isinstance(why, _NoRoomError))
     except BaseException:
         shutil.rmtree(stage, ignore_errors=True)
         raise
@@ -129,7 +133,7 @@ def _copy(source: Path, place: Path, clone: Callable[[int, int], bool], *, need:
             free = shutil.disk_usage(place.parent).free
             if free < need:
                 wanted, room = sizes_apart(need, free)
-                raise _RefusedError(f"the disk has {room} free, and the copies and one more save need {wanted}")
+                raise _NoRoomError(f"the disk has {room} free, and the copies and one more save need {wanted}")
             while chunk := read.read(_CHUNK_BYTES):
                 write.write(chunk)
         write.flush()

@@ -12,10 +12,11 @@ from ..outlook import shown_progress
 from ..resume import checkpoint_index, doubt, known_checkpoint, resume_point, unclear_state
 from ..resume.known_checkpoint import base_name
 from ..resume.save_overdue import MISSING
-from ..run_states import BackingOff, EndedEarly, Finished, GivenUp, RestartPlan, Starting
+from ..run_states import BackingOff, EndedEarly, Finished, GivenUp, RestartPlan, Starting, WaitingForRoom
 from ..state import JudgeState
 from ..step_builder import StepBuilder
 from . import fallback
+from .budget import nth_wait_s
 from .end_facts import end_facts
 from .ending import at_end
 from .operator import gate
@@ -32,6 +33,20 @@ def launch_after_delay(builder: StepBuilder, plan: RestartPlan) -> None:
     builder.move(
         "back_off", BackingOff(until_t=due_t, plan=plan), f"next attempt in {plan.delay_s:.0f} s: {plan.reason}"
     )
+
+
+def wait_for_room_somewhere(builder: StepBuilder, plan: RestartPlan, why: str) -> None:
+    """A launch, or a copy before it, found a disk or a quota full that may not be watched: again after a while."""
+    number = plan.no_room + 1
+    delay_s = nth_wait_s(builder.knowledge.settings.restart.network_wait_s, number)
+    reason = f"held: {why}; it is launched again in {delay_s:.0f} s"
+    waiting = WaitingForRoom(
+        need_bytes=0.0, plan=msgspec.structs.replace(plan, no_room=number), until_t=builder.t + delay_s
+    )
+    builder.move("no_room", waiting, reason)
+    if number == 1:
+        how = "make room there; no restart is charged for it"
+        builder.notify("warning", "held: a disk is full", f"{why}\n{how}", incident=plan.incident)
 
 
 def launch(builder: StepBuilder, plan: RestartPlan) -> None:

@@ -29,7 +29,6 @@ from ..run_states import (
 from ..step_builder import StepBuilder
 from . import save_first
 from .attempts import conclude, ended, give_up
-from .budget import nth_wait_s
 from .ending import at_end
 from .operator import gate
 from .resume_point.resume_choice import choose
@@ -281,18 +280,6 @@ def wait_for_room(builder: StepBuilder, plan: RestartPlan, need_bytes: float) ->
             builder.close_incident(incident.id, "the disk is full")
     builder.move("no_room", WaitingForRoom(need_bytes=need_bytes, plan=replace(plan, need_bytes=None)), reason)
     builder.notify("warning", "held: the disk is full", f"{reason}\n{how}", incident=plan.incident)
-
-
-def wait_for_room_somewhere(builder: StepBuilder, plan: RestartPlan, why: str) -> None:
-    """A launch failed because a disk or a quota is full that is not watched: it is repeated after a while."""
-    number = plan.no_room + 1
-    delay_s = nth_wait_s(builder.knowledge.settings.restart.network_wait_s, number)
-    reason = f"held: {why}; it is launched again in {delay_s:.0f} s"
-    waiting = WaitingForRoom(need_bytes=0.0, plan=replace(plan, no_room=number), until_t=builder.t + delay_s)
-    builder.move("no_room", waiting, reason)
-    if number == 1:
-        how = "make room there; no restart is charged for it"
-        builder.notify("warning", "held: a disk is full", f"{why}\n{how}", incident=plan.incident)
 
 
 def has_room(sample: HostSample, machine: WaitingForRoom) -> bool:

@@ -8,7 +8,7 @@ from ...resume.found_resume import with_failed_start
 from ...resume.known_checkpoint import base_name
 from ...run_states import Copying, RestartPlan, Stopped
 from ...step_builder import StepBuilder
-from ..attempts import launch_after_delay
+from ..attempts import launch_after_delay, wait_for_room_somewhere
 
 replace = msgspec.structs.replace
 
@@ -34,7 +34,7 @@ def keep_then_launch(builder: StepBuilder, plan: RestartPlan) -> None:
 
 
 def on_kept(builder: StepBuilder, machine: Copying, outcome: Outcome) -> None:
-    """The copy is made: launch. Or it cannot be made: hold, unless a person named the checkpoint."""
+    """The copy is made: launch. Or it cannot be made: wait for room or hold, unless a person named the checkpoint."""
     plan = machine.plan
     assert plan.path is not None
     if outcome.ok:
@@ -47,6 +47,9 @@ def on_kept(builder: StepBuilder, machine: Copying, outcome: Outcome) -> None:
     if plan.wanted is not None:
         builder.note(f"{why}; a person named it, so it is resumed from without a copy")
         launch_after_delay(builder, plan)
+        return
+    if outcome.data.get("no_room") is True:
+        wait_for_room_somewhere(builder, plan, why)
         return
     reason = f"held: {why}; no resume by {_way(builder)} has been proved yet, and the trainer may write over it"
     again, without = builder.knowledge.typed("resume"), builder.knowledge.typed("resume", "--from", plan.path)

@@ -15,7 +15,7 @@ from ...resume.known_checkpoint import KnownCheckpoint, base_name
 from ...run_states import Copying, RestartPlan, Stopped
 from ...state import JudgeState
 from ...step_builder import StepBuilder
-from ..attempts import launch_after_delay
+from ..attempts import launch_after_delay, wait_for_room_somewhere
 from . import found_way, unclear_output
 from .training_times import training_of
 
@@ -170,10 +170,14 @@ def _hold(builder: StepBuilder, plan: RestartPlan, why: str, newest: KnownCheckp
 
 
 def on_copied(builder: StepBuilder, machine: Copying, outcome: Outcome) -> None:
-    """The copies are made: begin anew. Or they cannot be made: hold."""
+    """The copies are made: begin anew. Or they cannot be made: wait for room, or hold."""
     plan = machine.plan
     if plan.path is not None:
         found_way.on_kept(builder, machine, outcome)
+        return
+    if not outcome.ok and outcome.data.get("no_room") is True:
+        why = f"what the run saved cannot be copied aside: {outcome.detail or 'no reason given'}"
+        wait_for_room_somewhere(builder, plan, why)
         return
     found = in_the_way(builder.state, builder.knowledge)
     if not outcome.ok and found:
