@@ -118,15 +118,21 @@ class Judge:
             Outcome: _on_outcome,
         }
 
-    def start(self, story: RunStory | None = None, snapshot: Mapping[str, Any] | None = None) -> JudgeState:
+    def start(
+        self,
+        story: RunStory | None = None,
+        snapshot: Mapping[str, Any] | None = None,
+        newest_folder: int | None = None,
+    ) -> JudgeState:
         """Return the state of a new run, or of one that has a journal.
 
         ``snapshot``: the newest one of the state, for what was learned; one of another version is not used.
+        ``newest_folder``: the highest number of an attempt that has a folder, 0 = none has, None = not known.
         """
         profile = self.knowledge.settings.profiles.use
         if story is None or story.seq == 0:
             return JudgeState(profile=profile)
-        return from_story(story, snapshot, profile)
+        return from_story(story, snapshot, profile, newest_folder)
 
     def begin(self, state: JudgeState, t: float, *, ended: Exit | None = None) -> Result:
         """Decide about a run that a supervisor just took over.

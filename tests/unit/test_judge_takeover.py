@@ -206,12 +206,56 @@ def journal_of(world: World) -> RunStory:
     return told
 
 
-def from_journal(world: World, snapshot: Any = None) -> World:
+def from_journal(world: World, snapshot: Any = None, newest_folder: int | None = None) -> World:
     told = journal_of(world)
     new = World(world.judge)
-    new.state = world.judge.start(told, snapshot)
+    new.state = world.judge.start(told, snapshot, newest_folder)
     new.t = world.t + 60.0
     return new
+
+
+def launching() -> World:
+    """The supervisor dies after it decided the launch of attempt 2."""
+    world = save(running())
+    world.silent = {"start_attempt"}
+    return crash(world)
+
+
+@pytest.mark.parametrize(
+    ("newest_folder", "number"),
+    [
+        pytest.param(1, 2, id="nothing of it was begun"),
+        pytest.param(2, 3, id="it has a folder"),
+        pytest.param(None, 3, id="not known"),
+    ],
+)
+def test_a_launch_that_was_decided_and_not_begun_takes_no_number(newest_folder: int | None, number: int) -> None:
+    world = launching()
+    new = from_journal(world, to_snapshot(world.state), newest_folder).begin()
+    assert [start.attempt for start in new.of(StartAttempt)] == [number]
+
+
+def test_a_launch_that_was_decided_and_stopped_before_it_began_takes_no_number() -> None:
+    world = launching().command("stop")
+    new = from_journal(world, to_snapshot(world.state), 1).begin()
+    assert (new.word, new.decisions) == ("stopped", [])
+    new.command("resume")
+    assert [start.attempt for start in new.of(StartAttempt)] == [2]
+
+
+def test_a_launch_that_was_decided_goes_where_a_person_sent_it() -> None:
+    world = save(running())
+    world.silent = {"start_attempt"}
+    world.command("restart", checkpoint="elsewhere/step-10", by="ann").wait(5.0)
+    new = from_journal(world, to_snapshot(world.state), 1).begin()
+    (start,) = new.of(StartAttempt)
+    assert (start.attempt, start.resume_from) == (2, "elsewhere/step-10")
+
+
+def test_an_attempt_that_the_journal_has_keeps_its_number_without_its_folder() -> None:
+    world = save(running())
+    new = from_journal(world, to_snapshot(world.state), 0).begin()
+    assert [start.attempt for start in new.of(StartAttempt)] == [2]
 
 
 def test_without_a_snapshot_the_journal_says_where_the_run_stands() -> None:

@@ -30,6 +30,15 @@ def live_attempt(
     return None if newest is None or newest.number in ended else newest
 
 
+def newest_folder(run: RunDirectory) -> int:
+    """The highest number of an attempt that has a folder, which is made before anything of it is started; 0: none has.
+
+    A launch that failed may have left ``0002-2`` beside ``0002``.
+    """
+    numbers = (folder.name.partition("-")[0] for folder in run.attempt_folders())
+    return max((int(number) for number in numbers if number.isdecimal()), default=0)
+
+
 def unwritten_order(run: RunDirectory, story: RunStory, number: int) -> StartAttempt | None:
     """The decision to launch this attempt, if the journal does not say that it began."""
     if any(attempt.number == number for attempt in story.attempts):

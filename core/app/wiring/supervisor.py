@@ -55,7 +55,7 @@ from ..plan.save_request import save_request
 from ..plan.shared_answers import shared_answers
 from ..preflight.checklist import ReadinessCheck
 from ..preflight.machine.gpu_checks import interpreter
-from ..runs.launched_attempts import live_attempt, newest_attempt, unwritten_order
+from ..runs.launched_attempts import live_attempt, newest_attempt, newest_folder, unwritten_order
 from ..runs.lists.checkpoint_quality import rated_paths
 from ..runs.output_claim import OutputClaim
 from ..runs.output_lists import OutputLists
@@ -125,7 +125,7 @@ def build_supervisor(
         seen=vitality.observation.seen,
     )
     snapshot = latest_snapshot(run.journal)
-    state = judge.start(story, snapshot.state if snapshot is not None else None)
+    state = judge.start(story, snapshot.state if snapshot is not None else None, newest_folder(run))
     values = values_sensor(spec, inbox, clock, lambda text: supervisor.note(text))  # noqa: PLW0108  made below
     engine = _engine(spec, preset, recorder)
     live = live_attempt(run, story, engine.adopt)

@@ -56,8 +56,13 @@ _MACHINES: dict[RunState, Machine] = {
 """The state for a new supervisor that has only the story: the decisions that were waited for are not known."""
 
 
-def from_story(story: RunStory, snapshot: Mapping[str, Any] | None, profile: str | None) -> JudgeState:
-    """Never fails: without a usable snapshot, durations and pace are learned again."""
+def from_story(
+    story: RunStory, snapshot: Mapping[str, Any] | None, profile: str | None, newest_folder: int | None = None
+) -> JudgeState:
+    """Never fails: without a usable snapshot, durations and pace are learned again.
+
+    ``newest_folder``: the highest number of an attempt that has a folder, 0 = none has, None = not known.
+    """
     learned = from_snapshot(snapshot) if snapshot is not None else None
     state = learned if learned is not None else JudgeState()
     last = story.attempt
@@ -69,7 +74,7 @@ def from_story(story: RunStory, snapshot: Mapping[str, Any] | None, profile: str
         # Every decision has a record of its own, so the journal's count is beyond all their ids.
         decision=max(state.decision, story.seq),
         incident=max([state.incident, *(i.id for i in story.incidents)]),
-        attempts=max([state.attempts, *(a.number for a in story.attempts)]),
+        attempts=_attempts(state, story, newest_folder),
         attempt=_attempt(state.attempt, last),
         clock=state.clock if last is None or last.number == state.attempt.number else begin_attempt(state.clock, 0.0),
         metric_folders=tuple(files.folder for files in story.metric_files),
@@ -100,6 +105,14 @@ def from_story(story: RunStory, snapshot: Mapping[str, Any] | None, profile: str
     )
 
 
+def _attempts(state: JudgeState, story: RunStory, newest_folder: int | None) -> int:
+    """The newest number in use. A launch that was decided and has no folder did not begin: its number is free."""
+    begun = max((a.number for a in story.attempts), default=0)
+    if newest_folder is not None and _is_pending(state):
+        return max(begun, newest_folder, state.attempts - 1)
+    return max(begun, state.attempts)
+
+
 def _settings_that_ran(story: RunStory) -> SettingsThatRan | None:
     """The settings that made steps last, as far as the journal has them."""
     ran = next((a for a in reversed(story.attempts) if a.last_step is not None), None)
@@ -126,8 +139,15 @@ def _machine(story: RunStory, learned: JudgeState | None) -> Machine:
     last = story.attempt
     if last is None:
         return Idle()
+    if learned is not None and machine is learned.machine and _is_pending(learned) and learned.attempts > last.number:
+        return machine
     # The journal may say that the newest attempt is over: then nothing of it can be running.
     return machine if last.ended_t is None else Interrupted()
+
+
+def _is_pending(state: JudgeState) -> bool:
+    """Whether a launch was decided and nothing was heard of it."""
+    return isinstance(state.machine, Starting) and not state.machine.launched
 
 
 def _attempt(learned: AttemptProgress, last: AttemptStory | None) -> AttemptProgress:
