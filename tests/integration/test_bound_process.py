@@ -16,7 +16,7 @@ SOURCES = Path(bound_process.__file__).parent.parent
 OUTLIVE = {
     ("core/act/launch/launching.py", "_fork_off"): "the runner, which keeps the trainer",
     ("core/act/launch/keep_alive.py", "_start"): "a new supervisor",
-    ("core/app/start/detached.py", "start_detached"): "a supervisor",
+    ("core/app/start/detached.py", "_start"): "a supervisor",
     ("core/act/notify/held_notices.py", "send_later"): "sends the notices that wait for the end of the quiet hours",
     ("core/app/queue/worker_process.py", "ensure_worker"): "starts the queued runs, until none waits",
     ("core/app/screen/run_trials.py", "attempt"): "a trial of some minutes, whose result is kept",

@@ -12,12 +12,12 @@ from tests.fakes.e2e_world import TRAINER, World, world
 from trainwatch.cli import main
 from trainwatch.core.act.launch import lock_slots
 from trainwatch.core.act.launch.lock_slots import Owner
-from trainwatch.core.act.launch.output_locks import NAME
+from trainwatch.core.act.launch.output_locks import NAME, OutputLocks, machine_paths
 from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.app.plan.launch_plan import LaunchPlan
 from trainwatch.core.app.preflight.check import Machine
 from trainwatch.core.app.preflight.machine.host_checks import check_output_owner
-from trainwatch.core.app.runs.output_claim import OutputClaim
+from trainwatch.core.app.runs.output_claim import OutputClaim, lock_order
 from trainwatch.core.app.runs.output_owner import (
     require_own_output,
     require_own_output_to_start,
@@ -27,7 +27,7 @@ from trainwatch.core.app.screen.folder_launcher import FolderLauncher
 from trainwatch.core.app.start.project_run import project_run
 from trainwatch.core.model.launch.launch_preview import LaunchRequest
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.store.lock import SupervisorLock
+from trainwatch.core.store.lock import SupervisorLock, holder_pid
 from trainwatch.core.store.run_directory import RunDirectory
 
 __all__ = ["world"]
@@ -146,3 +146,37 @@ def test_every_way_to_start_a_second_trainer_is_refused(world: World) -> None:
     assert f"end it (kill {target.trainer.pid})" in refused.err
     assert [run.id for run in world.runs()] == [first.id]
     assert len(world.lives()) == 1
+
+
+def test_the_locks_of_a_start_go_over_to_its_supervisor(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in world.env.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(world.project)
+    released: list[OutputLocks] = []
+    monkeypatch.setattr(OutputLocks, "release", released.append)
+    trainer = f"{sys.executable} {TRAINER} --output-dir out --steps 100000 --step-time 0.02"
+    started = FolderLauncher().start(LaunchRequest(command=trainer))
+    world.at_step(5)
+    assert not released, "the supervisor may be writing itself into the slot that a release empties"
+    order = lock_order(world.run.load_spec(), world.home)
+    owner = Owner(order.run, order.created, order.home, order.output_dir)
+    supervisor = holder_pid(world.run.lock)
+    assert world.run.id == started
+    for path in machine_paths(owner, order.command):
+        with Path(path).open("rb") as lock:
+            found = lock_slots.read_slots(lock.fileno())
+        assert found is not None
+        assert [holder and holder.role for holder in found] == ["supervisor", "runner"]
+        assert found[0] is not None
+        assert found[0].pid == supervisor
+
+
+def test_a_detached_start_that_starts_nothing_says_so(world: World) -> None:
+    script = world.project / "train.sh"
+    script.write_text("#!/nonexistent/python\nprint(1)\n")
+    script.chmod(0o755)
+    done = world.do("run", "--detach", "--", "./train.sh")
+    assert done.code == 1, done
+    assert "given up" in done.err
+    assert "the interpreter that its first line names does not exist" in done.err
+    assert "runs" not in done.out

@@ -18,7 +18,7 @@ import pytest
 from trainwatch.core.act import processes
 from trainwatch.core.act.launch import lock_file, lock_slots, output_locks
 from trainwatch.core.act.launch.lock_file import CannotLock, LockFile, Taken, look
-from trainwatch.core.act.launch.lock_slots import RUNNER, SUPERVISOR, Holder, Owner, read_slots, write_slot
+from trainwatch.core.act.launch.lock_slots import RUNNER, SUPERVISOR, Holder, Owner, Slots, read_slots, write_slot
 from trainwatch.core.act.launch.output_locks import NAME, OutputLocks, command_key, look_for_rival
 from trainwatch.core.checkpoints import list_checkpoints
 
@@ -85,6 +85,47 @@ def test_a_second_run_is_refused_and_the_other_process_of_the_same_run_shares_th
     assert path.exists()
     again.release()
     assert not path.exists(), "the last one removes the file"
+
+
+def test_a_holder_that_hands_over_leaves_the_slot_to_the_next_process_of_its_role(path: Path) -> None:
+    launcher, supervisor, runner = file_of(path), file_of(path), file_of(path, role=RUNNER)
+    launcher.take()
+    supervisor.take()
+    launcher.hand_over()
+    assert slots(path)[SUPERVISOR] is not None
+    runner.take()
+    launcher.release()
+    assert slots(path)[SUPERVISOR] is not None, "it holds nothing any more"
+    supervisor.release()
+    runner.release()
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("moment", [1, 2])
+def test_a_lock_that_its_run_releases_at_this_moment_is_taken(
+    path: Path, monkeypatch: pytest.MonkeyPatch, moment: int
+) -> None:
+    """``moment``: after which read of the slots by the supervisor the runner releases it."""
+    runner, supervisor = file_of(path, role=RUNNER), file_of(path)
+    runner.take()
+    seen = 0
+
+    def read(descriptor: int) -> Slots | None:
+        nonlocal seen
+        seen += 1
+        found = read_slots(descriptor)
+        if seen == moment:
+            monkeypatch.setattr(lock_file, "read_slots", read_slots)
+            runner.release()
+            monkeypatch.setattr(lock_file, "read_slots", read)
+        return found
+
+    monkeypatch.setattr(lock_file, "read_slots", read)
+    supervisor.take()
+    monkeypatch.undo()
+    assert supervisor.beat(), "the file that it holds is the one with this name"
+    assert slots(path)[SUPERVISOR] is not None
+    supervisor.release()
 
 
 def test_a_run_of_the_same_id_made_after_its_state_folder_was_deleted_is_another_run(path: Path) -> None:

@@ -22,7 +22,7 @@ import os
 import stat
 import time
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from . import lock_slots
 from .lock_slots import RUNNER, SUPERVISOR, Holder, Owner, Role, Slots, read_slots, write_slot
@@ -40,6 +40,16 @@ SETTLE_S = 0.3
 
 How = Literal["exclusive", "shared", "none"]
 """How a file is flocked: by us alone; by others, too; not at all, because its file system has no locks."""
+
+
+class Opened(NamedTuple):
+    """An open lock file. ``slots``: as read while it was flocked; None: they cannot be read."""
+
+    descriptor: int
+    how: How
+    slots: Slots | None
+
+
 Tell = Callable[[str], None]
 IsNetwork = Callable[[str], bool]
 
@@ -83,11 +93,12 @@ class LockFile:
         """
         if self._descriptor is not None:
             return
-        descriptor, how = _open(self.path, self._me.owner)
+        opened = _open(self.path, self._me.owner)
+        descriptor = opened.descriptor
         try:
-            self._judge(descriptor, how, tell, watch_s)
+            self._judge(opened, tell, watch_s)
             write_slot(descriptor, self._role, self._me)
-            if how == "none":
+            if opened.how == "none":
                 self._settle(descriptor)
             else:
                 self._share(descriptor)
@@ -119,6 +130,15 @@ class LockFile:
             write_slot(self._descriptor, self._role, self._me)
         return True
 
+    def hand_over(self) -> None:
+        """Unlock and leave the slot as it is: another process of the same run and role has taken it, or is taking it.
+
+        ``release`` would read the slot and empty it, and between the two that process may write itself into it.
+        """
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
     def release(self) -> None:
         """Empty the own slot, remove the file if the run's other process does not hold it, and unlock."""
         descriptor, self._descriptor = self._descriptor, None
@@ -135,17 +155,17 @@ class LockFile:
                     os.unlink(self.path)
         os.close(descriptor)
 
-    def _judge(self, descriptor: int, how: How, tell: Tell | None, watch_s: float) -> None:
+    def _judge(self, opened: Opened, tell: Tell | None, watch_s: float) -> None:
         """Raise Taken if another run holds the lock or may hold it; else empty the slots of other runs."""
-        holders = read_slots(descriptor)
-        unclear = _first_rival(self.path, holders, how, self._me, self._is_network)
+        holders = opened.slots
+        unclear = _first_rival(self.path, opened, self._me, self._is_network)
         if unclear is not None:
             self._watch(unclear, holders, tell, watch_s)
         roles: tuple[Role, Role] = (SUPERVISOR, RUNNER)
         for role in roles:
             holder = None if holders is None else holders[role]
             if holder is not None and not holder.owner.is_same(self._me.owner):
-                write_slot(descriptor, role, None)
+                write_slot(opened.descriptor, role, None)
 
     def _watch(self, holder: Holder, before: Slots | None, tell: Tell | None, watch_s: float) -> None:
         """Wait whether the count of another host's holder moves. Raises Taken if it does, or without ``tell``."""
@@ -181,13 +201,13 @@ class LockFile:
 def look(path: str, owner: Owner, is_network: IsNetwork | None = None) -> None:
     """Raise Taken if another run holds the lock, or if that cannot be told. Makes and changes nothing."""
     try:
-        descriptor, how = _open(path, owner, create=False)
+        opened = _open(path, owner, create=False)
     except CannotLock:
         return
     try:
-        unclear = _first_rival(path, read_slots(descriptor), how, lock_slots.here(owner, SUPERVISOR), is_network)
+        unclear = _first_rival(path, opened, lock_slots.here(owner, SUPERVISOR), is_network)
     finally:
-        os.close(descriptor)
+        os.close(opened.descriptor)
     if unclear is not None:
         raise Taken(path, unclear, f"a start watches for {WATCH_S:.0f} s whether it is alive", lives=False)
 
@@ -206,12 +226,13 @@ def remove_dead(path: str) -> None:
         os.close(descriptor)
 
 
-def _first_rival(path: str, holders: Slots | None, how: How, me: Holder, is_network: IsNetwork | None) -> Holder | None:
+def _first_rival(path: str, opened: Opened, me: Holder, is_network: IsNetwork | None) -> Holder | None:
     """Raise Taken if another run holds the lock. A holder of which that cannot be told is returned."""
+    holders = opened.slots
     if holders is None:
         raise Taken(path, None, "it is not a lock file that this version of trainwatch can read")
     others = [h for h in holders if h is not None and not h.owner.is_same(me.owner)]
-    if how == "shared" and (others or not any(holders)):
+    if opened.how == "shared" and (others or not any(holders)):
         raise Taken(path, next(iter(others), None), "it is locked")
     unclear = None
     for holder in others:
@@ -237,7 +258,7 @@ def _judged(holder: Holder, me: Holder, path: str, is_network: IsNetwork | None)
     return "dead" if holder.host == me.host and not network else "unknown"
 
 
-def _open(path: str, owner: Owner, *, create: bool = True) -> tuple[int, How]:
+def _open(path: str, owner: Owner, *, create: bool = True) -> Opened:
     """The open file and how it is flocked now. Raises CannotLock."""
     end = time.monotonic() + PATIENCE_S
     flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | (os.O_CREAT if create else 0)
@@ -249,17 +270,38 @@ def _open(path: str, owner: Owner, *, create: bool = True) -> tuple[int, How]:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
             raise CannotLock(f"{path} is no regular file")
-        alone = _flock(descriptor, fcntl.LOCK_EX)
-        if alone is not False:
-            if _is_file_at(descriptor, path):
-                return descriptor, "none" if alone is None else "exclusive"
-        else:
-            known = [h for h in read_slots(descriptor) or () if h is not None]
-            ours = bool(known) and all(h.owner.is_same(owner) for h in known)
-            if time.monotonic() >= end or (known and not ours) or (ours and _flock(descriptor, fcntl.LOCK_SH)):
-                return descriptor, "shared"
-        os.close(descriptor)  # removed by its last holder, or a process is just taking it or looking at it
+        try:
+            opened = _flocked(descriptor, path, owner, is_last=time.monotonic() >= end)
+        except OSError as error:
+            os.close(descriptor)
+            raise CannotLock(f"{path} cannot be read ({error.strerror})") from error
+        if opened is not None:
+            return opened
+        os.close(descriptor)
         time.sleep(RETRY_S)
+
+
+def _flocked(descriptor: int, path: str, owner: Owner, *, is_last: bool) -> Opened | None:
+    """Flock an open file. None: try again, unless this ``is_last``.
+
+    Then it was removed by its last holder, or another process takes it, releases it or looks at it at this moment.
+    """
+    alone = _flock(descriptor, fcntl.LOCK_EX)
+    if alone is not False:
+        if not _is_file_at(descriptor, path):
+            return None
+        return Opened(descriptor, "none" if alone is None else "exclusive", read_slots(descriptor))
+    slots = read_slots(descriptor)
+    known = [holder for holder in slots or () if holder is not None]
+    if known and all(holder.owner.is_same(owner) for holder in known):
+        if _flock(descriptor, fcntl.LOCK_SH):
+            # Shared only now: before, that holder may have emptied its slot and removed the file.
+            slots = read_slots(descriptor)
+            if any(slots or ()) and _is_file_at(descriptor, path):
+                return Opened(descriptor, "shared", slots)
+    elif known:
+        return Opened(descriptor, "shared", slots)
+    return Opened(descriptor, "shared", slots) if is_last else None
 
 
 def _flock(descriptor: int, kind: int) -> bool | None:

@@ -90,6 +90,11 @@ class OutputLocks:
         self._said.update(fresh)
         return fresh
 
+    def hand_over(self) -> None:
+        """Unlock all and change no file: the run's next supervisor has taken them, or is taking them."""
+        for lock in self._all():
+            lock.hand_over()
+
     def release(self) -> None:
         """Release all; a file that the run's other process does not hold is removed."""
         for lock in self._all():

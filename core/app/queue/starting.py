@@ -84,13 +84,9 @@ def _begin(entry: QueueEntry) -> Started:
     else:
         choice = _choice(plan, entry)
     ready = create_run(plan, choice)
-    try:
-        if choice.known is not None and not is_held(ready.run.lock):
-            ready.run.save_spec(_with_gpus(ready.run.load_spec().without_outputs(), entry))
-        start_detached(ready.run, ready.first)
-    finally:
-        if ready.claim is not None:
-            ready.claim.release()
+    if choice.known is not None and not is_held(ready.run.lock):
+        ready.run.save_spec(_with_gpus(ready.run.load_spec().without_outputs(), entry))
+    start_detached(ready.run, ready.first, ready.claim)
     return Started(how="started", run=ready.run.id)
 
 

@@ -124,6 +124,10 @@ class OutputClaim:
         if self._thread.is_alive():
             self._thread.join(JOIN_S)
 
+    def hand_over(self) -> None:
+        """Leave the locks to the supervisor that was started, which has taken them."""
+        self._locks.hand_over()
+
     def release(self) -> None:
         """Release the locks; the trainer's runner goes on to hold them."""
         if not self._thread.is_alive():

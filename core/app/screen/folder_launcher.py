@@ -139,12 +139,10 @@ class FolderLauncher:
                 ready = project_run(order.run, Overrides(profile=order.profile), to_start=True)
             else:
                 ready = create_run(_plan(order))
-            try:
-                if not is_held(ready.run.lock):  # if a supervisor was quicker, the run is started, as requested
-                    start_detached(ready.run, ready.first)
-            finally:
-                if ready.claim is not None:
-                    ready.claim.release()
+            if not is_held(ready.run.lock):
+                start_detached(ready.run, ready.first, ready.claim)
+            elif ready.claim is not None:  # a supervisor was quicker: the run is started, as requested
+                ready.claim.hand_over()
         return ready.run.id
 
     def rehearse(self, order: LaunchRequest, say: Callable[[str], None], wanted: Callable[[], bool]) -> Rehearsal:

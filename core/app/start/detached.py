@@ -6,28 +6,57 @@ import sys
 import time
 
 from ...model.observation import Command
+from ...model.story import RunStory
 from ...model.text.json_line import encode_exact
+from ...store.journal import load_outline
 from ...store.lock import holder_pid
 from ...store.run_directory import RunDirectory
 from ..errors import CliError, ExitCode
-from ..runs.output_owner import rival_at_start
+from ..runs.output_claim import OutputClaim
+from ..runs.output_owner import rival_at_start, trainer_pid
 
 START_PATIENCE_S = 20.0
 """Imports take a second or two on a busy machine; after ten times that it has failed."""
+LAUNCH_PATIENCE_S = 10.0
+"""How long a launch is waited for before it is said that nothing runs yet. It takes less than a second."""
 POLL_S = 0.05
+UNDECIDED = {"idle", "starting"}
+LAST_BYTES = 4096
+"""Read of the end of supervisor.log, for its last line."""
 
 
-def start_detached(run: RunDirectory, command: Command | None = None) -> int:
-    """Start one and return its pid once it holds the run's lock.
+def start_detached(run: RunDirectory, command: Command | None = None, claim: OutputClaim | None = None) -> int:
+    """Start one and return its pid once it holds the run's locks and has written its first record.
 
-    Raises CliError if it did not start (its output is in supervisor.log). A short run may be over before its lock is
-    seen; then the pid of the process is returned.
+    ``claim``: the locks of the output folder that the caller holds; the supervisor shares them and keeps them, and they
+    are released if none was started. Raises CliError if it did not start (its output is in supervisor.log). A short run
+    may be over before its lock is seen; then the pid of the process is returned.
     """
+    try:
+        pid = _start(run, command)
+    except StillStartingError:
+        if claim is not None:
+            claim.hand_over()
+        raise
+    except BaseException:
+        if claim is not None:
+            claim.release()
+        raise
+    if claim is not None:
+        claim.hand_over()
+    return pid
+
+
+class StillStartingError(CliError):
+    """It is not known yet whether the supervisor starts."""
+
+
+def _start(run: RunDirectory, command: Command | None) -> int:
     require_free(run)
     argv = [sys.executable, "-m", "trainwatch", "supervise", run.id, "--detach"]
     if command is not None:
         argv += ["--then", encode_exact(command).decode()]
-    size = run.journal.stat().st_size if run.journal.exists() else 0
+    before = _version(run)
     launcher = subprocess.run(
         argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=os.environ, cwd="/"
     )
@@ -40,16 +69,41 @@ def start_detached(run: RunDirectory, command: Command | None = None) -> int:
     child = int(launcher.stdout.strip())
     deadline = time.monotonic() + START_PATIENCE_S
     while time.monotonic() < deadline:
-        if (pid := holder_pid(run.lock)) is not None:
-            return pid
-        if not _exists(child):
-            if run.journal.exists() and run.journal.stat().st_size > size:
-                return child
+        ended = not _exists(child)
+        if _version(run) != before:  # after it has taken the locks of the output folder
+            return holder_pid(run.lock) or child
+        if ended:
             break
         time.sleep(POLL_S)
+    else:
+        raise StillStartingError(
+            ExitCode.FAILED,
+            f"the supervisor (pid {child}) has done nothing for {START_PATIENCE_S:.0f} s: see {run.supervisor_log}",
+        )
     if (rival := rival_at_start(run)) is not None:  # it was quicker
         raise CliError(ExitCode.OWNED, f"{rival}; nothing was started")
-    raise CliError(ExitCode.FAILED, f"the supervisor did not start: see {run.supervisor_log}")
+    raise CliError(ExitCode.FAILED, f"the supervisor did not start{_last_line(run)}; see {run.supervisor_log}")
+
+
+def launch_detached(
+    run: RunDirectory, command: Command | None = None, claim: OutputClaim | None = None
+) -> tuple[int, RunStory | None]:
+    """As ``start_detached``, and wait until the launch has succeeded or failed, at most LAUNCH_PATIENCE_S.
+
+    Returns the pid, and the story if nothing runs yet (None: a trainer runs or ran). Raises CliError, JournalTooNew.
+    """
+    before = load_outline(run.journal)
+    pid = start_detached(run, command, claim)
+    deadline = time.monotonic() + LAUNCH_PATIENCE_S
+    while trainer_pid(run) is None:
+        story = load_outline(run.journal)
+        if len(story.attempts) > len(before.attempts):
+            return pid, story if story.state == "queued" else None
+        changed = (story.state, story.state_t) != (before.state, before.state_t) and story.state not in UNDECIDED
+        if changed or story.question is not None or time.monotonic() >= deadline:
+            return pid, story
+        time.sleep(POLL_S)
+    return pid, None
 
 
 def require_free(run: RunDirectory) -> None:
@@ -85,6 +139,27 @@ def become_detached(run: RunDirectory) -> int:
     os.dup2(log, 1)
     os.dup2(log, 2)
     return 0
+
+
+def _version(run: RunDirectory) -> tuple[int, int] | None:
+    """What changes with each record of the journal; None: there is none yet."""
+    try:
+        found = run.journal.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_size
+
+
+def _last_line(run: RunDirectory) -> str:
+    """What the supervisor said last, as a clause."""
+    try:
+        with run.supervisor_log.open("rb") as log:
+            log.seek(max(0, log.seek(0, os.SEEK_END) - LAST_BYTES))
+            lines = log.read().decode(errors="replace").split("\n")
+    except OSError:
+        return ""
+    said = [line.strip() for line in lines if line.strip()]
+    return f": {said[-1]}" if said else ""
 
 
 def _exists(pid: int) -> bool:

@@ -133,20 +133,22 @@ def supervise_run(ready: "RunToStart", args: argparse.Namespace, word: str) -> i
         from .event_printer import supervise_and_print
 
         return supervise_and_print(run, plan=ready.plan, first=ready.first, as_json=args.json, claim=ready.claim)
-    from trainwatch.core.app.start.detached import start_detached
+    from trainwatch.core.app.start.detached import launch_detached, start_detached
+    from trainwatch.core.model.run import TERMINAL_STATES
 
-    try:
-        pid = start_detached(run, ready.first)
-    finally:
-        if ready.claim is not None:  # the supervisor holds the locks now
-            ready.claim.release()
-    if not screen:
-        name = printable(run.load_spec().name)
-        print(f"{name}: {word}, supervisor {pid}; look at it with `{typed('status', run.id)}` or `trainwatch`")
-        return ExitCode.DONE
-    from .bare_command import open_screen
+    if screen:
+        from .bare_command import open_screen
 
-    return open_screen(run)
+        start_detached(run, ready.first, ready.claim)
+        return open_screen(run)
+    look = f"look at it with `{typed('status', run.id)}` or `trainwatch`"
+    pid, found = launch_detached(run, ready.first, ready.claim)
+    if found is not None:
+        word = f"{found.state.replace('_', ' ')} ({printable(found.state_reason)})"
+        if found.state in TERMINAL_STATES:
+            raise CliError(ExitCode.FAILED, f"{printable(spec.name)}: {word}; {look}")
+    print(f"{printable(spec.name)}: {word}, supervisor {pid}; {look}")
+    return ExitCode.DONE
 
 
 def _wants_screen(args: argparse.Namespace) -> bool:
