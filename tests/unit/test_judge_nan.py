@@ -365,7 +365,7 @@ def test_a_checkpoint_with_a_nan_that_was_finite_before_goes_back_to_the_finite_
     world = checkpoint(steps(saving(), 20), 60, nonfinite=["unet.w", "unet.b"])
     assert "step-60 holds NaN or Inf in unet.w and 1 other tensors, finite in an earlier checkpoint" in world.text()
     assert world.of(StartAttempt)[-1].resume_from == "out/step-40"
-    assert [i.class_ for i in world.incidents if i.open] == ["nan_loss"]
+    assert [(i.class_, i.open) for i in world.incidents] == [("nan_loss", True)], "not once more for the checkpoint"
 
 
 def test_nan_in_the_same_checkpoint_again_gives_the_run_up() -> None:
@@ -408,6 +408,20 @@ def test_nan_in_the_only_checkpoint_is_not_resumed_from_and_stops_nothing_by_its
     assert world.of(StopAttempt) == []
     assert world.state.checkpoints.known[0].damage == ("nonfinite", "holds NaN or Inf")
     assert crash(world).of(StartAttempt)[-1].resume_from is None
+
+
+def test_a_checkpoint_whose_nan_was_read_before_the_restart_is_told_once() -> None:
+    world = checkpoint(running(judge(created_wall=1000.0)), 40, read=False)
+    early = world.state.checkpoints.known[0].mtime or 0.0
+    checkpoint(steps(world, 20), 60, nonfinite=["unet.w"])
+    assert world.incidents == [], "nothing to compare with: it may be meant"
+    crash(world)
+    assert world.of(StartAttempt)[-1].resume_from == "out/step-40"
+    told_of = ["step-60 cannot be resumed from: holds NaN or Inf"]
+    assert [i.reason for i in world.incidents if i.kind == "checkpoint"] == told_of
+    values(world, 40, early, (), ())
+    crash(world)
+    assert [i.reason for i in world.incidents if i.kind == "checkpoint"] == told_of
 
 
 def test_nan_in_the_only_checkpoint_while_the_average_loss_is_nan_stops() -> None:

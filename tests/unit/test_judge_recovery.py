@@ -214,10 +214,12 @@ def test_a_torn_newest_checkpoint_is_skipped_for_the_one_before() -> None:
 
 
 def test_a_quickly_seen_torn_one_is_not_even_tried() -> None:
-    world = save(running(), "out/step-20", 20)
+    world = save(running(), "out/step-20", 20).wait(1.0)
     world.see(CheckpointEvent(t=world.t, path="out/step-40", event="complete", verdict="torn", reason="cut off"))
     crash(world)
     assert [v.path for v in world.of(VerifyCheckpoint)] == ["out/step-20"]
+    told = [i.reason for i in world.incidents if i.kind == "checkpoint"]
+    assert told == ["step-40 cannot be resumed from: cut off"]
 
 
 def test_one_that_stands_still_and_is_not_whole_is_told_when_its_writer_is_gone() -> None:

@@ -104,6 +104,7 @@ def with_event(
             nan=before.nan,
             values=before.values,
             damage=before.damage,
+            reported=before.reported,
             written=before.written,
             own=before.own or entry.own,
             unsure=entry.unsure and not before.own,

@@ -21,10 +21,10 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     ``epochs_done``: epochs of the run by then, over all attempts. ``own``: written by this run; ``unsure``: it
     cannot be told whether it was.
     ``bad``: why it must not be used. ``damage``: verdict and reason of one that is damaged now but may still be written
-    to. ``left``: why it belongs to a branch that the run left. ``aside``: why no restart uses it,
-    as it was reported. ``rewriting``: it was complete and is being written to. ``fresh``: it was being written when the
-    trainer was at its step. ``written``: when it was written, in
-    seconds since the epoch, if its modification time cannot be right.
+    to. ``reported``: an incident tells that it is damaged. ``left``: why it belongs to a branch that the run left.
+    ``aside``: why no restart uses it, as it was reported. ``rewriting``: it was complete and is being written to.
+    ``fresh``: it was being written when the trainer was at its step. ``written``: when it was written, in seconds since
+    the epoch, if its modification time cannot be right.
 
     ``unclear``: verdict and reason of one that is not understood (``Checkpoint.understood``); ``unknown_make``: it is
     not known to be a checkpoint at all; ``unfinished``: what is written last is missing. ``is_state``: such a one that
@@ -51,6 +51,7 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     unsure: bool = False
     bad: str | None = None
     damage: tuple[str, str] | None = None
+    reported: bool = False
     form: Form | None = None
     holds: Holds | None = None
     left: str | None = None

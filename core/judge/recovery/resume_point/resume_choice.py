@@ -120,7 +120,7 @@ def _choose_from_list(builder: StepBuilder, plan: RestartPlan) -> None:
             state.checkpoints, knowledge.resume_support, before_t=plan.before_t, keep=first
         )
         path = known.path if known is not None else None
-        _report_damaged(builder, known)
+        _report_damaged(builder, known, plan.before_t)
     if (
         path is None
         and first is not None
@@ -275,16 +275,16 @@ def _read_later(builder: StepBuilder, plan: RestartPlan, why: str) -> None:
     launch_after_delay(builder, again)
 
 
-def _report_damaged(builder: StepBuilder, chosen: KnownCheckpoint | None) -> None:
-    """Report damaged checkpoints that are newer than the chosen one: their writer is gone and cannot finish them."""
-    damaged = [
-        (k.path, *k.damage)
-        for k in resume_point.damaged_after(builder.state.checkpoints, chosen)
-        if k.damage is not None
-    ]
+def _report_damaged(builder: StepBuilder, chosen: KnownCheckpoint | None, before_t: float | None) -> None:
+    """Report damaged checkpoints that are newer than the chosen one: their writer is gone and cannot mend them."""
+    newer = resume_point.damaged_after(builder.state.checkpoints, chosen, before_t=before_t)
+    damaged = [(k.path, *k.damage, k.bad is not None) for k in newer if k.damage is not None]
     if not damaged:
         return
-    found = [_set_bad(builder, *each, "skipped") for each in damaged]
+    found = [
+        (_tell_bad if recorded else _set_bad)(builder, path, verdict, why, "skipped")
+        for path, verdict, why, recorded in damaged
+    ]
     title = f"checkpoint {damaged[0][1]}" if len(found) == 1 else f"{len(found)} checkpoints are damaged"
     builder.notify("warning", title, "\n".join(reason for _, reason in found), incident=found[0][0])
 
@@ -292,6 +292,11 @@ def _report_damaged(builder: StepBuilder, chosen: KnownCheckpoint | None) -> Non
 def _set_bad(builder: StepBuilder, path: str, verdict: str, why: str, ending: str) -> tuple[int, str]:
     """Distrust a checkpoint and open an incident. Returns its id and its reason."""
     distrust(builder, path, why, verdict)
+    return _tell_bad(builder, path, verdict, why, ending)
+
+
+def _tell_bad(builder: StepBuilder, path: str, verdict: str, why: str, ending: str) -> tuple[int, str]:
+    builder.set(checkpoints=checkpoint_index.changed(builder.state.checkpoints, (path,), reported=True))
     reason = f"{base_name(path)} cannot be resumed from: {why}"
     return builder.open_incident("checkpoint", verdict, reason, severity="warning", ending=ending), reason
 
