@@ -1,4 +1,4 @@
-"""The supervisor's sign of life: a small file that its loop rewrites about once a second.
+"""The supervisor's sign of life: a small file (in memory) that its loop rewrites about once a second.
 
 Its age shows a supervisor that is stopped or stuck, whose lock is still held. The record has always the same length and
 is written in place, so it needs no room on a full disk. Format, which the runner also reads: pid, start ticks,
@@ -33,7 +33,9 @@ class LifeSignWriter:
         self.path = path
         self._who = f"{os.getpid()} {start_ticks}"
         self._boot = boot_id()
-        self._descriptor: int | None = None
+        from .memory_file import MemoryFile  # readers do without it
+
+        self._file = MemoryFile(path)
         self._next = 0.0
         self.turned = time.monotonic()
         """When ``beat`` was called last (monotonic seconds), also if the file cannot be written."""
@@ -45,16 +47,10 @@ class LifeSignWriter:
         self._next = now + BEAT_S
         record = f"{self._who} {now:.2f} {self._boot}".ljust(RECORD_BYTES - 1).encode() + b"\n"
         with contextlib.suppress(OSError):
-            if self._descriptor is None or os.fstat(self._descriptor).st_nlink == 0:  # the folder was deleted
-                self.close()
-                self._descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            os.pwrite(self._descriptor, record, 0)
+            self._file.write(record)
 
     def close(self) -> None:
-        if self._descriptor is not None:
-            with contextlib.suppress(OSError):
-                os.close(self._descriptor)
-            self._descriptor = None
+        self._file.close()
 
 
 def read_life_sign(path: Path) -> LifeSign | None:

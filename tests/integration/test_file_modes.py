@@ -11,7 +11,7 @@ __all__ = ["world"]
 
 
 def modes(folder: Path) -> dict[str, int]:
-    """Path → permission bits of everything below, links left out."""
+    """Path → permission bits of everything below; of a link, of what it leads to."""
     return {name: stat.S_IMODE(mode) for name, mode in _entries(folder).items()}
 
 
@@ -27,9 +27,7 @@ def _entries(folder: Path) -> dict[str, int]:
     found = {}
     for path in folder.rglob("*"):
         with contextlib.suppress(FileNotFoundError):  # a temporary file
-            mode = path.lstat().st_mode
-            if not stat.S_ISLNK(mode):
-                found[str(path.relative_to(folder))] = mode
+            found[str(path.relative_to(folder))] = path.stat().st_mode
     return found
 
 

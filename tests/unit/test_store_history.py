@@ -407,3 +407,39 @@ def test_a_quiet_hour_writes_a_tenth_of_the_rows(tmp_path: Path) -> None:
         (rows,) = connection.execute("SELECT (SELECT COUNT(*) FROM host_1) + (SELECT COUNT(*) FROM host_10)").fetchone()
     writer.close()
     assert rows < 400
+
+
+def test_coarse_tiers_that_nobody_reads_are_filled_each_hour_and_charts_are_whole_meanwhile(tmp_path: Path) -> None:
+    path = tmp_path / "history.sqlite"
+    writer = HistoryWriter(path)
+    filled: list[int] = []
+    with closing(HistoryReader(path)) as reader, sqlite3.connect(path) as connection:
+        for second in range(10_000):
+            writer.add(HostSample(t=second, cpu_pct=float(second)))
+            if second % 600 == 599:
+                writer.commit(fine=False)
+                ((newest,),) = connection.execute("SELECT COALESCE(MAX(t) + 60, 0) FROM host_60")
+                assert second - newest < 3600 + 60
+                filled.append(newest)
+        assert len(set(filled)) == 3, "at the start not yet, then twice in three hours"
+        for points in (10, 100, 900):
+            values = [mean for _, _, mean, _ in reader.series("host.cpu", 0, 9600, points)]
+            assert len(values) >= 0.98 * points
+            assert values == sorted(values)
+            assert sum(values) / len(values) == pytest.approx(4800, abs=50)
+        writer.commit()
+        assert connection.execute("SELECT MAX(t) FROM host_60").fetchone() == (9900,), "somebody looks: all is filled"
+    writer.close()
+
+
+def test_a_late_value_changes_coarse_buckets_that_nobody_reads(tmp_path: Path) -> None:
+    path = tmp_path / "history.sqlite"
+    writer = HistoryWriter(path)
+    writer.add(MetricValues(t=7300, at_t=6700, values={"f1": 1.0}))
+    writer.add(HostSample(t=7300, cpu_pct=1.0))
+    writer.commit()
+    writer.add(MetricValues(t=7310, at_t=6715, values={"f1": 4.0}))
+    writer.commit(fine=False)
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("SELECT t, value, value_max FROM metric_60").fetchall() == [(6660, 2.5, 4.0)]
+    writer.close()

@@ -39,7 +39,10 @@ COMMIT_S = 600.0
 """Period of commits while nobody reads charts, in run seconds: each writes a page of every table at least, so half as
 often is three quarters of the bytes. What was not committed is lost if the supervisor is killed; the trace has it."""
 AGE_EVERY_S = 60
-"""Run seconds between two rounds of removing what is too old for its tier."""
+"""Run seconds between two rounds of removing what is too old for its tier, while somebody reads charts."""
+BEHIND_S = 3600
+"""The same while nobody does, and how far the tiers above ``COARSE`` may be behind then: each is a page of each table
+at least, and readers take the rows of the finer tier meanwhile."""
 PATIENCE_S = 0.5
 """A reader on a network filesystem (rollback journal) blocks a commit; the rows wait for the next one."""
 PENDING_ROWS = 100_000
@@ -72,7 +75,7 @@ class HistoryWriter:
         self._filled: dict[tuple[str, int], int] = {}
         """Source and span of a tier → the second up to which its buckets are complete."""
         self._connection: sqlite3.Connection | None = None
-        self._newest = NewestSamplesWriter(path)
+        self._newest = NewestSamplesWriter(path, in_memory=not network)
         self._commit_t = -COMMIT_S
 
     def add(self, entry: Observation | ProgressPoint) -> None:
@@ -174,9 +177,9 @@ class HistoryWriter:
                 self._write_coarse(connection, range(fine_until, begun), filled)
             late = False
             for source, since in earliest.items():
-                self._fill(connection, source, since, filled)
+                self._fill(connection, source, since, filled, behind_s=0 if fine else BEHIND_S)
                 late = late or since < kept_since(TIERS[0], TIERS[1], int(self._newest_t))
-            if late or self._newest_t - self._aged_t >= AGE_EVERY_S:
+            if late or self._newest_t - self._aged_t >= (AGE_EVERY_S if fine else BEHIND_S):
                 self._drop_old(connection, filled)
         self._filled, self._fine_until = filled, fine_until
         return left
@@ -184,22 +187,33 @@ class HistoryWriter:
     def _write_coarse(self, connection: sqlite3.Connection, seconds: range, filled: dict[tuple[str, int], int]) -> None:
         """Write whole buckets. The finest tier keeps nothing before them: it is read from its first row to its last."""
         for source, rows in self._rows.items():
-            self._fill(connection, source, int(self._newest_t), filled)
+            self._fill(connection, source, int(self._newest_t), filled, behind_s=BEHIND_S)
             whole = [row for row in rows if row[0] is not None and int(row[0]) in seconds]
             connection.executemany(coarse_insert(source), coarse_rows(source, whole))
             if source != "metric":
                 connection.execute(drop_statement(source, TIERS[0]), (bucket_of(self._newest_t),))
 
     def _fill(
-        self, connection: sqlite3.Connection, source: str, since: int, filled: dict[tuple[str, int], int]
+        self,
+        connection: sqlite3.Connection,
+        source: str,
+        since: int,
+        filled: dict[tuple[str, int], int],
+        *,
+        behind_s: int = 0,
     ) -> None:
-        """Merge complete buckets into the coarser tiers. ``since``: the earliest second that was written."""
+        """Merge complete buckets into the coarser tiers. ``since``: the earliest second that was written.
+
+        ``behind_s``: a tier above ``COARSE`` waits until it lacks so much, unless a bucket that it has has changed.
+        """
         for finer, tier in pairwise(TIERS):
             key, span = (source, tier.span_s), tier.span_s
             if key not in filled:
                 (known,) = connection.execute(filled_statement(source, tier, finer)).fetchone()
                 filled[key] = since if known is None else int(known)
             first, end = min(filled[key], since) // span * span, int(self._newest_t) // span * span
+            if tier != COARSE and since >= filled[key] and end - first < behind_s:
+                return
             if first < end:
                 connection.execute(fill_statement(source, tier, finer), (first, end))
                 filled[key], since = max(filled[key], end), first

@@ -1,11 +1,12 @@
 """The newest sample of each kind, in a small file beside the history that is rewritten in place about once a second.
 
+It is in memory (``memory_file``), on a network filesystem on the disk, where readers may be on other machines.
+
 The history itself is written in batches, so that a quiet run writes little to the disk. A reader of charts leaves a
 mark, and while that is young each second is committed.
 """
 
 import contextlib
-import os
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -25,11 +26,12 @@ WHOLE = "whole"
 class NewestSamplesWriter:
     """Rewrites ``PATH.newest``. Problems raise nothing: readers then use what the history has."""
 
-    def __init__(self, history: Path) -> None:
-        self._path = newest_path(history)
+    def __init__(self, history: Path, *, in_memory: bool = True) -> None:
         self._history = history
         self._samples: dict[str, msgspec.Raw] = {}
-        self._descriptor: int | None = None
+        from ..memory_file import MemoryFile  # readers do without it
+
+        self._file = MemoryFile(newest_path(history), in_memory=in_memory)
 
     def put(self, kind: str, sample: bytes) -> None:
         """Keep the newest sample of a kind, as JSON."""
@@ -48,20 +50,14 @@ class NewestSamplesWriter:
         payload = msgspec.json.encode(self._samples)
         data = crc32(payload).to_bytes(4, "big") + len(payload).to_bytes(4, "big") + payload
         with contextlib.suppress(OSError):
-            if self._descriptor is None or os.fstat(self._descriptor).st_nlink == 0:  # the folder was deleted
-                self.close()
-                self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            os.pwrite(self._descriptor, data, 0)
+            self._file.write(data)
 
     def is_looked_at(self) -> bool:
         """Whether somebody reads charts now."""
         return is_looked_at(self._history)
 
     def close(self) -> None:
-        if self._descriptor is not None:
-            with contextlib.suppress(OSError):
-                os.close(self._descriptor)
-            self._descriptor = None
+        self._file.close()
 
 
 def newest_samples(history: Path) -> dict[str, bytes]:
