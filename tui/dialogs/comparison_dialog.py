@@ -8,7 +8,7 @@ from textual.content import Content
 from ...core.views import quantity
 from ...core.views.screens.run_comparison import ComparedValue, RunComparison
 from ..panes.column_cells import value_cell
-from ..ui.cells import cut, size_of, wrap_words
+from ..ui.cells import cut, pad, size_of, wrap_words
 from .card_dialog import CardDialog
 
 
@@ -65,6 +65,6 @@ def _table(values: Sequence[ComparedValue], width: int) -> list[Content]:
         for row in range(max(map(len, cells))):
             parts = [column[row] if row < len(column) else "" for column in cells]
             style = "" if v.name else "bold"
-            both = "  ".join(value_cell(part, room) for part in parts[1:]).rstrip()
+            both = "  ".join(value_cell(part, room) if v.name else pad(part, room) for part in parts[1:]).rstrip()
             lines.append(Content.assemble((parts[0].ljust(name), "bold"), (f"  {both}", style)))
     return lines

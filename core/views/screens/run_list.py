@@ -281,13 +281,13 @@ RUN_COLUMNS: tuple[Column[RunRow], ...] = (
     Column(title="done", text=done_text, width=5, right=True, below_width=54),
     Column(title="done", text=done_text, width=6, right=True, from_width=54),
     Column(title="", share=lambda row: row.done, width=12, before=2, from_width=170),
-    Column(title="step", text=step_text, width=22, right=True, style="label", before=1, from_width=92),
-    Column(title="speed", text=speed_text, width=14, right=True, before=1, from_width=104),
+    Column(title="step", text=step_text, width=22, fit=True, right=True, style="label", before=2, from_width=92),
+    Column(title="speed", text=speed_text, width=14, fit=True, right=True, before=2, from_width=104),
     Column(title="loss", text=loss_text, width=8, right=True, style=_loss_style, before=1, from_width=112),
-    Column(title="GPU", text=gpu_text, width=10, right=True, before=1, from_width=128),
+    Column(title="GPU", text=gpu_text, width=10, fit=True, right=True, before=2, from_width=128),
     Column(title="RAM", text=ram_text, width=6, right=True, from_width=150),
-    Column(title="end", text=end_text, width=15, right=True, style="label", from_width=62),
-    Column(title="began", text=began_text, width=14, right=True, style="label", from_width=160),
+    Column(title="end", text=end_text, width=15, fit=True, right=True, before=2, style="label", from_width=62),
+    Column(title="began", text=began_text, width=14, fit=True, right=True, before=2, style="label", from_width=160),
     Column(title="what is wrong, or was", text=trouble_text, before=2, style=_trouble_style, from_width=56),
 )
 """Columns of the list, left to right."""
