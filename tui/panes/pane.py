@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 STYLES = (
     "text", "strong", "label", "faint", "accent", "safe", "warning", "danger", "underused", "unknown",
     "spark-safe", "spark-warning", "spark-danger", "spark-underused", "spark-unknown",
-    "loss", "bar", "bar-rest", "match", "key", "cursor", "mark",
+    "loss", "bar", "bar-rest", "match", "key", "cursor", "danger-lit", "mark",
     "curve-1", "curve-2", "curve-3", "curve-4", "curve-5", "curve-6",
     "band-load", "band-train", "band-check", "band-save", "band-none",
 )  # fmt: skip

@@ -106,7 +106,12 @@ class RowsPane(Pane):
         if known or y != self._cursor_line:
             return strip
         ground = Style(bgcolor=self._look("cursor").bgcolor)
-        lit = Strip([Segment(s.text, (s.style or Style()) + ground) for s in strip], strip.cell_length)
+        alarm, lit_alarm = self._look("danger").color, ground + Style(color=self._look("danger-lit").color)
+        parts = ((s.text, s.style or Style()) for s in strip)
+        lit = Strip(
+            [Segment(text, style + (lit_alarm if style.color == alarm else ground)) for text, style in parts],
+            strip.cell_length,
+        )
         self._strips[y] = lit
         return lit
 

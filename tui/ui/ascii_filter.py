@@ -17,7 +17,8 @@ ACROSS, DOWN = "─━┄┅┈┉╌╍═╴╶╸╺▁▂▔▀▄", "│┃
 SIGNS |= {ord(char): "-" for char in ACROSS} | {ord(char): "|" for char in DOWN}
 SIGNS |= {point: "+" for point in range(0x2500, 0x2580) if point not in SIGNS}
 SIGNS |= {point: "#" for point in range(0x2580, 0x25A0) if point not in SIGNS}
-"""Borders and blocks, as Textual draws them."""
+SIGNS |= dict.fromkeys(range(9601, 9608), " ")
+"""Borders and blocks, as Textual draws them. Of a cell that is full in part, at the end of a scroll bar, the colour."""
 
 
 class AsciiFilter(LineFilter):

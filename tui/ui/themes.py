@@ -25,6 +25,7 @@ DARK = Theme(
         "spark": "#4b7787",
         "low": "#46535f",
         "trough": "#252d36",
+        "error-lit": "#f0716a",
         "rest": "#252d36",
         "curve-2": "#b49be0",
         "curve-3": "#d99a6c",
@@ -54,6 +55,7 @@ LIGHT = Theme(
         "spark": "#3f8096",
         "low": "#a9b4bf",
         "trough": "#dfe4e9",
+        "error-lit": "#b8302a",
         "rest": "#dfe4e9",
         "curve-2": "#6b4fb0",
         "curve-3": "#a85f24",
@@ -70,6 +72,7 @@ ROLES: dict[str, str] = {
     "spark": "#6f9fb0",
     "low": "#555555",
     "trough": "#333333",
+    "error-lit": "#ffffff",
     "rest": "#333333",
     "curve-2": "#b49be0",
     "curve-3": "#d99a6c",
@@ -90,18 +93,18 @@ SIXTEEN_DARK = Theme(
     error=PALE_RED, foreground=WHITE, background=BLACK, surface=BLACK, panel=BLACK, dark=True,
     variables={
         "line": GREY, "title": WHITE, "quiet": WHITE, "bright": BRIGHT, "spark": CYAN, "low": GREY,
-        "trough": BLUE, "rest": BLACK, "curve-2": PINK, "curve-3": YELLOW, "curve-4": PALE_GREEN, "curve-5": PALE_RED,
-        "curve-6": WHITE,
+        "trough": BLUE, "error-lit": BRIGHT, "rest": BLACK, "curve-2": PINK, "curve-3": YELLOW,
+        "curve-4": PALE_GREEN, "curve-5": PALE_RED, "curve-6": WHITE,
     },
 )  # fmt: skip
-"""Not the colour 8 for text: many terminals show it as nearly black."""
+"""Not the colour 8 for text: many terminals show it as nearly black. Not red on blue: on xterm it is hardly seen."""
 SIXTEEN_LIGHT = Theme(
     name=LIGHT.name, primary=BLUE, secondary=MAGENTA, accent=BLUE, success=BLUE, warning=MAGENTA,
     error=RED, foreground=BLACK, background=BRIGHT, surface=BRIGHT, panel=BRIGHT, dark=False,
     variables={
         "line": WHITE, "title": BLACK, "quiet": GREY, "bright": BLACK, "spark": CYAN, "low": WHITE,
-        "trough": WHITE, "rest": BRIGHT, "curve-2": MAGENTA, "curve-3": RED, "curve-4": BLACK, "curve-5": CYAN,
-        "curve-6": GREY,
+        "trough": WHITE, "error-lit": RED, "rest": BRIGHT, "curve-2": MAGENTA, "curve-3": RED, "curve-4": BLACK,
+        "curve-5": CYAN, "curve-6": GREY,
     },
 )  # fmt: skip
 """Not green, yellow or cyan for text: on white they are hardly seen. Levels have signs of their own, too."""
@@ -116,4 +119,4 @@ def own_themes(color_system: str | None, *, colourless: bool = False) -> tuple[T
 def _loud(theme: Theme) -> Theme:
     """Grey for red would be quieter than the text around it."""
     bright = theme.variables["bright"]
-    return replace(theme, warning=bright, error=bright)
+    return replace(theme, warning=bright, error=bright, variables=theme.variables | {"error-lit": bright})
