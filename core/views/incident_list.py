@@ -12,6 +12,8 @@ from . import quantity
 from .words import title_of
 
 KIND_LEVELS: dict[str, Level] = {"info": "safe", "warning": "warning", "danger": "danger"}
+SAME_BEGINNING = 60
+"""Characters by which two texts of a line of the log are taken for the same one."""
 
 
 class IncidentView(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,8 +85,13 @@ def incident_view(i: Incident, now: Situation) -> IncidentView:
 def _seen(i: Incident) -> str:
     """The reason, and the first evidence that adds to it."""
     told = [] if i.kind not in {"crash", "hang"} else [i.reason]
-    told += [e.what for e in i.evidence if e.what not in i.reason][:3]
+    told += [e.what for e in i.evidence if not _is_told(e.what, i.reason)][:3]
     return " · ".join(told)
+
+
+def _is_told(what: str, reason: str) -> bool:
+    """Also by a reason that was cut: its end is the beginning of the same line."""
+    return what in reason or (reason.endswith("…") and what[:SAME_BEGINNING] in reason)
 
 
 def _evidence(what: str, line: int | None) -> str:

@@ -16,7 +16,7 @@ from ..text.lines import plain
 from .blocks import DETAIL_LINES
 from .catalogue import CompiledCatalogue, Proof
 from .circumstances import Circumstances, fused
-from .evidence_state import CASCADE_KEPT, GENERIC, TEXT_KEPT, DiagnosisState, Finding
+from .evidence_state import CASCADE_KEPT, GENERIC, DiagnosisState, Finding, kept_text
 from .exit_status import signal_of
 from .log_evidence import START_EVIDENCE, kernel_evidence, read_evidence, with_last_line, with_last_words
 from .rank_ends import RankEnd
@@ -64,7 +64,7 @@ def _last_lines(tail: str, number: int) -> list[EvidenceLine]:
     for back, line in enumerate(reversed(whole)):
         words = plain(line.rstrip("\r").rpartition("\r")[2]).strip()  # the last redraw of a bar
         if words and len(found) < LAST_LINES:
-            found.append(EvidenceLine(number - back, words[:TEXT_KEPT]))
+            found.append(EvidenceLine(number - back, kept_text(words)))
     return found
 
 

@@ -16,9 +16,9 @@ from .blocks import DETAIL_LINES, Block, Raised
 from .catalogue import CHECKPOINT_READS, CONFIG_READS, OWN_WEIGHT, CompiledCatalogue, Match, Proof
 from .evidence_state import (
     GENERIC,
-    TEXT_KEPT,
     DiagnosisState,
     Finding,
+    kept_text,
     with_block,
     with_cascade_line,
     with_finding,
@@ -269,7 +269,7 @@ def _typed(
 def _with_raised(state: DiagnosisState, block: Block, line: Line, *, told: bool, reported: bool) -> DiagnosisState:
     """The state after a traceback's end: of a chain of exceptions one counts."""
     failure, weight = (line.best.failure, line.best.weight) if line.best is not None else ("", 0.0)
-    mine = Raised(failure, weight, line.number, line.text[:TEXT_KEPT], told, reported)
+    mine = Raised(failure, weight, line.number, kept_text(line.text), told, reported)
     if block.before is not None and blocks.earlier_counts(block, block.before, mine):
         kept = msgspec.structs.replace(block, raised=block.before, ended=True, link="")
         return with_cascade_line(with_block(state, kept), mine.line, mine.text)

@@ -87,10 +87,16 @@ def with_block(state: DiagnosisState, block: Block, *, hot: int = 0) -> Diagnosi
     return msgspec.structs.replace(state, blocks=(*others, block)[-BLOCKS_KEPT:], hot=max(state.hot, hot))
 
 
+def kept_text(line: str) -> str:
+    """A line as it is kept; one that is cut ends with an ellipsis."""
+    text = line.strip()
+    return text if len(text) <= TEXT_KEPT else f"{text[: TEXT_KEPT - 1]}…"
+
+
 def with_finding(state: DiagnosisState, mine: Finding) -> DiagnosisState:
     """The state with one more piece of evidence. Per class and kind the strongest is kept, of equals the first."""
     beats = state.watch.heartbeats if state.watch is not None else 0
-    mine = msgspec.structs.replace(mine, text=mine.text.strip()[:TEXT_KEPT], beats=beats)
+    mine = msgspec.structs.replace(mine, text=kept_text(mine.text), beats=beats)
     kept: list[Finding] = []
     for each in state.findings:
         if _kind(each) != _kind(mine):
@@ -130,4 +136,4 @@ def with_cascade_line(state: DiagnosisState, number: int, line: str) -> Diagnosi
     """The state with one more line that follows from the failure."""
     if len(state.cascade) >= CASCADE_KEPT or any(each.line == number for each in state.cascade[-1:]):
         return state
-    return msgspec.structs.replace(state, cascade=(*state.cascade, EvidenceLine(number, line.strip()[:TEXT_KEPT])))
+    return msgspec.structs.replace(state, cascade=(*state.cascade, EvidenceLine(number, kept_text(line))))
