@@ -138,7 +138,7 @@ def test_gpu_page_and_host_page_show_a_real_run_with_its_processes(
     person.press("8")
     person.until(lambda t: re.search(rf" {pid} +own .*5\.00 GiB +61 %", t), "the trainer's row")
     person.until(lambda t: re.search(rf" {os.getpid()} +other .*2\.00 GiB ", t), "the row of a foreign process")
-    person.see("RTX 4080", "fan         43 %", "ECC         on, 0 corrected, 0 not", "of 16.0 GiB", "100 % ┤")
+    person.see("RTX 4080", "fan         43 %", "ECC         0 uncorrected, 0 corrected", "of 16.0 GiB", "100 % ┤")
     person.until(lambda t: re.search(r"✖ +1 .*thermal \(hardware\)", t), "GPU 1 is slowed")
     person.press("Right")
     person.until(lambda t: re.search(r"slowed +✖ thermal \(hardware\)", t), "the facts of GPU 1")

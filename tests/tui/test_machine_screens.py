@@ -83,7 +83,7 @@ async def test_one_gpu_has_curves_with_axes_facts_and_processes() -> None:
         assert any("⠀" < char <= "⣿" for char in text)
         for part in ("14.2 of 14.9 GiB", "291 W of 320 W", "100 % ┤", "15 GiB ┤", "320 W ┤", "fan  59 %"):
             assert part in text
-        assert "on, 3 corrected, 0 not" in said(screen, "facts")
+        assert "0 uncorrected, 3 corrected" in said(screen, "facts")
         rows = said(screen, "processes").splitlines()
         assert rows[0].split()[:4] == ["GPU", "pid", "whose", "user"]
         assert "4202" in rows[1]

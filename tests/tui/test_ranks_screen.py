@@ -12,6 +12,8 @@ from trainwatch.core.model.launch.elsewhere.job import JobHandle, JobRecord
 from trainwatch.core.model.launch.elsewhere.nodes import Node, Nodes, RankNow, RankTable
 from trainwatch.core.model.observation import GpuReading
 from trainwatch.core.model.situation import Situation
+from trainwatch.core.views.columns import shown_columns
+from trainwatch.core.views.machine.columns import RANK_COLUMNS
 from trainwatch.core.views.machine.ranks_page import ranks_page_view
 from trainwatch.core.views.state.rank_standing import with_standing
 from trainwatch.tui.screens.machine.ranks_screen import RanksScreen
@@ -140,3 +142,26 @@ def test_ages_of_lines_count_seconds_for_ranks_apart_only() -> None:
     assert {row.age for row in before if row.rank != 27} == {"< 10 s"}
     much = msgspec.structs.replace(now, now_t=now.now_t + 47.0)
     assert {row.age for row in ranks_page_view(much, table(now)).ranks if row.rank != 27} == {"40 s"}
+
+
+@pytest.mark.parametrize("width", range(28, 70))
+def test_no_column_of_numbers_is_cut_at_any_width(width: int) -> None:
+    now = distributed()
+    rows = ranks_page_view(now, table(now)).ranks[:1]
+    rows = tuple(msgspec.structs.replace(row, node="") for row in rows)
+    shown = [c for c in shown_columns(RANK_COLUMNS, width, rows) if c.title != "line"]
+    assert 2 + sum(c.before + c.width + c.after for c in shown) <= width
+
+
+async def test_names_and_values_of_a_rank_stand_apart() -> None:
+    now = distributed()
+    app = app_of(now, ranks=Source(table(now)))
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await opened(pilot, app)
+        screen.action_rank()
+        await pilot.pause()
+        dialog: Any = app.screen
+        lines = str(dialog._body).split("\n")
+    assert lines[0].startswith("node")
+    assert next(line for line in lines if line.startswith("last line"))[9:11] == "  "
+    assert lines[-1].split() == ["standing", "stopped"]

@@ -45,7 +45,7 @@ def test_a_gpu_has_a_gauge_for_each_reading_with_its_unit() -> None:
     found = facts(card)
     assert found["limit"] == ("slows 101 °C, off 104 °C", "safe")
     assert found["PCIe"] == ("gen 4 x8 (can 4 x16)", "safe")
-    assert found["ECC"] == ("on, 3 corrected, 0 not", "safe")
+    assert found["ECC"] == ("0 uncorrected, 3 corrected", "safe")
     assert found["driver"] == ("570.133.07, CUDA 12.8", "safe")
     assert found["MIG"] == ("–", "unknown")
 
@@ -124,7 +124,7 @@ def test_uncorrected_errors_and_rows_that_wait_for_a_reset_are_alarms() -> None:
     assert details is not None
     bad = replace(details.gpus[0], ecc_uncorrected=2, rows_remapped=4, rows_pending=True)
     card = page(now, replace(details, gpus=(bad,)))
-    assert facts(card)["ECC"] == ("on, 3 corrected, 2 not", "danger")
+    assert facts(card)["ECC"] == ("2 uncorrected, 3 corrected", "danger")
     assert facts(card)["bad rows"] == ("4 replaced, more after a reset", "warning")
     assert card.level == "danger"
     off = page(now, replace(details, gpus=(replace(details.gpus[0], ecc=False),)))
@@ -215,7 +215,7 @@ def test_the_host_page_without_details_says_why() -> None:
     now = healthy()
     waiting = host_page_view(now, MachineDetails())
     assert (waiting.cores_note, waiting.rows_note) == ("Reading …", "Reading …")
-    assert {f.text for f in waiting.facts if f.label in {"load", "CPU hot", "cached"}} == {"–"}
+    assert {f.text for f in waiting.facts if f.label in {"load", "CPU temp", "cached"}} == {"–"}
     dead = host_page_view(replace(now, supervisor_alive=False), MachineDetails())
     assert "no supervisor is running" in dead.rows_note
     old = host_page_view(replace(now, now_t=now.now_t + 60), machine_details(now))

@@ -228,7 +228,7 @@ def _facts(reading: GpuReading, detail: GpuDetail) -> list[Fact]:
     facts = [
         Fact(label="slowed", text=slowed, level=slowed_level),
         Fact(label="limit", text=_limits(detail), level="unknown" if detail.slowdown_c is None else "safe"),
-        _fact("memory hot", number(detail.mem_temp_c, "°C")),
+        _fact("mem temp", number(detail.mem_temp_c, "°C")),
         _fact("mem clock", _of(detail.clock_mem_mhz, detail.clock_mem_max_mhz, "MHz")),
         _fact("fan", quantity.percent(detail.fan_pct)),
         _fact("PCIe", _link(detail)),
@@ -279,7 +279,7 @@ def _ecc(detail: GpuDetail) -> Fact:
     if not detail.ecc:
         return Fact(label="ECC", text="off")
     bad, good = detail.ecc_uncorrected, detail.ecc_corrected
-    text = f"on, {quantity.count(good)} corrected, {quantity.count(bad)} not"
+    text = f"{quantity.count(bad)} uncorrected, {quantity.count(good)} corrected"
     return Fact(label="ECC", text=text, level="danger" if bad else "safe")
 
 

@@ -181,7 +181,7 @@ def _facts(now: Situation, host: HostDetails | None) -> list[Fact]:
     load = None if host is None else host.load
     facts = [
         ("load", quantity.UNKNOWN if load is None else "  ".join(f"{value:.2f}" for value in load)),
-        ("CPU hot", number(None if host is None else host.cpu_temp_c, "°C")),
+        ("CPU temp", number(None if host is None else host.cpu_temp_c, "°C")),
         ("CPU clock", number(None if host is None else host.cpu_mhz, "MHz")),
         ("cached", quantity.memory(None if host is None else host.ram_cached_bytes)),
         ("RAM stalls", _pressure(now)),

@@ -11,6 +11,7 @@ from .. import quantity
 from ..panes.gpu import gpu_view
 from ..state.level import worst
 from ..state.rank_standing import ORDER
+from .host_page import STATES
 
 OLD_S = 60.0
 """A rank that was seen so long ago is not known any more: nodes write every ten seconds."""
@@ -123,7 +124,7 @@ def _rank(row: RankNow, since_s: float) -> RankRow:
         rank=row.rank,
         node=row.node or "",
         pid=quantity.UNKNOWN if row.pid is None else str(row.pid),
-        state=row.state or quantity.UNKNOWN,
+        state=STATES.get(row.state, row.state) if row.state else quantity.UNKNOWN,
         step=quantity.count(row.step),
         pace=quantity.UNKNOWN if row.sec_per_step is None else quantity.pace(row.sec_per_step),
         age=_line_age(row, since_s),

@@ -238,7 +238,8 @@ class MachineScreen(PlaceScreen):
 
         from ...dialogs.dialog import Dialog
 
-        lines = [Content.assemble((f"{name:9}", "dim"), text) for name, text in facts]
+        margin = max(len(name) for name, _ in facts) + 2
+        lines = [Content.assemble((f"{name:{margin}}", "dim"), text) for name, text in facts]
         self.app.push_screen(Dialog(title, Content("\n").join(lines), "[Esc] close"))
 
     def action_move(self, rows: int) -> None:

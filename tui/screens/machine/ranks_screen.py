@@ -107,8 +107,8 @@ class RanksScreen(MachineScreen):
             return
         row = rows[min(self.ranks.cursor, len(rows) - 1)]
         facts = (
-            ("rank", str(row.rank)), ("node", row.node or "this machine"), ("pid", row.pid), ("state", row.state),
+            ("node", row.node or "this machine"), ("pid", row.pid), ("state", row.state),
             ("step", row.step), ("speed", row.pace), ("last line", f"{row.age} ago" if row.line else "not known"),
-            ("", row.line), ("apart", row.standing or "no"),
+            *([("", row.line)] if row.line else []), ("standing", row.standing or "like the others"),
         )  # fmt: skip
         self.tell(f"Rank {row.rank}", facts)
