@@ -39,7 +39,8 @@ class IncidentView(msgspec.Struct, frozen=True, kw_only=True):
         """Its status, from the longest text to the shortest: a list shows the first that fits."""
         short = self.status.partition(",")[0]
         full = (f"{self.status} · {self.cost}",) if self.cost else ()
-        return (*full, self.status, short, "open" if self.open else short.rpartition(" ")[2])
+        words = short.rpartition(" ")[0].partition(" (")[0]
+        return (*full, self.status, short, "open" if self.open else words or short)
 
 
 def incident_views(now: Situation) -> tuple[IncidentView, ...]:

@@ -305,6 +305,7 @@ def test_a_paused_run_with_an_open_trouble_names_both() -> None:
     found = said(with_incidents(in_state("paused"), HOT))
     assert found.clauses[0].startswith("Paused")
     assert found.level == "danger"
+    assert (found.first_level, found.worst) == ("warning", found.clauses[1]), "the pause is not red for what is"
 
 
 def test_a_sentence_about_a_crash_does_not_repeat_it() -> None:

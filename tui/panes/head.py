@@ -1,5 +1,7 @@
 """The head of the screen: one sentence, one bar."""
 
+from itertools import groupby
+
 from rich.cells import cell_len
 
 from ...core.views.panes.header import HeaderView
@@ -73,7 +75,8 @@ class Head(Pane):
         view = self.view
         level = view.verdict.level
         glyph = self.glyphs.levels[level]
-        style = "strong" if level in {"safe", "unknown"} else level
+        first = view.verdict.first_level or level
+        style = "strong" if first in {"safe", "unknown"} else first
         rows = sentence_rows(view, width + 2)
         lines: list[Line] = []
         inline = width + 2 >= NARROW
@@ -83,7 +86,7 @@ class Head(Pane):
         indent = width_of(before) + 2
         for number, row in enumerate(rows):
             start: tuple[Span, ...] = (*before, (level, f"{glyph} ")) if number == 0 else (("text", " " * indent),)
-            lines.append((*start, *_emphasise(row, style, first=number == 0)))
+            lines.append((*start, *_emphasise(row, style, view.verdict, first=number == 0)))
         lines = lines[: max(1, height - 1)]
         if height > len(lines):
             lines.append(self._bar(width))
@@ -109,11 +112,16 @@ class Head(Pane):
         )
 
 
-def _emphasise(row: str, style: str, *, first: bool) -> tuple[Span, ...]:
-    """The first clause stands out; keys in brackets are keys."""
-    head, separator, rest = row.partition(" · ") if first else ("", "", row)
-    spans: list[Span] = list(_keys(head, style)) if head else []
-    return (*spans, ("label", separator), *_keys(rest, "text"))
+def _emphasise(row: str, style: str, verdict: Verdict, *, first: bool) -> tuple[Span, ...]:
+    """The first clause stands out, and the one that is worse; keys in brackets are keys."""
+    spans: list[Span] = []
+    for number, part in enumerate(row.split(" · ")):
+        opens = first and number == 0
+        if number:
+            spans.append(("label" if first and number == 1 else "text", " · "))
+        loud = verdict.level if verdict.worst and part in verdict.worst else "text"
+        spans += _keys(part, style if opens else loud)
+    return tuple((name, "".join(text for _, text in same)) for name, same in groupby(spans, key=lambda span: span[0]))
 
 
 def _keys(text: str, style: str) -> tuple[Span, ...]:

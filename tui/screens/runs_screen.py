@@ -315,13 +315,15 @@ def about_run(row: RunRow) -> list[Paragraph]:
         paragraphs.append(Paragraph(row.card.link, "line", "warning"))
     if row.card.trouble:
         paragraphs.append(Paragraph(row.card.trouble, "wrong", row.level))
-    paragraphs.append(Paragraph(f"{step} · {done}" if step and done else step or "not known", "step"))
+    waits = row.card.queued is not None
+    if step or not waits:
+        paragraphs.append(Paragraph(f"{step} · {done}" if step and done else step or "not known", "step"))
     for text, label in (
         (" · ".join(filter(None, (speed_text(row), f"loss {loss}" if loss else ""))), "pace"),
         (end.removeprefix(DONE), "done" if end.startswith(DONE) else "ended"),
         (" · ".join(filter(None, machine)), "machine"),
-        (began_text(row), "began"),
-        (incident_text(row) if not row.card.trouble else "", "incident"),
+        (began_text(row), "queued" if waits else "began"),
+        (incident_text(row) if not row.card.trouble else "", "waits for" if waits else "incident"),
     ):
         if text:
             paragraphs.append(Paragraph(text, label))

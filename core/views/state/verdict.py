@@ -39,6 +39,9 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     clauses: tuple[str, ...]
     aside: str = ""
     vital: int = 1
+    first_level: Level | None = None
+    """Of the first clause, if ``level`` is that of ``worst``, a later one."""
+    worst: str = ""
 
     @property
     def sentence(self) -> str:
@@ -68,7 +71,11 @@ def _with_concerns(said: Verdict, now: Situation) -> Verdict:
     clause = worst_clause(found)
     first = now.story.state == "running" and said.level == "safe"
     clauses = (clause, *said.clauses) if first else (said.clauses[0], clause, *said.clauses[1:])
-    return Verdict(level=level, clauses=clauses, aside=said.aside, vital=1 if first else 1 + said.vital)
+    behind = not first and SEVERITY[level] > SEVERITY[said.level]
+    return Verdict(
+        level=level, clauses=clauses, aside=said.aside, vital=1 if first else 1 + said.vital,
+        first_level=said.level if behind else None, worst=clause if behind else "",
+    )  # fmt: skip
 
 
 def _as_it_was(now: Situation) -> Verdict:
