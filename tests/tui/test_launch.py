@@ -165,6 +165,7 @@ async def test_a_run_that_was_started_before_opens_its_dashboard() -> None:
     async with launching(launcher) as (app, pilot):
         await pilot.press("down")
         await until(pilot, lambda: "It was started before" in text(app, "plan"))
+        assert "Enter open" in footer(app)
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(front(app), Dashboard))
         assert launcher.started == []

@@ -119,3 +119,12 @@ async def test_the_curves_of_two_runs_are_drawn_in_the_same_charts(marks: tuple[
         assert app.screen.state.compared  # type: ignore[attr-defined]
         assert app.dashboard is not None
         assert app.dashboard.run.run_id not in app.screen.state.compared  # type: ignore[attr-defined]
+
+
+async def test_a_list_without_a_run_offers_nothing_to_do_with_one() -> None:
+    async with showing(healthy(), size=(120, 40)) as (app, pilot):
+        screen = await opened(app, pilot)
+        assert "open" in {key.action for key in screen.offered()}
+        screen.cards = ()
+        assert {"open", "compare", "forget"} & {key.action for key in screen.offered()} == set()
+        assert {"leave", "help"} <= {key.action for key in screen.offered()}

@@ -48,6 +48,8 @@ ABOUT_ROWS = 10
 """Rows of the details of the chosen run."""
 NONE_YET = "No run is known yet. Press l to start one, or use: trainwatch run -- COMMAND"
 
+OF_A_RUN = frozenset({"open", "compare", "hide", "forget", "mark", "move(-1)", "copy"})
+"""Actions on the run under the cursor."""
 RUNS_KEYS: tuple[Key, ...] = (
     Key(key="enter", shown="Enter", action="open", label="open", help="open the run under the cursor"),
     Key(
@@ -113,6 +115,13 @@ class RunsScreen(PlaceScreen):
         self.doing = RunTasks(self)
         self._trouble = ""
         self._reading = False
+
+    def offered(self) -> tuple[Key, ...]:
+        """An empty list has no run to do something with."""
+        keys = super().offered()
+        if self.cards is None or self.listed:
+            return keys
+        return tuple(key for key in keys if key.action not in OF_A_RUN)
 
     def bodies(self) -> Sequence[Pane]:
         self.table, self.page = RunsPane(id="runs"), PagePane(id="about")

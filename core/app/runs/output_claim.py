@@ -212,7 +212,11 @@ def sentence(taken: Taken, spec: RunSpec) -> str:
         )
     if not Path(owner.home, "runs", owner.run).is_dir():
         pid = holder.pid if holder.trainer is None else holder.trainer[0]
-        return f"{what}: {_processes(holder)}; its state folder {owner.home} is gone; end it (kill {pid}), {other}"
+        if Path(owner.home).is_dir():
+            left = "its records are not there: look again in a minute if it has just been started, else end it"
+        else:
+            left = f"its state folder {owner.home} is gone; end it"
+        return f"{what}: {_processes(holder)}; {left} (kill {pid}), {other}"
     return f"{what}: {_processes(holder)} on the host {holder.host}; look at it with {look}, end it with {end}, {other}"
 
 

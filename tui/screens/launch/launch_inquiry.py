@@ -168,7 +168,9 @@ def plan_page(inquiry: LaunchInquiry, *, chosen: bool, started: bool) -> list[Pa
     if inquiry.offers is None:
         return [Paragraph("Reading trainwatch.toml …", style="label")]
     if inquiry.trouble:
-        lines = [Paragraph(line, style="danger", hard=True) for line in inquiry.trouble.splitlines()]
+        lines = [  # an excerpt of a file keeps its columns, with what points into it
+            Paragraph(line, style="danger", hard=line.startswith(" ")) for line in inquiry.trouble.splitlines()
+        ]
         return [*lines, Paragraph(), Paragraph("Correct it, then press L to read it again.", style="label")]
     if not chosen:
         return [Paragraph("Press t (or Enter) and type the command that starts your training.", style="label")]

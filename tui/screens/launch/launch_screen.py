@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Sequence
 from typing import ClassVar
 
+import msgspec
 from textual.binding import BindingType
 
 from ....core.model.launch.launch_preview import LaunchOffer, LaunchRequest
@@ -127,6 +128,13 @@ class LaunchScreen(PlaceScreen):
         self.looks.set_class(any(c.result == "fail" for c in found.checks), "-danger")
         page = checks_page(found, self.looks.glyphs.levels, self.size.width, to_check=chosen and not started)
         self.looks.show(page, title=f"checks · {words}" if words else "checks")
+
+    def offered(self) -> tuple[Key, ...]:
+        """Enter opens a run that was started before."""
+        keys = super().offered()
+        if self.opens is None:
+            return keys
+        return tuple(msgspec.structs.replace(key, label="open") if key.action == "go" else key for key in keys)
 
     @property
     def offer(self) -> LaunchOffer | None:
