@@ -152,7 +152,7 @@ async def test_help_of_a_screen_lists_its_keys() -> None:
     async with open_place("4", size=(120, 40)) as (app, pilot):
         await pilot.press("question_mark")
         await pilot.pause()
-        said = " ".join(str(front(app)._body).split())
+        said = " ".join(str(front(app).text_at(68)).replace("\u00a0", " ").split())
         assert all(key.help in said for key in CheckpointsScreen.keys)
         assert "3 incidents" in said
 

@@ -10,14 +10,14 @@ from textual.content import Content
 from textual.widgets import Static
 
 from ..ui.cells import wrap_words
-from .dialog import SMALL_COLUMNS, SMALL_ROWS, Dialog
+from .dialog import SHARE, SMALL_COLUMNS, SMALL_ROWS, Dialog
 
 WIDEST = 68
 """Cells of a dialog's body on 80 columns or more."""
 AROUND = 8
 """Cells of border, padding and scroll bar."""
-SHARE = 0.96
-"""Of the screen, which a dialog may take at most (dialogs.tcss)."""
+TIGHT_AROUND = 6
+"""On a small terminal."""
 FRAME_ROWS = 6
 """Border, padding, the empty row above the choices, and one row of the screen at each end."""
 TIGHT_FRAME_ROWS = 3
@@ -72,9 +72,9 @@ class CardDialog(Dialog[C], Generic[C]):
     def _fit(self) -> None:
         """Wrap anew, and leave room for the choices and at least a few rows for what they are about."""
         columns, rows = self.app.size
-        width = max(16, min(WIDEST, int(SHARE * columns) - AROUND))
-        choices = choices_text(self.heading, self.choices, width)
         tight = rows < SMALL_ROWS or columns < SMALL_COLUMNS
+        width = max(16, min(WIDEST, columns - TIGHT_AROUND if tight else int(SHARE * columns) - AROUND))
+        choices = choices_text(self.heading, self.choices, width)
         room = rows - len(choices.plain.splitlines()) - (TIGHT_FRAME_ROWS if tight else FRAME_ROWS)
         inside = room < LEAST_ROWS
         self.set_class(inside, "-small")
@@ -84,7 +84,9 @@ class CardDialog(Dialog[C], Generic[C]):
             static = self.query_one(name, Static)
             static.display = shown and bool(self.choices)
             static.update(choices if shown else "")
-        self.query_one("#body").styles.max_height = max(1, rows - 2) if inside else room
+        body = self.query_one("#body")
+        body.styles.max_height = max(1, rows - 2) if inside else room
+        body.styles.height = len(self._body.plain.splitlines()) + (inside and 1 + len(choices.plain.splitlines()))
         self.call_after_refresh(self._tell_more)
 
     def redraw(self, title: str, choices: Sequence[C], *, danger: bool) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import OptionList, Static
@@ -17,6 +18,7 @@ from ...core.views.columns import Column, text_rows
 from ...core.views.screens.profiles import NOTHING_KNOWN, is_setting, kept_of_yours, leaves, profile_differences
 from ...core.views.state.concerns import AFTER_NAN
 from ..background import TaskQueue
+from ..ui.cells import size_of, wrap_words
 from .dialog import Dialog
 
 BEGINNING = "from-the-beginning"
@@ -153,6 +155,9 @@ class ChooseProfile(Choice):
 
     def _take(self, own: Mapping[str, object]) -> None:
         self.own = own
+        self._show_chosen()
+
+    def _show_chosen(self) -> None:
         highlighted = self.query_one(OptionList).highlighted
         if highlighted is not None:
             self._show(self.rows[highlighted][0])
@@ -167,15 +172,27 @@ class ChooseProfile(Choice):
         self._show(self.rows[event.option_index][0])
 
     def _show(self, name: str) -> None:
-        self.query_one("#difference", Static).update(
-            "\n" + "\n".join(difference(self.profiles.get(self.current or ""), self.profiles[name], self.own))
-        )
+        lines = difference(self.profiles.get(self.current or ""), self.profiles[name], self.own)
+        rows = (row for line in lines for row in below_each_other(line, self._room))
+        self.query_one("#difference", Static).update("\n" + "\n".join(rows))
+
+    def on_resize(self, _: events.Resize) -> None:
+        """The settings as there is room for them."""
+        self.call_after_refresh(self._show_chosen)
 
     def action_at_once(self) -> None:
         highlighted = self.query_one(OptionList).highlighted
         if highlighted is not None:
             self.at_once = True
             self.dismiss(self.rows[highlighted][0])
+
+
+def below_each_other(line: str, width: int) -> list[str]:
+    """A line of ``difference`` in so many cells: a value that has no room beside its key stands below it."""
+    key, gap, value = line.strip().partition("  ")
+    if size_of(line) <= width or not gap:
+        return [line]
+    return [f"  {key}", *(f"    {row}" for row in wrap_words(value.strip(), width - 4))]
 
 
 def difference(before: Profile | None, after: Profile, own: Mapping[str, object] = NOTHING_KNOWN) -> list[str]:

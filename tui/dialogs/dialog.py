@@ -13,10 +13,19 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from ...core.views.screens.confirmation import Price
+from ..ui.cells import cut, size_of, wrap_words
 
 Answer = TypeVar("Answer")
 SMALL_ROWS, SMALL_COLUMNS = 16, 50
 """On a smaller terminal a dialog has no margins."""
+WIDTH, SHARE = 76, 0.96
+"""Cells of a dialog with its border, and the most of the screen that it takes (dialogs.tcss)."""
+BESIDE_HINT, BESIDE_TEXT = 6, 6
+"""Cells of a dialog that are not for its keys, and not for its text: border, padding, scroll bar."""
+TIGHT_BESIDE_TEXT = 4
+"""Without margins."""
+GAP, LITTLE_GAP = "   ", "  "
+"""Between the keys of a hint, which is written with the wide one."""
 
 
 class Dialog(ModalScreen[Answer], Generic[Answer]):
@@ -33,6 +42,7 @@ class Dialog(ModalScreen[Answer], Generic[Answer]):
     def __init__(self, title: str, body: Content | str, hint: str, *, danger: bool = False) -> None:
         super().__init__(classes="-danger" if danger else None)
         self._title, self._body, self._hint = title, body, hint
+        self._room = WIDTH - BESIDE_TEXT
 
     def compose(self) -> ComposeResult:
         """Title on the border, the body, then what subclasses add, the keys on the lower border."""
@@ -48,16 +58,32 @@ class Dialog(ModalScreen[Answer], Generic[Answer]):
         yield from ()
 
     def on_resize(self, _: events.Resize) -> None:
-        """Without margins on a small terminal."""
+        """Without margins on a small terminal; the keys as the border has room for them."""
         columns, rows = self.app.size
-        self.set_class(rows < SMALL_ROWS or columns < SMALL_COLUMNS, "-tight")
+        tight = rows < SMALL_ROWS or columns < SMALL_COLUMNS
+        self.set_class(tight, "-tight")
+        wide = min(WIDTH, columns if tight else int(SHARE * columns))
+        self._room = wide - (TIGHT_BESIDE_TEXT if tight else BESIDE_TEXT)
+        self.query_one("#box").border_subtitle = Content(fit_hint(self._hint, wide - BESIDE_HINT))
+        self._show_body()
+
+    def text_at(self, width: int) -> Content | str:
+        """The body in lines of at most ``width`` cells; lines with columns of their own are left as they are."""
+        if not isinstance(self._body, str):
+            return self._body
+        rows = [[line] if line.startswith(" ") or "  " in line else wrap_words(line, width)
+                for line in self._body.split("\n")]  # fmt: skip
+        return "\n".join(row for parts in rows for row in parts)
+
+    def _show_body(self) -> None:
+        for static in self.query("#text").results(Static):  # not composed yet right after it was opened
+            static.update(self.text_at(self._room))
 
     def set_body(self, body: str) -> None:
         """Replace the body of an open dialog."""
         if body != self._body:
             self._body = body
-            for static in self.query("#text").results(Static):  # not composed yet right after it was opened
-                static.update(body)
+            self._show_body()
 
     def action_dismiss_dialog(self) -> None:
         """Close without an answer."""
@@ -66,6 +92,19 @@ class Dialog(ModalScreen[Answer], Generic[Answer]):
     def action_move(self, rows: int) -> None:
         """Scroll a long body."""
         self.query_one("#body").scroll_relative(y=rows, animate=False)
+
+
+def fit_hint(hint: str, room: int) -> str:
+    """The keys in so many cells: no key is left out. The last one, which cancels, loses its word first."""
+    keys = hint.split(GAP)
+    for gap in (GAP, LITTLE_GAP):
+        if size_of(gap.join(keys)) <= room:
+            return gap.join(keys)
+    if len(keys) > 1:
+        keys[-1] = keys[-1].partition("]")[0] + "]"
+    longest = max(keys, key=size_of)
+    over = size_of(LITTLE_GAP.join(keys)) - room
+    return LITTLE_GAP.join(cut(key, max(4, size_of(key) - max(0, over))) if key is longest else key for key in keys)
 
 
 class Ask(Dialog[str]):
@@ -81,7 +120,9 @@ class Ask(Dialog[str]):
         entry = Input(self._before)
         entry.cursor_blink = False
         yield entry
-        yield Static("", id="objection", markup=False)
+        objection = Static("", id="objection", markup=False)
+        objection.display = False  # on ten rows the row is needed for what is lost
+        yield objection
 
     def on_mount(self) -> None:
         self.query_one(Input).focus()
@@ -93,17 +134,22 @@ class Ask(Dialog[str]):
     def on_input_changed(self, event: Input.Changed) -> None:
         """Remove the objection while the text is edited."""
         event.stop()
-        self.query_one("#objection", Static).update("")
+        self._object("")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Answer, unless there is an objection."""
         event.stop()
         objection = self.objection(event.value.strip())
         if objection:
-            self.query_one("#objection", Static).update(objection)
-            self._to_the_end()
+            self._object(objection)
         else:
             self.answer(event.value.strip())
+
+    def _object(self, text: str) -> None:
+        row = self.query_one("#objection", Static)
+        row.update(text)
+        row.display = bool(text)
+        self._to_the_end()
 
     def _to_the_end(self) -> None:
         """Scroll so that the input and the objection are visible."""

@@ -7,13 +7,13 @@ from textual.content import Content
 from ..keys import KEYS, Key, KeyContext
 from ..places import PLACES
 from ..ui.cells import wrap_words
-from ..ui.glyphs import glyphs_for
+from ..ui.glyphs import ASCII, glyphs_for
 from .dialog import Dialog
 
 BODY = 68
-"""Cells of a dialog's body on 80 columns."""
-AROUND = 8
-"""Border, margins and scroll bar of a dialog."""
+"""Cells in which the keys are written on a large terminal."""
+KEY_CELLS = 8
+"""Of a key and the blanks behind it."""
 LEVELS = {
     "safe": "safe",
     "warning": "warning",
@@ -21,34 +21,54 @@ LEVELS = {
     "underused": "low (could do more)",
     "unknown": "unknown",
 }
-EVERYWHERE = (
-    "ctrl+p  every action by name: of this screen, of the run, and all screens",
-    "ctrl+y  copy the text of this screen      ctrl+s  save it as SVG",
-    "ctrl+z  back to the shell; fg brings the screen back, the run goes on",
-)
+EVERYWHERE = {
+    "ctrl+p": "every action by name: of this screen, of the run, and all screens",
+    "ctrl+y": "copy the text of this screen",
+    "ctrl+s": "save this screen as SVG",
+    "ctrl+z": "back to the shell; fg brings the screen back, the run goes on",
+}
+NOT_NOW = "Not now"
+ARROWS = {"← →": "left, right", "↑ ↓": "up, down"}
+"""Arrows as words, where they would be drawn as other keys."""
 MARKS = {
     "checkpoint": "verified checkpoint", "bad_checkpoint": "damaged", "crash": "crash", "hang": "hang",
     "incident": "other incident", "restart": "restart", "profile": "profile change",
 }  # fmt: skip
 
 
-def help_dialog(context: KeyContext, keys: Sequence[Key] = KEYS, columns: int = 80) -> Dialog[None]:
-    """All keys with their help; those that do not apply now are dim. ``columns``: of the terminal."""
-    lines: list[Content] = []
-    body = max(24, min(BODY, columns - AROUND))
-    for key in keys:
-        if key.acts and context.read_only:
-            continue
-        style = "" if key.when(context) else "dim"
-        first, *more = wrap_words(key.help, body - 8)
-        lines.append(Content.assemble((f"{key.shown:>6}  ", "bold" if not style else "dim"), (first, style)))
-        lines += [Content.assemble((f"{'':8}{row}", style)) for row in more]
+class HelpDialog(Dialog[None]):
+    """All keys with their help, those that apply now first."""
+
+    def __init__(self, context: KeyContext, keys: Sequence[Key] = KEYS) -> None:
+        super().__init__("Keys", "", "[Esc] close")
+        self.key_context, self.table = context, keys
+
+    def text_at(self, width: int) -> Content:
+        return help_text(self.key_context, self.table, min(BODY, width))
+
+
+def help_text(context: KeyContext, keys: Sequence[Key], width: int) -> Content:
+    """Lines of at most ``width`` cells."""
+    offered = [key for key in keys if not (key.acts and context.read_only)]
+    now = [key for key in offered if key.when(context)]
+    other = [key for key in offered if not key.when(context)]
+    lines = [line for key in now for line in _key(key.shown, key.help, width)]
     if keys is not KEYS:
         places = "  ".join(f"{p.key}\u00a0{p.name}" for p in PLACES)
-        lines += [Content(""), *(Content(row) for row in wrap_words(places, body))]
-    everywhere = (row for line in EVERYWHERE for row in wrap_words(line, body))
-    lines += [Content(""), *(Content(row) for row in everywhere), Content(""), *legend(body)]
-    return Dialog("Keys", Content("\n").join(lines), "[Esc] close")
+        lines += [Content(""), *(Content(row) for row in wrap_words(places, width))]
+    lines += [Content(""), *(line for shown, text in EVERYWHERE.items() for line in _key(shown, text, width))]
+    if other:
+        lines += [Content(""), Content.styled(NOT_NOW, "bold")]
+        lines += [line.stylize("dim") for key in other for line in _key(key.shown, key.help, width)]
+    return Content("\n").join([*lines, Content(""), *legend(width)])
+
+
+def _key(shown: str, text: str, width: int) -> list[Content]:
+    shown = ARROWS.get(shown, shown) if glyphs_for() is ASCII else shown
+    margin = max(KEY_CELLS, len(shown) + 2)
+    first, *more = wrap_words(text, width - margin)
+    head = Content.assemble((f"{shown:>{KEY_CELLS - 2}}  ", "bold"), first)
+    return [head, *(Content(f"{'':{margin}}{row}") for row in more)]
 
 
 def legend(width: int = BODY) -> list[Content]:

@@ -4,8 +4,10 @@ from collections.abc import Callable
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal
-from textual.events import Key
+from textual.events import Key, Resize
 from textual.widgets import Input, Label
+
+from ..ui.cells import cut
 
 
 class LogPrompt(Horizontal):
@@ -26,6 +28,10 @@ class LogPrompt(Horizontal):
 
     def on_mount(self) -> None:
         self.query_one(Input).focus()
+
+    def on_resize(self, event: Resize) -> None:
+        """The hint in the room that is left."""
+        self.query_one(Input).placeholder = cut(self._hint, max(1, event.size.width - len(self._sign) - 2))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()

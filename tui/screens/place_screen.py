@@ -153,9 +153,9 @@ class PlaceScreen(PanedScreen):
 
     def action_help(self) -> None:
         """The keys of this screen."""
-        from ..dialogs.info_dialogs import help_dialog
+        from ..dialogs.info_dialogs import HelpDialog
 
-        self.app.push_screen(help_dialog(self.context, self.keys, self.size.width))
+        self.app.push_screen(HelpDialog(self.context, self.keys))
 
     def _place(self, width: int, height: int, head: int) -> None:
         boxes: dict[str, Box] = {"tabs": (0, 0, width, head), "keys": (0, height - 1, width, 1)}

@@ -274,9 +274,9 @@ class Dashboard(FocusedPanes):
             self.away.show()
 
     def action_help(self) -> None:
-        from ...dialogs.info_dialogs import help_dialog
+        from ...dialogs.info_dialogs import HelpDialog
 
-        self.app.push_screen(help_dialog(self.context, columns=self.size.width))
+        self.app.push_screen(HelpDialog(self.context))
 
     def action_attach(self) -> None:
         """Leave to the trainer's terminal, and come back."""
