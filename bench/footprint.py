@@ -180,7 +180,7 @@ def compile_ours(compiled: Path) -> None:
 
 
 def per_time(before: Costs, after: Costs, seconds: float) -> dict[str, float]:
-    """In the units of UNITS."""
+    """What was used between two readings, per minute or day where it grows with time, in the units of UNITS."""
     return {
         "cpu": (after.cpu - before.cpu) / TICKS * 60 / seconds,
         "pss": after.pss / 1024,

@@ -161,7 +161,7 @@ class Run:
         return shown
 
     def close(self) -> None:
-        """End everything."""
+        """End the nodes, the writer, the supervisor and the trainer."""
         self.nodes.stopping.set()
         self.writer.join()
         self.supervisor.send_signal(signal.SIGTERM)

@@ -126,7 +126,7 @@ class OnTerminal:
 
     @property
     def last_output(self) -> str:
-        """The end of its output."""
+        """The last 2,000 bytes that the program wrote."""
         return self._recent[-2000:].decode("utf-8", "replace")
 
     def end(self, keys: str = "q") -> None:

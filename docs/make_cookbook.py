@@ -50,7 +50,7 @@ a resume is found by](how-to/resume.md#how-it-knows-how-to-resume),
 
 
 def page() -> str:
-    """The whole page."""
+    """The text of docs/cookbook.md."""
     table, killed = _tables()
     sections = [_section(row, table[row.title], killed[row.title]) for row in all_rows().values() if row.title in table]
     return HEAD + "\n" + "\n".join(sections)

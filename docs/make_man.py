@@ -70,7 +70,7 @@ The pages of the documentation are in the package's folder \fIdocs\fR.
 
 
 def page() -> str:
-    """The whole page."""
+    """The text of docs/trainwatch.1 (roff)."""
     return HEAD + "".join(_sections()) + TAIL
 
 

@@ -29,7 +29,7 @@ PAGE = Path(__file__).parent / "settings.md"
 
 
 def page() -> str:
-    """The whole page."""
+    """The text of docs/settings.md."""
     return HEAD + "".join(f"\n{part}" for part in _sections())
 
 

@@ -41,7 +41,7 @@ outcome of one decision; a stage that is not needed (no checkpoint, no wait) is 
 
 
 def page() -> str:
-    """The whole page."""
+    """The text of docs/run-states.md."""
     return f"{HEAD}\n{_diagram()}\n{_states()}\n{_events()}\n{_table()}"
 
 

@@ -133,7 +133,6 @@ class Story:
     # --- what can be seen ---------------------------------------------------------------------------------------
 
     def start(self, *, resume_from: str | None = None, resume_step: int | None = None) -> "Story":
-        """The trainer starts."""
         self.attempt += 1
         self.read, self.written = 1e8, 1e7
         return self.add(
@@ -152,7 +151,6 @@ class Story:
         return self
 
     def log(self, text: str) -> "Story":
-        """Print text now."""
         return self.add(LogChunk(t=self.t, text=text))
 
     def exit(self, code: int | None = None, signal: int | None = None) -> "Story":
@@ -170,7 +168,6 @@ class Story:
     def checkpoint(
         self, path: str, event: CheckpointChange = "complete", *, size: float = 8.7e8, step: int | None = None
     ) -> "Story":
-        """A change of a checkpoint."""
         return self.add(CheckpointEvent(t=self.t, path=path, event=event, size_bytes=size, step=step))
 
     def nothing(self, seconds: float) -> "Story":
@@ -475,7 +472,6 @@ def judge(
     catalogue: CompiledCatalogue | None = None,
     **fields: object,
 ) -> Judge:
-    """Return a judge for tests."""
     return Judge(knowledge(settings, preset, catalogue, **fields))
 
 
@@ -519,7 +515,7 @@ class World:
         return self
 
     def wait(self, seconds: float, every_s: float = 0.5) -> "World":
-        """Let time pass."""
+        """Let time pass, with a Tick every ``every_s`` seconds."""
         end = self.t + seconds
         while self.t < end:
             self.see(Tick(t=min(end, self.t + every_s)))

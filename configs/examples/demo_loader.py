@@ -89,7 +89,7 @@ class Loader:
                 return
 
     def close(self) -> None:
-        """End the workers."""
+        """Tell the workers to end and wait half a second for each."""
         for asked in self._asked:
             asked.put(None)
         for process in self._processes:

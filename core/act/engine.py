@@ -24,7 +24,7 @@ class Engine(Protocol):
 
     @property
     def capabilities(self) -> Capabilities:
-        """What it can do."""
+        """What the attempts of this engine can do. It never changes."""
         ...
 
     def submit(self, order: LaunchOrder, folder: Path, asked: StartAttempt) -> AttemptTarget:
@@ -55,7 +55,7 @@ class Engine(Protocol):
         ...
 
     def unpause(self, target: AttemptTarget) -> Performed:
-        """Let them continue."""
+        """Let the processes of a paused attempt continue."""
         ...
 
     def logs(self, target: AttemptTarget) -> tuple[Path, ...]:

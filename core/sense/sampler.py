@@ -63,7 +63,7 @@ class Sampler:
         return self._due_s
 
     def share_wake(self, wake: threading.Event) -> None:
-        """Wake this instead: the thread that takes the samples."""
+        """Set the event that wakes the thread which takes the samples, instead of one of its own."""
         self._wake = wake
 
     def _run(self) -> None:
@@ -84,7 +84,10 @@ class Sampler:
 
 
 class SamplersInOneThread:
-    """Samplers that the kernel always answers at once take their samples in one thread. A Sensor."""
+    """Takes the samples of several samplers in one thread. Implements Sensor.
+
+    It is for samplers whose system calls never block: one that blocks would delay the others.
+    """
 
     def __init__(self, *samplers: Sampler) -> None:
         self._samplers = samplers

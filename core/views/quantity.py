@@ -129,5 +129,5 @@ def in_pace_unit(sec_per_step: float, unit: str) -> float:
 
 
 def plural(number: float, one: str, many: str | None = None) -> str:
-    """1 restart, 2 restarts."""
+    """A count with its noun: "1 restart", "2 restarts". ``many``: the plural if it is not ``one`` with an s."""
     return f"{count(number)} {one if number == 1 else many or one + 's'}"

@@ -87,7 +87,7 @@ class Page:
             os.close(handle)
 
     def number(self, place: int) -> int:
-        """A number of the page."""
+        """The unsigned integer at this offset of the page (a request, or the answer to one)."""
         return int(NUMBER.unpack_from(self.map, place)[0])
 
     def put(self, place: int, value: int) -> None:

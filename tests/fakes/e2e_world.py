@@ -139,7 +139,7 @@ class Watcher:
         return self._out.read_text(errors="replace")
 
     def ends(self, patience_s: float = PATIENCE_S) -> int:
-        """Its exit code."""
+        """Wait until it ends. Returns its exit code; fails the test after ``patience_s``."""
         try:
             return self.process.wait(patience_s)
         except subprocess.TimeoutExpired:

@@ -15,13 +15,13 @@ from tests.fakes.torch_files import pickled, write_zip
 
 
 def text(value: str) -> bytes:
-    """BINUNICODE."""
+    """The opcode BINUNICODE with a text."""
     raw = value.encode()
     return b"X" + struct.pack("<I", len(raw)) + raw
 
 
 def short(value: str) -> bytes:
-    """SHORT_BINUNICODE."""
+    """The opcode SHORT_BINUNICODE with a text of at most 255 bytes."""
     return b"\x8c" + bytes([len(value)]) + value.encode()
 
 

@@ -56,7 +56,7 @@ class Reader(World):
         self.out = self.project / "outputs"
 
     def offer(self, path: Path, text: str) -> None:
-        """Write a program."""
+        """Write a program that can be executed."""
         path.write_text(text)
         path.chmod(0o755)
 

@@ -33,7 +33,6 @@ class Slowness:
         return max(1.0, self._wall_s / self._cpu_s) if self._cpu_s else 1.0
 
     def end(self) -> None:
-        """Stop measuring."""
         self._over.set()
         self._thread.join()
 

@@ -33,7 +33,7 @@ class RunClock:
 
 
 class HandClock:
-    """Moved by the test."""
+    """A clock whose time the test sets."""
 
     def __init__(self) -> None:
         self.t = 0.0

@@ -24,7 +24,7 @@ class Shown(NamedTuple):
 
 
 def page(shown: list[Shown]) -> str:
-    """The page, by id."""
+    """The page: the requirements in their order, each with what was shown for it."""
     parts = [HEAD]
     for requirement, title in REQUIREMENTS.items():
         parts.append(f"\n## {requirement}: {title}\n")

@@ -159,7 +159,7 @@ def test_check_looks_at_the_environment_and_estimates_5000_samples_batch_4_and_5
     said = user.types("check")
     user.finds(said, r"ok +gpu +0: NVIDIA GeForce RTX 4080; free")
     user.finds(said, r"ok +torch +torch 2.8.0\+cu128 \(CUDA 12.8\) sees NVIDIA GeForce RTX 4080")
-    user.finds(said, r"ok +data +1 path exist")
+    user.finds(said, r"ok +data +1 path exists")
     user.finds(said, r"ok +config +.*preset dit")
     user.finds(said, r"about 62,500 steps: 50 epochs x 1,250 steps \(5,000 samples, batch 4\)")
     user.finds(said, r"length +4 d 4 h to 8 d 8 h at 5\.76 s/step to 11\.5 s/step \(a guess from .* RTX 4090\)")

@@ -66,7 +66,6 @@ def own_processes() -> list[Left]:
 
 
 def end_own_processes() -> None:
-    """Kill them."""
     end_processes_with(MARK, os.environ[MARK])
 
 

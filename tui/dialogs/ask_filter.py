@@ -15,6 +15,6 @@ class AskFilter(Ask):
         )
 
     def objection(self, text: str) -> str:
-        """Any text will do."""
+        """Never objects: a filter may be any text."""
         del text
         return ""

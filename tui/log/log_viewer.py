@@ -115,7 +115,7 @@ class LogViewer:
         self._filter()
 
     def show_all(self) -> None:
-        """End every filter."""
+        """Show all lines: end the filters of text, level and rank."""
         self.typed, self.level, self.rank = None, "", ""
         self._filter()
 

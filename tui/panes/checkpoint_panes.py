@@ -12,7 +12,7 @@ from .rows_pane import RowsPane
 
 
 class CheckpointsPane(Pane):
-    """Shows CheckpointViews."""
+    """Checkpoints of the run on the dashboard, newest first, with verdict and step."""
 
     views: tuple[CheckpointView, ...] = ()
     reason = ""

@@ -15,7 +15,8 @@ SENTENCE_ROWS = 2
 VITAL_ROWS = 4
 NARROW_ROWS = 4
 NARROW_VITAL_ROWS = 7
-"""Rows of the sentence: usually, and if what is wrong needs more; on a screen of 10 rows one is left for the log."""
+"""Rows of the sentence: the usual limit, and the limit if vital clauses need more; below 60 columns (on a screen of 10
+rows one row is left for the log)."""
 NARROW = 60
 BAR_LEAST = 8
 BAR_SHARE = 4
@@ -31,7 +32,10 @@ def sentence_rows(view: HeaderView, width: int) -> list[str]:
 
 
 def verdict_rows(verdict: Verdict, room: int, limit: int, most: int) -> list[str]:
-    """At most ``limit`` rows of ``room`` cells, ``most`` if vital clauses need them; what is left out has a sign."""
+    """At most ``limit`` rows of ``room`` cells, up to ``most`` if vital clauses need them.
+
+    An ellipsis shows that clauses are left out.
+    """
     rows: list[str] = []
     row, vital_end = "", 0
     for number, clause in enumerate(verdict.clauses):
@@ -50,7 +54,7 @@ def verdict_rows(verdict: Verdict, room: int, limit: int, most: int) -> list[str
     rows.append(f"{row} · {aside}" if aside and cell_len(row) + 3 + cell_len(aside) <= room else row)
     if len(rows) > limit:
         left = " · ".join(rows[limit - 1 :]).split(" · ")
-        # Where there is no room for the sign, nothing vital is cut for it.
+        # If the ellipsis does not fit behind a vital clause, it is left out, not the clause.
         whole = vital_end == limit - 1 and room - 2 < cell_len(left[0]) <= room
         rows = [*rows[: limit - 1], left[0] if whole else f"{clauses(left, room - 2)} …"]
     return rows

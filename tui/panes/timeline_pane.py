@@ -56,8 +56,6 @@ EMPTY = TimelineView(end_t=60.0, now_t=0.0, over=False, done_t=None)
 
 
 class TimelinePane(Pane):
-    """Shows a TimelineView."""
-
     view = EMPTY
     series: Mapping[SeriesQuery, Columns] = {}
     _at: int | None = None

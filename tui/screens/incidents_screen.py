@@ -142,7 +142,7 @@ class IncidentsScreen(PlaceScreen):
         self.draw()
 
     def row_chosen(self, pane: RowsPane) -> None:
-        """Another incident."""
+        """Show the incident of the row that the cursor moved to."""
         self.choose(self.views[pane.cursor].id)
 
     def choose(self, incident: int) -> None:

@@ -29,7 +29,7 @@ class RunTasks:
         self._on = on
 
     def search(self) -> None:
-        """Ask for words."""
+        """Open the dialog for the words that a run must contain to be listed."""
         on = self._on
 
         def answered(words: str | None) -> None:

@@ -250,12 +250,12 @@ class RunsScreen(PlaceScreen):
         self.table.move(rows)
 
     def action_sort(self) -> None:
-        """The next order."""
+        """Sort by the next column of SORTS."""
         sort = SORTS[(SORTS.index(self.choice.sort) + 1) % len(SORTS)]
         self.choose(msgspec.structs.replace(self.choice, sort=sort))
 
     def action_filter(self) -> None:
-        """The next kind."""
+        """List the next kind of runs of WHICH."""
         which = WHICH[(WHICH.index(self.choice.which) + 1) % len(WHICH)]
         self.choose(msgspec.structs.replace(self.choice, which=which))
 
@@ -265,12 +265,11 @@ class RunsScreen(PlaceScreen):
         self.show_message("Hidden runs are listed, too." if self.choice.hidden else "Hidden runs are left out.")
 
     def action_again(self) -> None:
-        """Read the list now."""
+        """Read the list now instead of at the next poll."""
         self.action_reload()
         self.show_message("The list is read again.")
 
     def action_search(self) -> None:
-        """Ask for words."""
         self.doing.search()
 
     def action_mark(self) -> None:

@@ -61,11 +61,10 @@ class Row:
         self.chars, self.styles = chars, styles
 
     def put(self, column: int, style: str, char: str) -> None:
-        """Draw a cell."""
         self.chars[column], self.styles[column] = char, style
 
     def copied(self) -> "Row":
-        """A copy to draw on."""
+        """A copy that can be drawn on without changing this row."""
         return Row(self.chars.copy(), self.styles.copy())
 
     @property

@@ -27,7 +27,7 @@ START_S = 10.0
 
 
 class HeldNotice(msgspec.Struct, frozen=True, kw_only=True):
-    """``due``: when it is to be sent; ``wall``: when it was said. Epoch seconds."""
+    """``due``: when it is to be sent; ``wall``: when the judge decided it. Epoch seconds."""
 
     event: NoticeEvent
     title: str

@@ -44,7 +44,7 @@ class Slurm:
         self._timeout_s = timeout_s
 
     def submit(self, script: str, *, after: Sequence[str] = (), exclude: Sequence[str] = ()) -> JobHandle:
-        """Submit the script file. An answer that did not come may hide a job: look for its comment before again.
+        """Submit the script file. Without an answer the job may exist: look for its comment before you submit again.
 
         ``after``: jobs that have to be over first. ``exclude``: nodes, in place of those that the script names.
         """

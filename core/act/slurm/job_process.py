@@ -122,7 +122,7 @@ class JobProcess:
         self._know("running" if seen.phase == "queued" and self._has_started() else seen.phase, seen)
 
     def _is_lost(self) -> bool:
-        """Whether nothing of a job is written either that Slurm has not known for long."""
+        """Whether LOST_AFTER answers, over LOST_S or more, did not know the job, and none of its files grew."""
         written, now = self._sizes(), time.monotonic()
         if self._unknown == 0 or written != self._written:
             self._unknown, self._lost_since, self._written = 0, now, written

@@ -129,11 +129,10 @@ class SlurmEngine:
         )
 
     def pause(self, _target: AttemptTarget) -> Performed:
-        """Refused."""
+        """Never succeeds: only an operator of the cluster can suspend a job."""
         return False, NO_PAUSE, {}
 
     def unpause(self, _target: AttemptTarget) -> Performed:
-        """Refused."""
         return False, NO_PAUSE, {}
 
     def logs(self, target: AttemptTarget) -> tuple[Path, ...]:
@@ -151,7 +150,7 @@ class SlurmEngine:
         return self._followers.adopt(folder)
 
     def shown(self, argv: tuple[str, ...], folder: Path, attempt: int) -> str | None:
-        """The batch script."""
+        """The batch script that `sbatch` would get."""
         return script_of(self._spec, self._save, argv, folder, attempt)
 
 

@@ -58,7 +58,7 @@ class OtlpExport:
         return EDGE.text(self._said.text.strip()[:300]) or "the exporter gives no reason"
 
     def close(self) -> None:
-        """An export that still goes on is not repeated. May be called from another thread."""
+        """End the exporter, and its retries if it is sending. May be called from another thread."""
         self._exporter.shutdown()
 
 

@@ -72,7 +72,7 @@ def output_hint(spec: RunSpec, preset: Preset) -> str | None:
 
 
 def logging_folder(spec: RunSpec, preset: Preset) -> str | None:
-    """The folder of its logs."""
+    """Where the trainer writes its own logs, as its settings say; None if they say nothing."""
     found = next(_set(LOGS, spec, _settings(spec, preset)), None)
     return None if found is None else found[0]
 

@@ -17,6 +17,7 @@ from ...model.text.suggestion import typed
 from ...store.journal import load_story
 from ...store.metrics.history import HistoryReader
 from ...store.run_directory import RunDirectory
+from ...views.quantity import plural
 from ..plan.definitions import definitions_of
 from ..plan.launch_plan import plan_launch
 from ..runs.known_runs import find_run_to_read
@@ -273,5 +274,6 @@ def check_record(after: After) -> Check:
     story = after.story
     hours = story.t / 3600
     lost = sum(i.lost_steps or 0 for i in story.incidents)
-    found = f"{hours:.1f} h, {len(story.incidents)} incidents, {lost} steps lost, profile {story.profile or 'none'}"
+    told = f"{plural(len(story.incidents), 'incident')}, {plural(lost, 'step')} lost"
+    found = f"{hours:.1f} h, {told}, profile {story.profile or 'none'}"
     return passed("record", f"{found}; everything in one file: {typed('report', after.spec.id)}")

@@ -134,7 +134,7 @@ def check_paths(plan: LaunchPlan, _machine: Machine) -> Check | None:
         return warned("data", f"not there: {'; '.join(unsure)}", f"{where}, unless the script makes it by itself")
     if empty:
         return warned("data", f"empty: {'; '.join(empty)}", "is it the right folder, and is its disk mounted?")
-    return passed("data", f"{seen} {'path' if seen == 1 else 'paths'} exist") if seen else None
+    return passed("data", "1 path exists" if seen == 1 else f"{seen} paths exist") if seen else None
 
 
 def place_of(plan: LaunchPlan, value: str) -> Path | None:

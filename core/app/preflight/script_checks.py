@@ -117,4 +117,4 @@ def _missing(plan: LaunchPlan, python: list[str], source: TrainerSource) -> list
 
 
 _all_found = set[tuple[str, ...]]()
-"""Questions that need not be asked again in this process: a start asks them twice. What is missing is asked again."""
+"""Sets of names that were all found, kept for this process: a start asks twice. If one is missing it is asked again."""

@@ -16,7 +16,7 @@ class RunRanks(RankSource):
         self._last: tuple[tuple[str, float | None, float | None], RankTable] | None = None
 
     def look(self) -> RankTable:
-        """The newest table; it is worked out once for each sample."""
+        """The newest table, computed once for each sample."""
         process = latest_without_metrics(self._run.history).process
         log = next((str(folder / "train.log") for folder in self._run.attempt_folders()), None)
         nodes = nodes_of(log)

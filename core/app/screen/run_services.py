@@ -103,7 +103,7 @@ class RunSamples:
             raise RuntimeError(f"{error.filename or 'the disk'}: {error.strerror or error}") from error
 
     def fetch(self, sample: Sample) -> str:
-        """It is here."""
+        """The path of the image. A sample of this machine needs no copy."""
         return sample.path
 
 

@@ -16,7 +16,7 @@ RATES = ("learning_rate", "lr")
 
 
 def rate_options(builder: StepBuilder) -> tuple[Option, ...]:
-    """The remedies that fit and were not proposed for nothing."""
+    """The remedies that fit, without those that propose a rate which the scheduler has reached already."""
     here = remedy_choice.circumstances(builder)
     found = remedies.options(builder.knowledge.remedies, TROUBLE, here)
     return tuple(option for option in found if not _is_lower_already(option, builder.state.progress.lr))

@@ -27,7 +27,7 @@ EVEN = 0.75
 WEAK = 0.2
 """The same if honest work could look like this: some CPU beside a GPU that cannot be read, lost readings."""
 CERTAIN = 0.99
-"""How likely a run is dead of which waiting shows nothing more; no evidence is told as 100 %."""
+"""The likelihood that is told for a run of which waiting would show nothing more. No evidence is told as 100 %."""
 GROWTH = 3.0
 """Power of silence / deadline with which the odds grow."""
 

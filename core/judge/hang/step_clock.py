@@ -126,8 +126,8 @@ def usual_s(clock: StepClock) -> float | None:
 def told_usual_s(clock: StepClock) -> float | None:
     """Return the usual distance of progress lines as people are told it; ``usual_s`` is that of deadlines.
 
-    Before the pace is known a deadline allows for the wait for the first line (imports, data). As the distance of lines
-    that wait would be wrong; the longest distance so far is not.
+    Before the pace is known a deadline allows for the wait for the first line (imports, data). Told to a
+    person as the usual distance of lines, that wait would be wrong, so the longest distance so far is told.
     """
     return clock.block_max_s if clock.slow_s is None and clock.block_n else usual_s(clock)
 

@@ -100,7 +100,10 @@ def _first_lost(state: JudgeState) -> KnownCheckpoint | None:
 
 
 def _is_stained(state: JudgeState, losses: LossRun) -> bool:
-    """Whether one NaN stains an average: it moved like one, and what was saved since is finite."""
+    """Whether the printed loss is an average that one NaN value made NaN, and the weights are finite.
+
+    It moved like an average before, and the checkpoints that were saved since are finite.
+    """
     since = state.attempt.nan_t
     if not losses.is_likely_average or since is None:
         return False
@@ -115,9 +118,9 @@ def nan_position(state: JudgeState, losses: LossRun) -> int | None:
 
 
 def began_t(state: JudgeState, losses: LossRun) -> float:
-    """Run time since which saves are not finite: now, or when the first came of a step after the first NaN step.
+    """Run time since which saves are not finite: that of the first save of a step after the first NaN step, else now.
 
-    A file is seen at once, and the lines of fast steps many at a time.
+    A save is seen at once; the lines of fast steps are read many at a time, so they can come after it.
     """
     at, start_t = nan_position(state, losses), state.attempt.start_t
     saved = (

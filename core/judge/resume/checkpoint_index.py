@@ -10,7 +10,7 @@ from .known_checkpoint import KnownCheckpoint, age_of, is_verified
 AT_MOST = 4096
 """Checkpoints remembered. Beyond it those go first that no launch can choose, then weights alone, then the oldest."""
 SLACK = 256
-"""So many more before some are forgotten: sorting at each event would be slow."""
+"""Checkpoints beyond AT_MOST before some are forgotten: to sort at each event would be slow."""
 IN_SNAPSHOT = 64
 """Checkpoints in a snapshot, the newest ones. The journal has a record of every complete one."""
 

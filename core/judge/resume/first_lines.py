@@ -9,13 +9,13 @@ from ..text.position.opening import Mark
 NEAR_SHARE = 0.5
 """A first step below this share of the resume point did not come from it."""
 PASSED_LINES = 20
-"""Lines of a bar per epoch that may show the batches before the resume point, which a trainer passes over."""
+"""Longest run of lines, of a bar per epoch, that may show batches which the trainer skips to reach the resume point."""
 PASSING_SHARE = 0.3
-"""A line whose steps take less than this share of the time of a step shows none of training."""
+"""A line is no line of training if its steps took less than this share of the usual time of a step."""
 SURE_LINES = 3
-"""Lines that settle an early resume point; so many that are passed over up to it settle it at once."""
+"""So many lines of training prove a resume at an early step; so many of skipped batches up to it prove it at once."""
 GAPS = 2
-"""x the largest distance of steps that a bar left out before: its first redraw may be as late."""
+"""x the largest number of steps between two redraws of the bar before: the first redraw may come as late."""
 
 
 class First(NamedTuple):
@@ -28,7 +28,7 @@ class First(NamedTuple):
 def counted(attempt: AttemptProgress, marks: tuple[Mark, ...]) -> tuple[Mark, ...]:
     """The lines that show steps of training, in a count that can be compared.
 
-    Without a total, where bars had one before, they count within an epoch that is not named.
+    A bar without a total, if bars had one before, counts within an epoch that it does not name, and is left out.
     """
     found = _comparable(attempt, marks)
     return found[_passed(attempt, found) :]
@@ -39,14 +39,14 @@ def _comparable(attempt: AttemptProgress, marks: tuple[Mark, ...]) -> tuple[Mark
 
 
 def _passed(attempt: AttemptProgress, found: tuple[Mark, ...]) -> int:
-    """How many of the first lines show batches that are passed over."""
+    """How many of the first lines show batches that are skipped."""
     return next((n for n, mark in enumerate(found) if not _is_passed_over(attempt, mark)), len(found))
 
 
 def _is_passed_over(attempt: AttemptProgress, mark: Mark) -> bool:
-    """Whether a line shows batches that are passed over to reach the resume point.
+    """Whether a line shows batches that are skipped to reach the resume point.
 
-    It has no loss, where lines with a step had one before, or it counts far faster than a step was.
+    It has no loss although lines with a step had one before, or its steps are far faster than steps of training were.
     """
     at = attempt.resumed_at
     if at is not None and (mark.step or 0) > max(at, attempt.resume_step or 0):

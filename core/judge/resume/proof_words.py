@@ -52,7 +52,7 @@ def _goes_on(attempt: AttemptProgress, first: int | None) -> str:
 
 
 def _step_of_epoch(attempt: AttemptProgress) -> str:
-    """The step of a log's epoch: at most as many as at the steps per epoch up to the checkpoint."""
+    """Latest step at which the first printed epoch began, by the steps per epoch up to the checkpoint."""
     step, epoch, first = attempt.resume_step, attempt.resume_log_epoch, attempt.first_epoch
     if not step or not epoch or first is None:
         return ""

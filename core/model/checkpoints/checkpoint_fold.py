@@ -60,7 +60,7 @@ class CheckpointFold:
         return msgspec.structs.replace(story, evaluations_begun=begun)
 
     def into(self, story: RunStory) -> RunStory:
-        """``story``, which has the checkpoints of the beginning, with those of now."""
+        """``story`` with the checkpoints as they are now. It must have those with which this fold began."""
         if self._evaluations is not None:
             story = msgspec.structs.replace(story, evaluations=self._evaluations)
         if self._checkpoints is None:
@@ -82,7 +82,7 @@ class CheckpointFold:
 
     def _place_of(self, known: Checkpoint) -> int:
         checkpoints = self._open()
-        if checkpoints[-1] is known:  # nearly always: what is said is said of the newest
+        if checkpoints[-1] is known:  # nearly always: most records are about the newest checkpoint
             return len(checkpoints) - 1
         first = bisect_left(checkpoints, known.mtime, key=_mtime)
         for at in range(first, len(checkpoints)):
@@ -92,7 +92,7 @@ class CheckpointFold:
 
 
 def _insert(checkpoints: list[Checkpoint], known: Checkpoint) -> None:
-    """In the order of age: of the time of modification, and the rest of it among those of the same time."""
+    """Insert by modification time; among checkpoints of the same time by the other parts of their age."""
     if not checkpoints or checkpoints[-1].mtime < known.mtime:
         checkpoints.append(known)
         return

@@ -58,8 +58,7 @@ class NoDetails:
     def wanted(self) -> bool:
         return False
 
-    def put(self, detail: Detail) -> None:
-        """Drop it."""
+    def put(self, detail: Detail) -> None: ...
 
 
 class AttemptTarget(msgspec.Struct, frozen=True, kw_only=True):

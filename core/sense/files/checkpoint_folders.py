@@ -31,7 +31,7 @@ class CheckpointFolders:
             return tuple(self._sensors)
 
     def watch(self, folder: str) -> None:
-        """Watch one more folder; beyond AT_MOST the one goes that came after the first."""
+        """Watch one more folder. Beyond AT_MOST the second oldest is no longer watched: the first is the run's own."""
         with self._lock:
             if folder in self._sensors:
                 return
@@ -59,13 +59,13 @@ class CheckpointFolders:
             sensor.stop()
 
     def drain(self, timeout_s: float = DRAIN_S) -> bool:
-        """As of one folder, for all together."""
+        """Wait until the changes of all folders are reported. False if that took longer than ``timeout_s`` in all."""
         end = time.monotonic() + timeout_s
         done = [sensor.drain(max(0.0, end - time.monotonic())) for sensor in self._all()]
         return all(done)
 
     def list_all(self, limit_s: float, *, expected: bool) -> str | None:
-        """As of one folder: the first reason why the list is not complete.
+        """List every folder. Returns the first reason why the list is not complete, None if it is.
 
         A folder that an earlier attempt saved to may be deleted by a person; the newest one is expected.
         """

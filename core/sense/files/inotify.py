@@ -1,4 +1,4 @@
-"""Inotify of the kernel without delay (inotify(7)): watchdog holds every event back for half a second.
+"""Events of inotify(7) without delay: watchdog delays every event by half a second.
 
 A small checkpoint is written in milliseconds. Only who looks at the open files of the run at once sees who wrote it.
 """

@@ -22,5 +22,4 @@ class DiskOnly:
         self._inbox.put(observation)
 
     def unread(self) -> int:
-        """As of the inbox."""
         return self._inbox.unread()

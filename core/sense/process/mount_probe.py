@@ -18,12 +18,12 @@ from .proc_stat import ProcStat
 AFTER_S = 8.0
 """A process that is blocked for less only waits for a disk."""
 LIMIT_S = 5.0
-"""Within this a mount answers, if it does."""
+"""A mount that takes longer than this counts as one that does not answer."""
 AGAIN_S = 15.0
 """Period of the questions."""
 MOST_MOUNTS = 8
 MOST_DESCRIPTORS = 256
-"""Looked at for each blocked process."""
+"""Open files that are looked at for each blocked process, at most."""
 QUESTION = "import os, sys; os.statvfs(sys.argv[1])"
 
 

@@ -10,11 +10,11 @@ from .tree_activity import Member
 OTHERS = 12
 """Other processes that are listed for their CPU, and as many for their memory."""
 LONGEST_S = 10.0
-"""A rate over a longer time is not one of now: nobody looked in between."""
+"""No rate is shown over a longer time, in which the page was closed: it would not be the present one."""
 
 
 class TreeDetailReadings:
-    """Makes a TreeDetails of the members of a tree; rates need two looks."""
+    """Makes a TreeDetails of the members of a tree; rates need two calls of ``look``."""
 
     def __init__(self) -> None:
         self._names = UserNames()

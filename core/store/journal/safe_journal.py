@@ -62,7 +62,7 @@ class SafeJournal:
         return self._annex.seq if self._annex is not None else self._main.seq if self._main is not None else 0
 
     def append_all(self, t: float, wall: float, entries: Iterable[Entry | Outcome]) -> tuple[Record, ...]:
-        """As JournalWriter.append_all."""
+        """Append records and fsync; in the annex if the run's own disk cannot be written. Returns the records."""
         bodies, before = tuple(entries), self.seq
         if self._annex is not None and time.monotonic() >= self._next_back:
             self._come_back()

@@ -1,7 +1,7 @@
 """Both ends of copying a journal by byte ranges: what a file gained, and a copy that is resumed where it ended.
 
-A copy is gone on with only if the original begins with the same bytes (length and SHA-256); another journal is read
-anew, into a new file, so that who reads the copy sees that it was replaced.
+A copy is continued only if the original begins with the same bytes (length and SHA-256); another journal is read
+anew, into a new file, so that readers of the copy see that it was replaced.
 """
 
 import contextlib

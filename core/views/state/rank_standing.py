@@ -8,19 +8,19 @@ import msgspec
 from ...model.launch.elsewhere.nodes import RankNow, Standing
 
 APART_S = 10.0
-"""A rank whose newest line is so much older than the newest of all is silent; one whose step is so much behind, at its
-own pace, is behind. Why: lines are read at different moments, and wait in buffers."""
+"""A rank is silent if its newest line is so much older than the newest of all ranks, and behind if its step is so much
+behind at the usual pace. Why: lines are read at different moments, and wait in buffers."""
 STEPS_APART = 2.0
-"""At least so many steps, for slow ones."""
+"""A rank is behind by at least so many steps, however long a step takes."""
 SLOWER = 1.1
-"""A pace that is so much above the median is slower: the ranks of one step differ by less."""
+"""x the median seconds per step, above which a rank is the slowest; ranks of one step differ by less."""
 PACE_WINDOW_S = 60.0
-"""Distance of the two lines of which a pace is made: one step more or less in it makes so much of a difference."""
+"""Time between the two lines from which a pace is computed. One step more or less in it makes no rank the slowest."""
 ORDER: tuple[Standing, ...] = ("stopped", "ended", "silent", "behind", "slowest")
 
 
 def with_standing(rows: Sequence[RankNow]) -> tuple[RankNow, ...]:
-    """Each with what sets it apart; nothing if it cannot be told, or if it is so of all."""
+    """Each rank with the way in which it differs from the others. None if that is not known, or is so of all ranks."""
     if len(rows) < 2:
         return tuple(rows)
     found: dict[int, Standing] = {}
@@ -46,7 +46,7 @@ def _slowest(rows: Sequence[RankNow]) -> set[int]:
 
 
 def _behind(rows: Sequence[RankNow]) -> set[int]:
-    """By where each would be now at the usual pace: on other nodes they are looked at at other times."""
+    """Compares where each rank would be now at the usual pace: those of other nodes were read at another time."""
     paces = _paces(rows)
     if not paces:
         return set()

@@ -102,11 +102,11 @@ class SmallModel:
         self._momentum = {name: np.zeros_like(value) for name, value in self._weights.items()}
 
     def weights(self) -> dict[str, Array]:
-        """By name."""
+        """Name of a tensor → its values."""
         return self._weights
 
     def load_weights(self, weights: dict[str, Array]) -> None:
-        """The other way."""
+        """Take the values of ``weights()``."""
         self._weights = {name: value.copy() for name, value in weights.items()}
 
     def states(self) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -116,7 +116,7 @@ class SmallModel:
         return {"state": state, "param_groups": groups}, {"last_epoch": 1, "_last_lr": [self.rate]}
 
     def load_states(self, optimizer: list[Array], _scheduler: object) -> None:
-        """The other way."""
+        """Take the values of ``states()``."""
         for value, stored in zip(self._momentum.values(), optimizer, strict=True):
             value[...] = stored.reshape(value.shape)
 

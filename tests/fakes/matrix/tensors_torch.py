@@ -101,11 +101,11 @@ class SmallModel:
         return float(self._optimizer.param_groups[0]["lr"])
 
     def weights(self) -> dict[str, torch.Tensor]:
-        """By name."""
+        """Name of a tensor → its values."""
         return self._net.state_dict()
 
     def load_weights(self, weights: dict[str, torch.Tensor]) -> None:
-        """The other way."""
+        """Take the values of ``weights()``."""
         self._net.load_state_dict(weights)
 
     def states(self) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -113,7 +113,7 @@ class SmallModel:
         return self._optimizer.state_dict(), self._scheduler.state_dict()
 
     def load_states(self, optimizer: Any, scheduler: Any) -> None:
-        """The other way."""
+        """Take the values of ``states()``."""
         self._optimizer.load_state_dict(optimizer)
         self._scheduler.load_state_dict(scheduler)
 
@@ -140,7 +140,7 @@ class SmallModel:
 
 
 def loader(batch: int, workers: int, *, stuck: bool = False) -> DataLoader[torch.Tensor]:
-    """PyTorch's own."""
+    """The DataLoader of PyTorch, with its worker processes."""
     return DataLoader(
         Numbers(stuck=stuck),
         batch_size=batch,

@@ -69,7 +69,7 @@ class FakeGpuSensor:
         )
 
     def hang(self, silent_s: float) -> None:
-        """No call returns."""
+        """Show what the sensor reports if no call of NVML returns for ``silent_s`` seconds."""
         self._show(
             tuple(self._only_trouble(g, f"no answer for {silent_s:.0f} s") for g in self._gpus()),
             f"GPU telemetry has not answered for {silent_s:.0f} s",

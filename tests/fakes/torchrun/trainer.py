@@ -43,7 +43,6 @@ def trouble(kind: str) -> None:
 
 @record
 def main() -> None:
-    """Train."""
     options = argparse.ArgumentParser()
     options.add_argument("--out", type=Path, required=True)
     options.add_argument("--steps", type=int, required=True)

@@ -10,7 +10,6 @@ import sys
 
 
 def main() -> int:
-    """Run both."""
     port, restarts, logs, workers, *trainer = sys.argv[1:]
     agents = [
         subprocess.Popen([

@@ -114,7 +114,7 @@ class GaugesPane(Pane):
         return (most if side_by_side else 1), 1
 
     def _cells(self, width: int, height: int) -> int:
-        """Values of a curve."""
+        """How many values a curve shows: two for each column of braille, one for each of a sparkline."""
         across, rows = self._grid(width, height)
         each = (width - GAP * (across - 1)) // across
         if rows < GAUGE_ROWS:

@@ -22,7 +22,7 @@ CORE_COLUMNS = 20
 
 
 class GpuRows(RowsPane):
-    """One GPU a row."""
+    """A row for each GPU: its readings, and their curves of the time window."""
 
     window = TimeWindow()
     series: Mapping[SeriesQuery, Columns] = {}
@@ -73,8 +73,6 @@ class GpuRows(RowsPane):
 
 
 class ProcessRows(RowsPane):
-    """Processes on the GPUs."""
-
     def show_processes(self, rows: Sequence[ProcessRow], *, title: str, note: str, old: bool) -> None:
         """Draw them; ``note``: their age, or why there are none. ``old``: dimmed."""
         self.set_title(title, note if rows else "")

@@ -11,8 +11,6 @@ from .meters import meter_lines, meter_queries
 
 
 class MemoryPane(Pane):
-    """Shows a MemoryView."""
-
     view = MemoryView()
     series: Mapping[SeriesQuery, Columns] = {}
     window = TimeWindow()

@@ -17,7 +17,6 @@ class RankRows(RowsPane):
     """One rank a row; those apart from the others first."""
 
     def show_ranks(self, view: RanksPageView) -> None:
-        """Draw them."""
         self.set_title(view.title, view.note)
         width = max(0, self.size.width - 4)
         widest = sorted(view.ranks, key=lambda row: len(row.node))[-1:]  # of hundreds: widths follow from one row
@@ -38,7 +37,6 @@ class NodeRows(RowsPane):
     """One node a row: each of its GPUs with its level and its utilisation in per cent."""
 
     def show_nodes(self, view: RanksPageView) -> None:
-        """Draw them."""
         self.set_title(view.nodes_title, view.job)
         width = max(0, self.size.width - 4)
         names = min(NAME_MOST, max((len(row.name) for row in view.nodes), default=4))

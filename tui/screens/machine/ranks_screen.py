@@ -73,7 +73,7 @@ class RanksScreen(MachineScreen):
         super().draw(width, height)
 
     def show(self) -> None:
-        """Both lists."""
+        """Draw the list of nodes and that of ranks."""
         self.nodes.show_nodes(self.view)
         self.ranks.show_ranks(self.view)
 
@@ -98,7 +98,7 @@ class RanksScreen(MachineScreen):
             self.draw()
 
     def remember(self, details: MachineDetails) -> None:
-        """No charts."""
+        """Keep nothing: this page has no charts of past values."""
 
     def action_rank(self) -> None:
         """All that is known of the chosen rank."""

@@ -27,7 +27,7 @@ class JobReader:
         self._job: JobRecord | None = None
 
     def read(self, log: str | None) -> JobRecord | None:
-        """As ``job_of``."""
+        """The job of the attempt whose log this is; None if it runs as none."""
         if log is None:
             return None
         path = Path(log).with_name(JOB_FILE)

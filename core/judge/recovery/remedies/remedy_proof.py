@@ -64,7 +64,7 @@ def read(knowledge: Knowledge, state: JudgeState, text: str) -> JudgeState:
 
 
 def on_beat(builder: StepBuilder) -> None:
-    """At the first step the settings were printed, if they are at all: withdraw remedies that do not show."""
+    """Called at the first step, before which settings are printed, if at all: withdraw remedies that do not show."""
     state = builder.state
     printed = state.printed
     if not printed.values and printed.total is None:
@@ -101,7 +101,7 @@ def on_beat(builder: StepBuilder) -> None:
 
 
 def _hidden_by_total(changes: Mapping[str, Change], total: int | None, before: int | None) -> dict[str, str]:
-    """The factors of the total batch, if it is not what they make of the total before them. Nothing if unknown."""
+    """The factors of the total batch, if the printed total is not what follows from their change. () if unknown."""
     factors = {key: change for key, change in changes.items() if FACTOR.search(_bare(key)) is not None}
     if not factors or total is None:
         return {}

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def act(args: argparse.Namespace) -> int:
-    """1 if one that was named does not answer."""
+    """1 if a host that was named on the command line does not answer."""
     from trainwatch.core.app.hosts.known_hosts import all_hosts, host_named
 
     may_ask = sys.stdin.isatty() and sys.stderr.isatty()

@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def act(args: argparse.Namespace) -> int:
-    """0 if tonight is safe."""
+    """0 if the rehearsal found nothing that would stop the real run."""
     from trainwatch.core.app.plan.project_plan import plan_command, plan_project
     from trainwatch.core.app.plan.specs import Overrides
     from trainwatch.core.app.rehearse.proven_config import write_proven

@@ -10,7 +10,7 @@ EXAMPLE = ""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """It has none."""
+    pass
 
 
 def act(_args: argparse.Namespace) -> int:
