@@ -2,9 +2,9 @@
 
 The real program on the real runs of real_runs.py, in four terminals at once (24 bit colours, 16 colours, NO_COLOR,
 a locale without UTF-8), at five sizes. FOLDER gets contact sheets (PNG), the captured screens, and ``findings.txt``:
-characters that are not ASCII where only ASCII is drawn, and text whose colours are nearly those of its background.
-Scenes: fresh nan given_up eight night several; ``redraw`` draws the sheets of captured screens anew. Needs Pillow and
-the DejaVu fonts.
+characters that are not ASCII where only ASCII is drawn, and text whose colours are nearly those of its background (but
+for what is dim below a dialog). Scenes: fresh nan given_up eight night several queue ranks trial; ``redraw`` draws the
+sheets of captured screens anew. Needs Pillow and the DejaVu fonts; the ranks need torch.
 """
 
 import argparse
@@ -27,10 +27,12 @@ KINDS: dict[str, str] = {
     "ascii": "LANG=de_DE.ISO-8859-1 LC_ALL=de_DE.ISO-8859-1",
 }
 """What is set in each terminal."""
-SCENES = ("fresh", "nan", "given_up", "eight", "night", "several")
+SCENES = ("fresh", "nan", "given_up", "eight", "night", "several", "queue", "ranks", "trial")
 SETTLE_S = 3.0
 LEGIBLE = 2.0
 """Text of a lower contrast is reported (WCAG asks for 4.5, for large text 3)."""
+DIMMED = 0.05
+"""If a larger share of the letters is that faint, they are below a dialog."""
 SHEETS: dict[str, tuple[tuple[int, int], ...]] = {"small": SIZES[:2], "80": SIZES[2:3], "120": SIZES[3:4]}
 """Sheets with all kinds of terminals; the largest size is one picture a kind."""
 
@@ -83,13 +85,15 @@ def draw(folder: Path, name: str, taken: dict[tuple[str, tuple[int, int]], str])
     shown = {key: cells(text, key[1]) for key, text in taken.items()}
     with (folder / "findings.txt").open("a") as findings:
         for (kind, (width, height)), rows in shown.items():
+            letters = [cell for row in rows for cell in row if cell.char.isalnum()]
+            dimmed = sum(contrast(c.ink, c.paper) < LEGIBLE for c in letters) > DIMMED * len(letters)
             for number, row in enumerate(rows):
                 text = "".join(cell.char for cell in row)
                 where = f"{name} {width}x{height} {kind} row {number}"
                 if kind == "ascii" and not text.isascii():
                     findings.write(f"{where}: not ASCII: {text.strip()}\n")
                 faint = [c for c in row if (c.char.isalnum()) and contrast(c.ink, c.paper) < LEGIBLE]
-                if faint:
+                if faint and not dimmed:
                     low = min(contrast(c.ink, c.paper) for c in faint)
                     findings.write(f"{where}: contrast {low:.1f}: {''.join(c.char for c in faint)}\n")
                 if kind == "none" and any(c.coloured for c in row):
@@ -123,7 +127,7 @@ def look_fresh(folder: Path, project: Any) -> None:
     with opened(folder, project) as eyes:
         time.sleep(6)
         eyes.takes("launch")
-        eyes.press("Enter")
+        eyes.press("t")
         eyes.takes("launch-dialog")
         eyes.press("Escape", "1")
         eyes.takes("empty")
@@ -131,6 +135,7 @@ def look_fresh(folder: Path, project: Any) -> None:
 
 def look_nan(folder: Path, project: Any) -> None:
     """NaN, and a dialog of each kind."""
+    project.until(lambda s: any(i["kind"] == "loss" for i in s["incidents"]), "NaN")
     with opened(folder, project) as eyes:
         eyes.takes("nan-greeting")
         eyes.press("Escape")
@@ -248,6 +253,56 @@ def look_several(folder: Path, runs: dict[str, Any]) -> None:
             eyes.takes(name)
 
 
+def look_queue(folder: Path, new: Callable[..., Any]) -> None:
+    """Two runs that wait for a GPU that others use."""
+    import real_runs as runs
+
+    project = new("queue", runs.ONE, "285~312/23")
+    project.write()
+    for name in ("first", "second"):
+        project.do("queue", "add", "--name", name, "--", "python", "train.py", "--config_file", "train.toml")
+    with opened(folder, project) as eyes:
+        eyes.press("Escape", "6")
+        eyes.waits("queued")
+        eyes.takes("queue")
+
+
+def look_ranks(folder: Path, new: Callable[..., Any]) -> None:
+    """Four ranks under torchrun, of which one is slow."""
+    import real_runs as runs
+
+    project = new("ranks", runs.EIGHT, "520~690/23")
+    project.write()
+    project.distribute(4)
+    project.do("run", "--detach")
+    project.until(lambda s: s["ranks"], "the ranks")
+    with opened(folder, project) as eyes:
+        eyes.press("Escape")
+        eyes.waits("Training")
+        eyes.press("D")
+        eyes.takes("ranks")
+        eyes.press("Enter")
+        eyes.takes("rank")
+
+
+def look_trial(folder: Path, new: Callable[..., Any]) -> None:
+    """Profiles that were measured, and the question before a trial; starting something beside a live run."""
+    import real_runs as runs
+
+    project = new("trial", runs.ONE, "285~312/23")
+    project.write("--step-time", "0.1", steps=40000, more=runs.LADDER)
+    for name in ("small", "middle"):
+        project.do("trial", "--profile", name, "--minutes", "0.12", "--yes")
+    project.do("run", "--detach")
+    with opened(folder, project) as eyes:
+        eyes.waits("Training")
+        for name, keys in {"trials": ("Escape", "5"), "trial-dialog": ("Up", "t")}.items():
+            eyes.press(*keys)
+            eyes.takes(name)
+        eyes.press("Escape", "Escape", "1", "l")
+        eyes.takes("launch-beside")
+
+
 def redraw(folder: Path) -> None:
     """The sheets of what was captured before."""
     (folder / "findings.txt").unlink(missing_ok=True)
@@ -304,6 +359,9 @@ def look(folder: Path, chosen: set[str]) -> None:
                 several[name].write("--step-time", "0.25", *faults, steps=steps, more=more, run=name)
                 several[name].do("run", "--detach")
             look_several(folder, several)
+        for name, scene in {"queue": look_queue, "trial": look_trial, "ranks": look_ranks}.items():
+            if name in chosen:
+                scene(folder, project)
         if "night" in chosen:
             night = project("night", *one)
             faults = ("--crash-at", "130", "--hang-at", "300")

@@ -81,6 +81,13 @@ output_dir = "outputs/luca"
 [tmux]
 enabled = false
 {more}"""
+RANKS = """import os, time
+
+rank = int(os.environ["RANK"])
+for step in range(1, 3001):
+    time.sleep(1.2 if rank == 2 and step > 40 else 0.4)
+    print(f"step {step}/3000, loss: {1 / step + 0.1:.4f}", flush=True)
+"""
 LADDER = '[profiles]\nuse = "middle"\nladder = ["small", "middle", "large"]\n'
 PROFILES = {
     "small": ("Small: needs least memory", 4, 48),
@@ -132,6 +139,15 @@ class Project:
             (self.folder / "profiles" / f"{name}.toml").write_text(text)
         quoted = ", ".join(json.dumps(each) for each in options)
         (self.folder / "trainwatch.toml").write_text(PROJECT.format(options=quoted, more=more, run=run))
+
+    def distribute(self, ranks: int) -> None:
+        """A command of so many ranks under torchrun (which needs torch) instead; one of them slows down."""
+        (self.folder / "ranks.py").write_text(RANKS)
+        command = ["python", "-m", "torch.distributed.run", "--nproc-per-node", str(ranks), "ranks.py"]
+        text = (
+            f'[run]\nname = "{self.run}"\ncommand = {json.dumps(command)}\npreset = "generic"\noutput_dir = "outputs"\n'
+        )
+        (self.folder / "trainwatch.toml").write_text(f"{text}[tmux]\nenabled = false\n")
 
     def show(self, text: str) -> None:
         """Replace the driver's state at once."""
