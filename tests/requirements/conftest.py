@@ -97,7 +97,8 @@ def user(
 
 def _shown(request: pytest.FixtureRequest, folder: Path, ids: tuple[str, ...]) -> Iterator[User]:
     shown: list[Shown] = []
-    yield User(folder, ids, request.node.name.removeprefix("test_").replace("_", " "), shown)
+    case = request.node.name.removeprefix("test_").replace("_", " ")
+    yield User(folder, ids, case.encode().decode("unicode_escape"), shown)  # pytest escapes ° in the ids of cases
     assert {one.requirement for one in shown} == set(ids), f"{request.node.name} showed nothing for one of {ids}"
     place = request.session.items.index(request.node)
     request.config.stash.setdefault(SHOWN, []).append((place, shown))
