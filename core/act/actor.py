@@ -170,9 +170,10 @@ class RunActor:
         if not self._engine.capabilities.here:
             return False, "its processes are on other machines", {}
         with self._stacks:
-            found = look_for_loops(self._target, pause_s=pause_s(self._spec))
-        places = "; ".join(f"process {pid} is in the loop {place}" for pid, place in found["loops"].items())
-        return True, found["elsewhere"] or places, found
+            found = look_for_loops(self._target, pause_s=pause_s(self._spec), gpu=decision.gpu)
+        places = [f"process {pid} is in the loop {place}" for pid, place in found["loops"].items()]
+        places += [f"process {pid} waits for its GPU in {place}" for pid, place in found["waits"].items()]
+        return True, found["elsewhere"] or "; ".join(places), found
 
     def _stop(self, decision: StopAttempt | EndLeftovers) -> Performed:
         if self._target is None:

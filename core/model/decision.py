@@ -39,14 +39,16 @@ class CaptureStacks(DecisionBase, frozen=True, kw_only=True, tag="capture_stacks
 
 
 class LookForLoop(DecisionBase, frozen=True, kw_only=True, tag="look_for_loop"):
-    """Look several times where the busy threads of an attempt are. Nothing is stopped, no evidence is written.
+    """Look several times where the busy threads of an attempt are. Nothing is ended, no evidence is written.
 
-    Outcome data: ``loops`` ({pid: place of a loop that changes nothing}), ``polls`` (one of them asks for something),
-    ``elsewhere`` (a sentence: what is busy in no such loop; empty if nothing is), ``moving`` (a busy thread moves
-    through its program), ``unread`` (no stack could be read).
+    Outcome data: ``loops`` ({pid: place of a loop that changes nothing}), ``waits`` ({pid: place of a call that waits
+    for a GPU}), ``polls`` (a loop asks for something), ``elsewhere`` (a sentence: what is busy in neither; empty if
+    nothing is), ``moving`` (a busy thread moves through its program), ``unread`` (no stack could be read).
     """
 
     attempt: int
+    gpu: bool = False
+    """The GPUs are at rest: look for waits, too, which stops each process that is in one call for about a second."""
 
 
 class RequestSave(DecisionBase, frozen=True, kw_only=True, tag="request_save"):

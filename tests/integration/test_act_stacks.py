@@ -1,7 +1,9 @@
 """Stacks of real processes through py-spy, by the runner and without it."""
 
 import os
+import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -170,6 +172,35 @@ def test_loop_that_changes_nothing_is_told_from_work(run: World, tmp_path: Path,
     else:
         assert (found["loops"], found["moving"]) == ({}, False)
         assert "is busy in no such loop: spin (train.py:" in found["elsewhere"]
+    wait_for(lambda: state(pid) == "R", "it goes on")
+
+
+POLLS = "volatile int done; int cuCtxSynchronize(void) { while (!done) {} return 0; }\n"
+
+
+@pytest.mark.parametrize(("name", "gpu"), [("libcuda.so.1", True), ("libcuda.so.1", False), ("libadam.so", True)])
+def test_poll_of_the_driver_is_told_from_other_native_code(run: World, tmp_path: Path, name: str, *, gpu: bool) -> None:
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler")
+    (tmp_path / "polls.c").write_text(POLLS)
+    library, script = tmp_path / name, tmp_path / "train.py"
+    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", str(library), str(tmp_path / "polls.c")], check=True)
+    script.write_text(
+        f"import ctypes\ndriver = ctypes.CDLL({str(library)!r})\n"
+        "def item():\n    print('up', flush=True)\n    driver.cuCtxSynchronize()\nitem()\n"
+    )
+    target = run.launch(sys.executable, str(script))
+    run.log_has(target, "up")
+    for _ in range(20):  # on a busy machine the trainer may get no time in one of them
+        found = look_for_loops(target, pause_s=0.3, gpu=gpu, timeout_s=30.0, budget_s=60.0, native_s=60.0)
+        if found["elsewhere"] != "nothing is busy":
+            break
+    pid = target.trainer.pid
+    if gpu and name == "libcuda.so.1":
+        assert (found["waits"], found["elsewhere"]) == ({str(pid): "item (train.py:5)"}, "")
+    else:
+        assert found["waits"] == {}
+        assert "is busy in no such loop: item (train.py:5)" in found["elsewhere"]
     wait_for(lambda: state(pid) == "R", "it goes on")
 
 

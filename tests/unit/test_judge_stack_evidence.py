@@ -24,6 +24,7 @@ def seen(**data: Any) -> list[tuple[str, str]]:
         (["poll (libc.so.6)", "ncclAllReduce (libnccl.so.2)", "step (train.py:8)"], "spin"),
         (["all_reduce (torch/distributed/distributed_c10d.py:2501)"], "spin"),
         (["synchronize (torch/cuda/__init__.py:985)", "step (train.py:8)"], "spin"),
+        (["0x7f739dbd3697 (libcuda.so.580.159.04)", "step (train.py:8)"], "spin"),  # an H200: the driver has no names
     ],
 )
 def test_stack_frames_show_the_kind_of_hang(frames: list[str], kind: str) -> None:

@@ -5,7 +5,15 @@ import textwrap
 
 import pytest
 
-from trainwatch.core.act.evidence.loop_looks import Frame, Stack, enclosing_while, loop_of, only_asks, only_reads
+from trainwatch.core.act.evidence.loop_looks import (
+    Frame,
+    Stack,
+    call_of,
+    enclosing_while,
+    loop_of,
+    only_asks,
+    only_reads,
+)
 
 STANDARD = "/usr/lib/python3.11/"
 TRAIN = "/home/ann/train.py"
@@ -138,3 +146,10 @@ def test_what_the_loop_calls_must_be_a_question() -> None:
 
 def test_stack_of_the_standard_library_alone_is_no_loop() -> None:
     assert place(POLLING, (asks(),), (asks(),)) is None
+
+
+def test_call_in_a_package_is_named_with_the_own_line_that_made_it() -> None:
+    torch = Frame("synchronize", "/opt/venv/lib/python3.12/site-packages/torch/cuda/__init__.py", 1162)
+    assert call_of(at("train", 31, torch)) == "synchronize (__init__.py:1162), called by train (train.py:31)"
+    assert call_of(at("train", 31)) == "train (train.py:31)"
+    assert call_of((torch,)) == "synchronize (__init__.py:1162)"

@@ -1,5 +1,7 @@
 """Looks several times at where the busy threads of a process tree are: in a loop that changes nothing, or on the move.
 
+Or in one call in which they wait for their GPU, if that is asked for (gpu_waits.py).
+
 A loop that changes nothing is a ``while`` in the source whose test and body only read, and in which the thread is in
 every look: it ends only if somebody else changes what it reads. Or it asks the standard library again and again (an
 event, a queue, a path), keeps no answer, and every look finds it there. A thread that computes is elsewhere in the next
@@ -15,13 +17,13 @@ import contextlib
 import json
 import os
 import re
-import subprocess
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ...bound_process import bound
 from .. import processes
+from . import gpu_waits
+from .py_spy import dump
 
 LOOKS = 8
 """Looks of one request."""
@@ -36,6 +38,8 @@ CLOCK_S = 1.0
 """By how much the clocks of a file system and of the processes may differ."""
 STANDARD = re.compile(r"/lib(?:64)?/python3[^/]*/(?!(?:site|dist)-packages/)|^<frozen ")
 """File of a module of the standard library."""
+INSTALLED = re.compile(r"/lib(?:64)?/python3[^/]*/|/(?:site|dist)-packages/|^<frozen ")
+"""File of the standard library or of an installed package."""
 ASKING = re.compile(
     r"(?:^|/)(?:threading|queue|selectors|socket|ssl|subprocess|genericpath|posixpath|pathlib|weakref|"
     r"(?:multiprocessing|asyncio|concurrent)/[\w/]+)\.py$|^<frozen (?:genericpath|posixpath|os)>$"
@@ -66,9 +70,9 @@ Stack = tuple[Frame, ...]
 def look(request: Mapping[str, Any]) -> dict[str, Any]:
     """Carry out a request of ``stack_capture.look_for_loops``. Blocks ``pause_s`` and the time of the looks.
 
-    Returns ``loops`` ({pid: where its loop is}), ``polls`` (one of them asks for something), ``elsewhere`` (a sentence:
-    what is busy and in no such loop; empty if nothing is), ``moving`` (a busy thread moves through its program),
-    ``unread`` (no stack could be read, which shows nothing), ``looks``.
+    Returns ``loops`` ({pid: where its loop is}), ``waits`` ({pid: the call in which it waits for its GPU}), ``polls``
+    (a loop asks for something), ``elsewhere`` (a sentence: what is busy and in neither; empty if nothing is),
+    ``moving`` (a busy thread moves through its program), ``unread`` (no stack could be read), ``looks``.
     """
     alive = [p for key in request["keys"][: request["most"]] if (p := _alive(key)) is not None]
     spy = request["py_spy"]
@@ -84,7 +88,7 @@ def look(request: Mapping[str, Any]) -> dict[str, Any]:
     failed, looks = "", 0
     while looks < LOOKS and not failed and time.monotonic() < until:
         for process in looked_at:
-            stacks = _dump_of_moving(spy, process.pid, until)
+            stacks = _dump_of_moving(spy, process, until)
             failed = failed or ("" if stacks else f"process {process.pid} ({process.name}) shows no Python stack")
             for thread, stack in stacks.items():
                 seen.setdefault((process.pid, thread), []).append(stack)
@@ -92,7 +96,8 @@ def look(request: Mapping[str, Any]) -> dict[str, Any]:
         time.sleep(pause_s)
     hot = _busy({process.pid: _ticks(process.pid) for process in alive}, before)
     sources = {process.pid: _Sources(process) for process in alive}
-    return _judged(hot, seen, looks, failed, sources)
+    waits = set() if failed else _waiting(spy, hot, seen, looks, request.get("native_s", 0.0))
+    return _judged(hot, seen, looks, failed, sources, waiting=waits)
 
 
 def _judged(
@@ -101,11 +106,17 @@ def _judged(
     looks: int,
     failed: str,
     sources: Mapping[int, "_Sources"],
+    *,
+    waiting: Container[tuple[int, int]],
 ) -> dict[str, Any]:
     loops: dict[str, str] = {}
+    waits: dict[str, str] = {}
     elsewhere, moving, polls = failed, False, False
     for pid, thread in hot:
         stacks = seen.get((pid, thread), [])
+        if (pid, thread) in waiting:
+            waits[str(pid)] = call_of(stacks[-1])
+            continue
         loop = loop_of(stacks, sources[pid].read) if len(stacks) == looks else None
         if loop is not None:
             loops[str(pid)], polls = loop.place, polls or loop.polls
@@ -113,14 +124,27 @@ def _judged(
         moving = moving or len({(f.name, f.file) for stack in stacks for f in own_frames(stack)[:1]}) >= MOVING
         inner = stacks[-1][0].place if stacks else "outside Python"
         elsewhere = elsewhere or f"thread {thread} of process {pid} is busy in no such loop: {inner}"
-    said = elsewhere or ("" if loops else "nothing is busy")
-    return _answer(loops, said, looks=looks, moving=moving, polls=polls, unread=bool(failed))
+    said = elsewhere or ("" if loops or waits else "nothing is busy")
+    return _answer(loops, said, waits=waits, looks=looks, moving=moving, polls=polls, unread=bool(failed))
+
+
+def _waiting(
+    spy: str, hot: Iterable[tuple[int, int]], seen: Mapping[tuple[int, int], list[Stack]], looks: int, limit_s: float
+) -> set[tuple[int, int]]:
+    """Return which busy threads, in one call in all looks, wait for their GPU. ``limit_s`` 0: none is looked at."""
+    still: dict[int, list[int]] = {}
+    for pid, thread in hot:
+        stacks = seen.get((pid, thread), [])
+        if len(stacks) == looks and len(set(stacks)) == 1:
+            still.setdefault(pid, []).append(thread)
+    return gpu_waits.waiting(spy, still, limit_s) if limit_s > 0.0 else set()
 
 
 def _answer(
     loops: dict[str, str],
     elsewhere: str,
     *,
+    waits: dict[str, str] | None = None,
     looks: int,
     moving: bool = False,
     polls: bool = False,
@@ -128,6 +152,7 @@ def _answer(
 ) -> dict[str, Any]:
     return {
         "loops": loops,
+        "waits": waits or {},
         "polls": polls,
         "elsewhere": elsewhere,
         "moving": moving,
@@ -161,6 +186,12 @@ def loop_of(stacks: list[Stack], read: Callable[[str], str | None]) -> Loop | No
     if polls or (not any(asked) and only_reads(loop)):
         return Loop(Frame(name, file, loop.lineno).place, polls)
     return None
+
+
+def call_of(stack: Stack) -> str:
+    """Return the innermost call, and the user's own line that made it if the call is in an installed package."""
+    own = next((frame for frame in stack if not INSTALLED.search(frame.file)), stack[0])
+    return stack[0].place if own is stack[0] else f"{stack[0].place}, called by {own.place}"
 
 
 def own_frames(stack: Stack) -> Stack:
@@ -221,26 +252,23 @@ def only_asks(loop: ast.While) -> bool:
     return all(isinstance(node, ASKS) for node in ast.walk(loop))
 
 
-def _dump_of_moving(spy: str, pid: int, until: float) -> dict[int, Stack]:
+def _dump_of_moving(spy: str, process: processes.Process, until: float) -> dict[int, Stack]:
     """``_dump``, once more if it failed: a stack that changes while it is read gives none."""
-    return _dump(spy, pid, max(0.1, until - time.monotonic())) or _dump(spy, pid, max(0.1, until - time.monotonic()))
+    return _dump(spy, process, until - time.monotonic()) or _dump(spy, process, until - time.monotonic())
 
 
-def _dump(spy: str, pid: int, timeout_s: float) -> dict[int, Stack]:
+def _dump(spy: str, process: processes.Process, limit_s: float) -> dict[int, Stack]:
     """Stacks of the threads of a process by their native id; empty if there are none to see."""
-    # --nonblocking: the trainer is not stopped.
-    command = bound([spy, "dump", "--nonblocking", "--full-filenames", "--json", "--pid", str(pid)])
+    text = dump(spy, process, max(0.1, limit_s), [], options=("--full-filenames", "--json"))
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s, check=False)
-        threads = json.loads(done.stdout) if done.returncode == 0 else []
         return {
             int(thread["os_thread_id"]): tuple(
                 Frame(str(f["name"]), str(f["filename"]), int(f["line"])) for f in thread["frames"]
             )
-            for thread in threads
+            for thread in json.loads(text or "[]")
             if thread.get("os_thread_id") is not None and thread["frames"]
         }
-    except (OSError, subprocess.TimeoutExpired, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):
         return {}
 
 

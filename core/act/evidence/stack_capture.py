@@ -80,7 +80,8 @@ def capture_stacks(
     begun = time.monotonic()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     keys = _keys(target)
-    from . import stack_probe  # a quarter of a megabyte, for incidents
+    from . import py_spy as spy  # a quarter of a megabyte, for incidents
+    from . import stack_probe
 
     request = {
         "request": os.urandom(8).hex(),
@@ -93,7 +94,7 @@ def capture_stacks(
         "timeout_s": timeout_s,
         "budget_s": budget_s,
         "native": native,
-        "py_spy": py_spy or stack_probe.find_py_spy(),
+        "py_spy": py_spy or spy.find_py_spy(),
     }
     answer = _ask_runner(target, request) if keys else None
     by = "supervisor" if answer is None else "runner"
@@ -106,12 +107,21 @@ def capture_stacks(
 
 
 def look_for_loops(
-    target: AttemptTarget, *, pause_s: float, budget_s: float = 12.0, timeout_s: float = 2.0, py_spy: str | None = None
+    target: AttemptTarget,
+    *,
+    pause_s: float,
+    gpu: bool = False,
+    budget_s: float = 12.0,
+    timeout_s: float = 2.0,
+    native_s: float = 8.0,
+    py_spy: str | None = None,
 ) -> dict[str, Any]:
     """Look whether all that is busy in an attempt is in loops that change nothing (loop_looks.py). Writes no evidence.
 
-    Blocks ``pause_s`` and the time of the looks, at most about ``budget_s``. Nothing is stopped.
+    Blocks ``pause_s`` and the time of the looks, at most about ``budget_s``. ``gpu``: look for threads that wait for
+    their GPU, too, which stops each of these processes once for about a second, at most ``native_s`` for all.
     """
+    from . import py_spy as spy
     from . import stack_probe
 
     request = {
@@ -122,7 +132,8 @@ def look_for_loops(
         "pause_s": pause_s,
         "budget_s": budget_s,
         "timeout_s": timeout_s,
-        "py_spy": py_spy or stack_probe.find_py_spy(),
+        "native_s": native_s if gpu else 0.0,
+        "py_spy": py_spy or spy.find_py_spy(),
     }
     answer = _ask_runner(target, request)
     if answer is None:
@@ -148,7 +159,7 @@ def _ask_runner(target: AttemptTarget, request: dict[str, Any]) -> dict[str, Any
             return None
     except OSError:
         return None
-    deadline = time.monotonic() + request["budget_s"] + request["timeout_s"] + MARGIN_S
+    deadline = time.monotonic() + request["budget_s"] + request["timeout_s"] + request.get("native_s", 0.0) + MARGIN_S
     while time.monotonic() < deadline and is_alive(runner):
         content = spool.read(target.directory, spool.STACKS_DONE)
         if content is not None and content.get("request") == request["request"]:

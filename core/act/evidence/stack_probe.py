@@ -4,24 +4,19 @@ Also a program, ``python -P -m trainwatch.core.act.evidence.stack_probe REQUEST`
 because Yama allows only descendants of the runner to trace the trainer. Standard library only.
 """
 
-import contextlib
 import os
-import shutil
-import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
-from ...bound_process import bound
 from ...model.text.edge import EDGE
 from .. import processes
 from ..launch import spool
-from ..stop.stop_sequence import STOPPED_STATES
 from . import loop_looks
 from .evidence_files import log_tail, write_file
 from .proc_text import proc_text
+from .py_spy import dump
 from .stack_frames import WAITING_PLACES, main_frames
 
 PROCESSES = 16
@@ -30,12 +25,6 @@ NATIVE_PROCESSES = 4
 """Most native dumps, because each stops its process for some milliseconds."""
 SLICE_S = 0.2
 """While waiting for the second dump: period of checking whether a process is left."""
-
-
-def find_py_spy() -> str | None:
-    """Path of py-spy beside this Python, else on PATH."""
-    beside = Path(sys.executable).parent / "py-spy"
-    return str(beside) if os.access(beside, os.X_OK) else shutil.which("py-spy")
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
@@ -146,39 +135,6 @@ def _stays_in_native_code(dumps: list[str]) -> bool:
     return still and not WAITING_PLACES.search(frames[-1][0])
 
 
-def dump(
-    spy: str, process: processes.Process, timeout_s: float, notes: list[str], *, native: bool = False
-) -> str | None:
-    """py-spy's dump of one process without stopping it; None and a note if that fails.
-
-    ``native``: with native frames, for which every thread is stopped for some milliseconds.
-    """
-    before = processes.read_process(process.pid)
-    if before is None or before.start_ticks != process.start_ticks:
-        return None
-    try:
-        # --nonblocking: stopping every thread has hung trainers and left them in state T (py-spy issues 390, 872).
-        done = subprocess.run(
-            bound([spy, "dump", "--native" if native else "--nonblocking", "--pid", str(process.pid)]),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=timeout_s,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        notes.append(f"py-spy took more than {timeout_s:g} s on process {process.pid} ({process.name})")
-        return None
-    except OSError as fault:
-        notes.append(f"py-spy could not be started: {fault}")
-        return None
-    finally:
-        _let_go(before, notes)
-    if done.returncode != 0 or not done.stdout.strip():
-        notes.append(_refusal(process, done.stderr.decode("utf-8", "replace")))
-        return None
-    return done.stdout.decode("utf-8", "replace")
-
-
 def _alive(keys: list[list[int]]) -> list[processes.Process]:
     found = []
     for pid, start_ticks in keys:
@@ -186,26 +142,6 @@ def _alive(keys: list[list[int]]) -> list[processes.Process]:
         if process is not None and process.start_ticks == start_ticks and process.state not in processes.DEAD_STATES:
             found.append(process)
     return found
-
-
-def _let_go(before: processes.Process, notes: list[str]) -> None:
-    after = processes.read_process(before.pid)
-    if after is not None and after.state in STOPPED_STATES and before.state not in STOPPED_STATES:
-        with contextlib.suppress(PermissionError):
-            processes.send_signal(before.key, signal.SIGCONT)
-            notes.append(f"py-spy left process {before.pid} stopped; it was continued")
-
-
-def _refusal(process: processes.Process, words: str) -> str:
-    lines = [line.strip() for line in words.splitlines() if line.strip()]
-    reason = lines[0].removeprefix("Error: ") if lines else "no output"
-    if "ermission" in words:
-        return (
-            f"py-spy may not trace process {process.pid} ({process.name}): {reason.partition(':')[0]} "
-            "(kernel.yama.ptrace_scope; in a container it needs the capability SYS_PTRACE); "
-            "its /proc files were kept instead"
-        )
-    return f"py-spy got no stack of process {process.pid} ({process.name}): {reason}"
 
 
 def main(arguments: list[str]) -> int:

@@ -21,6 +21,7 @@ from ...bound_process import bound
 from ...model.launch.elsewhere.job import JobHandle
 from .. import processes
 from ..evidence import stack_probe
+from ..evidence.py_spy import find_py_spy
 from ..evidence.stack_capture import StackReport
 from .batch_script import AGENT_VARIABLE
 
@@ -42,7 +43,7 @@ def take_stacks(handle: JobHandle, nodes: str, folder: Path, *, pause_s: float, 
         "timeout_s": 5.0,
         "budget_s": budget_s,
         "native": True,
-        "py_spy": stack_probe.find_py_spy(),
+        "py_spy": find_py_spy(),
     }
     argv = (
         *(shutil.which("srun") or "srun", f"--jobid={handle.id}", "--overlap", "--ntasks-per-node=1"),

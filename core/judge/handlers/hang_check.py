@@ -171,9 +171,13 @@ def _look_for_loop(builder: StepBuilder, run: deadlines.HangInput) -> None:
         return
     since = deadlines.last_progress(run.clock, run.log_activity)
     if loop_watch.is_due(state.loops, since=since, now=run.now, min_s=setting.min_s, lost_s=CAPTURE_S):
-        why = "no step, but the processes are busy: look whether they are in a loop; nothing is ended yet"
-        order = builder.decide(LookForLoop, why, attempt=state.attempt.number)
-        builder.set(loops=loop_watch.asked(state.loops, order, since=since, now=run.now))
+        gpu = detector.can_wait(run, setting)
+        what = "are in a loop or wait for a GPU that does nothing" if gpu else "are in a loop"
+        why = f"no step, but the processes are busy: look whether they {what}; nothing is ended yet"
+        order = builder.decide(LookForLoop, why, attempt=state.attempt.number, gpu=gpu)
+        builder.set(
+            loops=loop_watch.asked(state.loops, order, since=since, now=run.now, rest_s=detector.gpus_rest_s(run))
+        )
 
 
 def on_look(builder: StepBuilder, outcome: Outcome) -> None:

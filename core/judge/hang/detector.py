@@ -140,24 +140,45 @@ def can_loop(run: HangInput, hang: Hang) -> bool:
     if not busy or run.ended_well or run.now - since < min(hang.max_s, deadlines.overdue(run, hang)):
         return False
     at_full_load = look.spinning or look.pinned or look.dim  # the GPUs show more
-    return (
-        look.sees_process
-        and not at_full_load
-        and _without_work_s(run, since) >= QUIET_SHARE * deadlines.for_loop(run, hang, polls=False)
-    )
+    if not look.sees_process or at_full_load:
+        return False
+    in_loop = _without_work_s(run, since) >= QUIET_SHARE * deadlines.for_loop(run, hang, polls=False)
+    return in_loop or can_wait(run, hang)
+
+
+def can_wait(run: HangInput, hang: Hang) -> bool:
+    """Return whether all GPUs of the run have been at rest for so long that a wait for them is worth a look."""
+    return gpus_rest_s(run) >= QUIET_SHARE * deadlines.for_dead(run, hang, partly_seen=False)
+
+
+def gpus_rest_s(run: HangInput) -> float:
+    """Return for how long all GPUs of the run were at rest and no byte moved; 0 if one is not, or is not seen."""
+    seen, now = run.liveness, run.now
+    fresh = seen.gpu_at is not None and now - seen.gpu_at <= longest_gap(run.period_s)
+    if not fresh or seen.foreign or not seen.gpu or any(state != "idle" for state in seen.gpu):
+        return 0.0
+    loaded = (at for at in (seen.spin_at, seen.pinned_at, seen.dim_at) if at is not None)
+    since = deadlines.last_progress(run.clock, run.log_activity)
+    return now - max(liveness.last_work(seen), since, *loaded)
 
 
 def in_loop(run: HangInput, hang: Hang, watch: LoopWatch) -> Verdict | None:
-    """Return a verdict if the looks at this silence found all that is busy in loops that change nothing.
+    """Return a verdict if the looks at this silence found all that is busy in loops, or in waits for GPUs at rest.
 
     It may come before its deadline: what ending the run costs decides.
     """
     since = deadlines.last_progress(run.clock, run.log_activity)
-    loop_s, silent_s = deadlines.for_loop(run, hang, polls=watch.polls), _without_work_s(run, since)
-    if not loop_watch.is_found(watch, since) or not can_loop(run, hang) or silent_s < QUIET_SHARE * loop_s:
+    if not loop_watch.is_found(watch, since) or not can_loop(run, hang):
         return None
-    reason = "no step, and its processes are in a loop that changes nothing"
-    verdict = _verdict(run, "spin", reason, "strong", silent_s=silent_s, deadline_s=loop_s)
+    if watch.waits:
+        reason = "no step, and its processes wait for GPUs that do nothing"
+        silent_s, deadline_s = gpus_rest_s(run), deadlines.for_dead(run, hang, partly_seen=False)
+    else:
+        reason = "no step, and its processes are in a loop that changes nothing"
+        silent_s, deadline_s = _without_work_s(run, since), deadlines.for_loop(run, hang, polls=watch.polls)
+    if silent_s < (1.0 if watch.waits and run.clock.beats == 0 else QUIET_SHARE) * deadline_s:
+        return None
+    verdict = _verdict(run, "spin", reason, "strong", silent_s=silent_s, deadline_s=deadline_s)
     return msgspec.structs.replace(verdict, evidence=(*watch.places, *verdict.evidence))
 
 

@@ -33,7 +33,7 @@ FRAMES: tuple[tuple[LazyPattern, HangKind, str], ...] = (
     (
         LazyPattern(
             r"\b(?:cuda|cu)(?:Stream|Device|Event|Ctx)Synchronize|\bcu(?:da)?Memcpy\w*"
-            r"|\bsynchronize \(torch/cuda/(?:__init__|streams)\.py"
+            r"|\bsynchronize \(torch/cuda/(?:__init__|streams)\.py|\(libcuda(?:_loader)?\.so"
         ),
         "spin",
         "waits for the GPU to finish its kernels",
