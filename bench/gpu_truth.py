@@ -127,13 +127,14 @@ def figures(args: argparse.Namespace) -> list[dict[str, Any]]:
 def figure_line(when: str, each: Compared) -> str:
     """A line of the table: ours beside nvidia-smi's, and whether they agree."""
 
-    def text(number: float | None) -> str:
-        return "–" if number is None else f"{number:.1f}"
-
     mark = {True: "ok  ", False: "DIFF", None: "?   "}[each.agrees]
-    return (
-        f"{mark}  gpu {each.gpu}  {when:4}  {each.field:22} {text(each.ours):>9}  {text(each.low)} … {text(each.high)}"
-    )
+    seen = f"{rounded(each.ours):>9}  {rounded(each.low)} … {rounded(each.high)}"
+    return f"{mark}  gpu {each.gpu}  {when:4}  {each.field:22} {seen}"
+
+
+def rounded(number: float | None, unit: str = "") -> str:
+    """A number with one decimal, or a dash."""
+    return "–" if number is None else f"{number:.1f}{unit}"
 
 
 def run_fault(name: str, args: argparse.Namespace) -> dict[str, Any]:
@@ -199,7 +200,7 @@ def outcome(name: str, code: int | None, records: Sequence[dict[str, Any]]) -> d
 
 def show(found: dict[str, Any]) -> dict[str, Any]:
     """Print a fault's row and return it."""
-    latency = "–" if found["detect_s"] is None else f"{found['detect_s']:.1f} s"
+    latency = rounded(found["detect_s"], " s")
     mark = "ok  " if found["passed"] else "FAIL"
     print(f"{mark}  {found['fault']:9} {found['cause'] or 'nothing seen':28} after {latency:9} {found['ending'] or ''}")
     print(
@@ -216,10 +217,12 @@ def page(found: dict[str, Any]) -> str:
     lines += ["| GPU | when | figure | trainwatch | nvidia-smi | agrees |", "|---|---|---|---|---|---|"]
     for f in found["figures"]:
         mark = {True: "yes", False: "**no**", None: "not known to both"}[f["agrees"]]
-        lines.append(f"| {f['gpu']} | {f['when']} | {f['field']} | {f['ours']} | {f['low']} … {f['high']} | {mark} |")
+        ours, theirs = rounded(f["ours"]), f"{rounded(f['low'])} … {rounded(f['high'])}"
+        lines.append(f"| {f['gpu']} | {f['when']} | {f['field']} | {ours} | {theirs} | {mark} |")
     lines += ["", "## Faults", "", "| fault | cause | after | gate | remedy | end |", "|---|---|---|---|---|---|"]
     for f in found["faults"]:
-        cells = (f["fault"], f["cause"], f["detect_s"], "; ".join(f["gate"]), ", ".join(f["remedies"]), f["ending"])
+        after, gate = rounded(f["detect_s"], " s"), "; ".join(f["gate"])
+        cells = (f["fault"], f["cause"], after, gate, ", ".join(f["remedies"]), f["ending"])
         lines.append(f"| {' | '.join(str(cell).replace('|', '/') for cell in cells)} |")
     return "\n".join(lines) + "\n"
 
