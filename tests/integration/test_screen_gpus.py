@@ -131,7 +131,8 @@ def test_gpu_page_and_host_page_show_a_real_run_with_its_processes(
     world.headless()
     world.at_step(1)
     pid = world.status()["pid"]
-    driver.show(f"{plain}[gpu 0]\nproc = {pid} 5120 C 61 20\nproc = {os.getpid()} 2048 C\n[gpu 1]\nthrottle = 0x40\n")
+    used = f"{plain}[gpu 0]\nproc = {pid} 5120 C 61 20\nproc = {os.getpid()} 2048 C\n"
+    driver.show(used)
     person.trainwatch()
     person.see("2 GPUs", "77 %")
     assert not list(world.home.glob("runs/*/details.gpus")), "nothing is read before a page is open"
@@ -139,6 +140,7 @@ def test_gpu_page_and_host_page_show_a_real_run_with_its_processes(
     person.until(lambda t: re.search(rf" {pid} +own .*5\.00 GiB +61 %", t), "the trainer's row")
     person.until(lambda t: re.search(rf" {os.getpid()} +other .*2\.00 GiB ", t), "the row of a foreign process")
     person.see("RTX 4080", "fan         43 %", "ECC         0 uncorrected, 0 corrected", "of 16.0 GiB", "100 % ┤")
+    driver.show(f"{used}[gpu 1]\nthrottle = 0x40\n")  # the page opens on a GPU that is in trouble before
     person.until(lambda t: re.search(r"✖ +1 .*thermal \(hardware\)", t), "GPU 1 is slowed")
     person.press("Right")
     person.until(lambda t: re.search(r"slowed +✖ thermal \(hardware\)", t), "the facts of GPU 1")
