@@ -7,6 +7,7 @@ import msgspec
 from ..core.model.run import HALTED_STATES, LIVE_STATES, TERMINAL_STATES
 from ..core.model.situation import Situation
 from ..core.views.state.last_step import last_step
+from .ui.glyphs import ASCII, glyphs_for
 
 
 class KeyContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +56,13 @@ class KeyContext(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Applies = Callable[[KeyContext], bool]
+ARROWS = {"← →": "left, right", "↑ ↓": "up, down"}
+"""Arrows as words, where they would be drawn as other keys."""
+
+
+def key_words(shown: str) -> str:
+    """The keys as this terminal can show them: in ASCII arrows would be drawn as ``<``, ``>``, ``^`` and ``v``."""
+    return ARROWS.get(shown, shown) if glyphs_for() is ASCII else shown
 
 
 class Key(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from typing import Protocol
 from textual.app import SystemCommand
 from textual.screen import Screen
 
-from .keys import Key, applying
+from .keys import Key, applying, key_words
 from .operations import ACTS
 from .places import PLACES
 from .screens.dashboard.dashboard_screen import Dashboard
@@ -68,7 +68,7 @@ def commands(app: Offering, screen: Screen[object]) -> Iterator[SystemCommand]:
     elif dashboard is not None and screen is dashboard:
         own = applying(dashboard.context)
     for key in own:
-        yield from command(f"{key.label} ({key.shown})", key.help, _press(app, key.key))
+        yield from command(f"{key.label} ({key_words(key.shown)})", key.help, _press(app, key.key))
     if dashboard is not None and screen is not dashboard:
         # What can be done to the run can be done from everywhere.
         for key in applying(dashboard.context):
@@ -81,7 +81,8 @@ def commands(app: Offering, screen: Screen[object]) -> Iterator[SystemCommand]:
         if app.offers(name):
             yield from command(f"{title} ({shown})", words, _go(app, name))
     yield from command("Theme", "choose the colours", app.action_change_theme)
-    yield from command("copy this screen (ctrl+y)", "copy its text", app.action_copy_text)
+    if not any(key.action == "app.copy_text" for key in own):  # else it stands above with its other key
+        yield from command("copy this screen (ctrl+y)", "copy its text", app.action_copy_text)
     yield from command("picture of this screen (ctrl+s)", "save it as SVG", app.action_save_picture)
     yield from command("leave (q)", "leave the screen; training and supervisor continue", app.action_leave)
 

@@ -54,6 +54,7 @@ def test_text_is_wrapped_at_spaces() -> None:
     assert wrap_words("a data loader worker is waiting", 12) == ["a data", "loader", "worker is", "waiting"]
     assert wrap_words("has not answered for 33 s now", 23) == ["has not answered for", "33 s now"]
     assert wrap_words("x" * 30, 12) == ["x" * 12, "x" * 12, "x" * 6]
+    assert wrap_words("not set → expandable", 12) == ["not set", "→ expandable"], "an arrow ends no row"
 
 
 def test_clauses_that_do_not_fit_are_dropped_completely() -> None:

@@ -551,3 +551,12 @@ async def test_copied_text_is_shown_in_full_on_a_narrow_screen() -> None:
     async with showing(healthy(), (45, 30)) as (app, pilot):
         await pilot.press("y")
         assert "Copied (if this terminal allows it)." in footer(app)
+
+
+async def test_the_profile_in_use_is_not_switched_to() -> None:
+    async with showing(healthy()) as (app, pilot):
+        await pilot.press("p", "enter")
+        await pilot.pause()
+        assert app.screen is app.dashboard
+        assert app.dashboard is not None
+        assert app.dashboard.key_bar.message == "The run uses balanced already."

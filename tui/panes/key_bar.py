@@ -2,7 +2,7 @@
 
 from textual import events
 
-from ..keys import Key
+from ..keys import Key, key_words
 from ..ui.cells import Line, Span, cut
 from .pane import Pane
 
@@ -25,7 +25,7 @@ class KeyBar(Pane):
         line: list[Span] = []
         for key, start, end in self._placed(width):
             del start, end
-            line += [("key", key.shown), ("label", f" {key.label}  ")]
+            line += [("key", key_words(key.shown)), ("label", f" {key.label}  ")]
         return [(*line[:-1], ("label", line[-1][1].rstrip()))] if line else []
 
     def on_click(self, event: events.Click) -> None:
@@ -37,7 +37,7 @@ class KeyBar(Pane):
 
     def _placed(self, width: int) -> list[tuple[Key, int, int]]:
         """Keys with the columns they take. Help and leave always fit: they replace the last others."""
-        sizes = {k: len(k.shown) + len(k.label) + 3 for k in self.keys}
+        sizes = {k: len(key_words(k.shown)) + len(k.label) + 3 for k in self.keys}
         last = [k for k in self.keys if k.always]
         room = width - sum(sizes[k] for k in last) + 2
         chosen: list[Key] = []

@@ -1,5 +1,6 @@
 """Replaces what a terminal without Unicode cannot draw, in everything that is drawn: panes, borders, dialogs."""
 
+import re
 from unicodedata import combining
 
 from rich.cells import cell_len
@@ -19,6 +20,16 @@ SIGNS |= {point: "+" for point in range(0x2500, 0x2580) if point not in SIGNS}
 SIGNS |= {point: "#" for point in range(0x2580, 0x25A0) if point not in SIGNS}
 SIGNS |= dict.fromkeys(range(9601, 9608), " ")
 """Borders and blocks, as Textual draws them. Of a cell that is full in part, at the end of a scroll bar, the colour."""
+_BETWEEN_DIGITS = re.compile(r"(?<=\d)…(?=\d)")
+
+
+def _of_several(text: str) -> str:
+    """What one sign alone would not say: ``6 → 8`` is not ``6 > 8``, and ``1…9`` is no path. The same width."""
+    if "→" in text:
+        text = text.replace("  → ", " -> ").replace(" → ", " ->")
+    if "←" in text:
+        text = text.replace("  ← ", " <- ")
+    return _BETWEEN_DIGITS.sub("-", text) if "…" in text else text
 
 
 class AsciiFilter(LineFilter):
@@ -37,7 +48,7 @@ class AsciiFilter(LineFilter):
         ]
 
     def _ascii(self, text: str) -> str:
-        text = text.translate(SIGNS)
+        text = _of_several(text).translate(SIGNS)
         return text if text.isascii() else "".join(self._letter(char) for char in text)
 
     def _letter(self, char: str) -> str:

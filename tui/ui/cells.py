@@ -11,6 +11,8 @@ Line = tuple[Span, ...]
 
 UNITS = frozenset({"s", "ms", "min", "h", "m", "d", "B", "kB", "MB", "GB", "TB", "MiB", "GiB", "%", "°C", "W", "cores"})
 """Units that are never wrapped apart from their number."""
+ARROWS = frozenset({"→", "←"})
+"""Never the last word of a row: what they point at or mark comes after them."""
 _CONTROL = dict.fromkeys((*range(32), *range(127, 160)), "�") | {0x09: "    "}
 
 
@@ -168,7 +170,7 @@ def wrap(text: str, width: int, indent: str = "") -> list[str]:
 
 
 def wrap_words(text: str, width: int) -> list[str]:
-    """Wrap at spaces, never between a number and its unit; words longer than a line are split."""
+    """Wrap at spaces, never between a number and its unit or behind an arrow; words longer than a line are split."""
     rows: list[str] = []
     row = ""
     for word in _words(text):
@@ -186,7 +188,8 @@ def wrap_words(text: str, width: int) -> list[str]:
 def _words(text: str) -> list[str]:
     words: list[str] = []
     for word in text.split(" "):
-        if words and word.rstrip(".,;:)") in UNITS and words[-1][-1:].isdigit():
+        after_arrow = bool(words) and words[-1] in ARROWS
+        if after_arrow or (words and word.rstrip(".,;:)") in UNITS and words[-1][-1:].isdigit()):
             words[-1] += f" {word}"
         else:
             words.append(word)
