@@ -165,3 +165,33 @@ async def test_names_and_values_of_a_rank_stand_apart() -> None:
     assert lines[0].startswith("node")
     assert next(line for line in lines if line.startswith("last line"))[9:11] == "  "
     assert lines[-1].split() == ["standing", "stopped"]
+
+
+def mixed(now: Situation) -> RankTable:
+    """Four ranks that print into one file: nothing is known of each."""
+    return RankTable(t=now.now_t, ranks=with_standing([RankNow(rank=r, pid=40 + r, state="S") for r in range(4)]))
+
+
+async def test_ranks_of_which_nothing_is_known_are_not_said_to_be_well() -> None:
+    now = distributed()
+    app = app_of(now, ranks=Source(mixed(now)))
+    async with app.run_test(size=(100, 30)) as pilot:
+        screen = await opened(pilot, app)
+        assert {row.level for row in screen.view.ranks} == {"unknown"}
+        assert screen.ranks.subtitle == "lines of single ranks not known"
+        await pilot.press("enter")
+        await pilot.pause()
+        facts = str(app.screen.query_one("#text").content)  # type: ignore[attr-defined]
+    assert "not known" in facts.splitlines()[-1]
+    assert "like the others" not in facts
+
+
+async def test_one_list_alone_offers_no_other_pane() -> None:
+    now = distributed()
+    app = app_of(now, ranks=Source(mixed(now)))
+    async with app.run_test(size=(100, 30)) as pilot:
+        screen = await opened(pilot, app)
+        assert {"tab", "z"} <= {key.key for key in screen.offered()}
+        screen.view = msgspec.structs.replace(screen.view, nodes=(), job="")
+        assert screen.shown_panes() == ("ranks",)
+        assert not {"tab", "z"} & {key.key for key in screen.offered()}

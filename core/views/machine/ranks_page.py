@@ -18,6 +18,8 @@ OLD_S = 60.0
 ROUGH_S = 10.0
 """Ages of lines of ranks that are like the others are told in such steps: a node tells them as often, and hundreds of
 ages that count seconds are most of what a terminal far away would get."""
+MIXED = "lines of single ranks not known"
+"""Of ranks that print into one file without their numbers (torchrun without ``--log-dir`` and ``--tee``)."""
 LEVELS: dict[Standing, Level] = {
     "stopped": "danger",
     "ended": "danger",
@@ -81,10 +83,11 @@ def ranks_page_view(now: Situation, table: RankTable) -> RanksPageView:
     ranks = sorted(table.ranks, key=lambda row: (_order(row), row.rank))
     nodes = _nodes(now, table.nodes)
     old = bool(ranks) and all((age_s or 0.0) + row.seen_age_s > OLD_S for row in ranks)
+    mixed = bool(ranks) and not any(map(_is_told_apart, ranks))
     return RanksPageView(
         ranks=tuple(_rank(row, age_s or 0.0) for row in ranks),
         title=" · ".join(filter(None, (quantity.plural(len(ranks), "rank"), _worst_of(ranks)))) if ranks else "ranks",
-        note=f"{quantity.duration(age_s)} old" if old else "",
+        note=f"{quantity.duration(age_s)} old" if old else MIXED if mixed else "",
         message=_nothing(now),
         nodes=nodes,
         nodes_title=_nodes_title(nodes),
@@ -118,8 +121,14 @@ def _worst_of(ranks: list[RankNow]) -> str:
     return f"rank{'s' * (len(found) > 1)} {', '.join(found[:4])}{more} {WORDS[first]}"
 
 
+def _is_told_apart(row: RankNow) -> bool:
+    """Whether anything is known of it by which it could be like the others."""
+    return row.standing is not None or row.step is not None or row.last_line_age_s is not None
+
+
 def _rank(row: RankNow, since_s: float) -> RankRow:
-    old = since_s + row.seen_age_s > OLD_S  # its node writes no more, or no supervisor reads
+    # Its node writes no more, no supervisor reads, or its lines are not known.
+    unknown = since_s + row.seen_age_s > OLD_S or not _is_told_apart(row)
     return RankRow(
         rank=row.rank,
         node=row.node or "",
@@ -130,7 +139,7 @@ def _rank(row: RankNow, since_s: float) -> RankRow:
         age=_line_age(row, since_s),
         standing="" if row.standing is None else WORDS[row.standing],
         line=row.last_line or "",
-        level="unknown" if old else "safe" if row.standing is None else LEVELS[row.standing],
+        level="unknown" if unknown else "safe" if row.standing is None else LEVELS[row.standing],
     )
 
 

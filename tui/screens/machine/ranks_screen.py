@@ -50,9 +50,10 @@ class RanksScreen(MachineScreen):
         return self.order if self.view.nodes or self.view.job else self.order[1:]
 
     def offered(self) -> tuple[Key, ...]:
-        """Without the keys that have nothing to choose from."""
+        """Without the keys that have nothing to choose from, or only one list."""
         useless = set() if self.view.ranks else {"enter"}
         useless |= set() if self.view.ranks or self.view.nodes else {"up"}
+        useless |= set() if len(self.shown_panes()) > 1 else {"tab", "z"}
         return tuple(key for key in super().offered() if key.key not in useless)
 
     def first_list(self) -> str:
@@ -106,9 +107,10 @@ class RanksScreen(MachineScreen):
         if not rows:
             return
         row = rows[min(self.ranks.cursor, len(rows) - 1)]
+        like = "like the others" if row.level == "safe" else "not known"
         facts = (
             ("node", row.node or "this machine"), ("pid", row.pid), ("state", row.state),
             ("step", row.step), ("speed", row.pace), ("last line", f"{row.age} ago" if row.line else "not known"),
-            *([("", row.line)] if row.line else []), ("standing", row.standing or "like the others"),
+            *([("", row.line)] if row.line else []), ("standing", row.standing or like),
         )  # fmt: skip
         self.tell(f"Rank {row.rank}", facts)
