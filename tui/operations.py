@@ -192,7 +192,10 @@ class Operations:
         dialog = ChooseProfile(profiles, self._on.now.story.profile, self._on.run.launch)
 
         def chosen(name: str | None) -> None:
-            if name is not None:
+            story = self._on.now.story
+            if name is not None and name == story.profile and not story.profile_pending:
+                self._on.show_message(f"The run uses {name} already.")
+            elif name is not None:
                 self.switch_to(name, at_once=dialog.at_once)
 
         self._on.app.push_screen(dialog, chosen)

@@ -12,6 +12,8 @@ from . import quantity
 from .words import title_of
 
 KIND_LEVELS: dict[str, Level] = {"info": "safe", "warning": "warning", "danger": "danger"}
+SHORT_S = 0.5
+"""A shorter time would read *0 s*."""
 SAME_BEGINNING = 60
 """Characters by which two texts of a line of the log are taken for the same one."""
 
@@ -105,8 +107,9 @@ def _status(i: Incident, now: Situation) -> str:
     if i.closed_t is None:
         return i.ending or "closed"
     at = quantity.clock(now.story.wall0 + i.closed_t, now.now_wall, seconds=True)
-    took = quantity.duration(i.closed_t - i.t)
-    return f"{(i.ending or 'closed').partition(':')[0]} {at}, {took}"
+    took = i.closed_t - i.t
+    lasted = f", {quantity.duration(took)}" if took >= SHORT_S else ""
+    return f"{(i.ending or 'closed').partition(':')[0]} {at}{lasted}"
 
 
 def _did(i: Incident, now: Situation) -> str:

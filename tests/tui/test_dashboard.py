@@ -13,13 +13,18 @@ from tests.fakes.feed import (
     given_up,
     healthy,
     hung,
+    progress,
     readings,
     unwatched,
 )
 from tests.tui.conftest import look, showing
-from tests.unit.test_views_header import stepped
+from tests.unit.test_views_header import NAN, incident, replace, stepped, told, with_incidents
+from trainwatch.core.model.fact import ProgressMade
+from trainwatch.core.model.incident import AVERAGE_IS_NAN
 from trainwatch.core.model.observation import GpuReading, GpuSample
 from trainwatch.core.model.situation import Situation
+from trainwatch.core.views.incident_list import incident_view
+from trainwatch.core.views.panes.timeline import timeline_view
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.screens.dashboard.dashboard_screen import Dashboard
 
@@ -223,3 +228,74 @@ async def test_a_silence_that_has_not_ended_is_hatched_up_to_now(size: tuple[int
         text = "\n".join(board(app).timeline.plain_lines())
         assert "╱╱" in text
         assert "loss" in text
+
+
+LONG = "GPU 5 lost: it no longer answers on the bus; reboot to get it back, and look at its slot and its power"
+
+
+def with_trouble(reason: str) -> Situation:
+    lost = incident(9, "health", "gpu5.lost", reason, severity="danger")
+    return with_incidents(healthy(), lost, replace(lost, id=8, t=lost.t - 5, reason="GPU 3 too hot: 88 °C (limit 85)"))
+
+
+@pytest.mark.parametrize("size", [(120, 40), (200, 50)])
+async def test_a_long_title_of_an_incident_is_wrapped_where_there_is_room(size: tuple[int, int]) -> None:
+    async with showing(with_trouble(LONG), size=size) as (app, _):
+        rows = board(app).incidents.plain_lines()
+    assert not any("…" in row for row in rows)
+    assert " ".join(" ".join(rows).replace(" open ", " ").split()).count("its slot and its power") == 1
+
+
+async def test_a_title_takes_the_rows_that_are_free_and_shows_where_it_is_cut() -> None:
+    one = with_incidents(healthy(), incident(9, "health", "gpu5.lost", f"{LONG}; {LONG}", severity="danger"))
+    async with showing(one, size=(45, 30)) as (app, _):
+        pane = board(app).incidents
+        rows = ["".join(text for _, text in line) for line in pane._headline(board(app).view.incidents[0], 41, spare=1)]
+    assert len(rows) == 2
+    assert rows[1].strip().startswith("answers on the bus")
+
+
+async def test_a_narrow_pane_gives_its_room_to_the_title_of_an_incident() -> None:
+    async with showing(with_trouble(LONG), size=(45, 30)) as (app, _):
+        first = board(app).incidents.plain_lines()[0]
+    assert "health" not in first
+    assert "GPU 5 lost: it no lo" in first
+
+
+async def test_the_scale_of_vram_is_in_the_unit_of_its_value() -> None:
+    async with showing(healthy()) as (app, pilot):
+        look(app)
+        await pilot.pause()
+        row = next(line for line in board(app).gpu.plain_lines() if line.startswith("vram"))
+        value, scale = int(row.split()[1]), int(row.split()[4])
+    assert scale > 50, "not GiB beside per cent"
+    assert scale <= value
+
+
+async def test_an_incident_of_no_length_has_none() -> None:
+    closed = replace(incident(9, "crash", "oom", "exit code 1"), open=False, closed_t=100.0, t=99.9, ending="given up")
+    view = incident_view(closed, healthy())
+    assert view.status.startswith("given up ")
+    assert "0 s" not in view.status
+
+
+async def test_an_average_that_was_nan_before_the_loss_is_no_second_trouble() -> None:
+    average = replace(NAN, id=6, t=NAN.t - 9, step=92, reason=f"{AVERAGE_IS_NAN} (one skipped step is enough for that)")
+    async with showing(with_incidents(healthy(), average, NAN)) as (app, _):
+        assert "Loss is NaN since step 92 · " in head(app)
+        assert "(+" not in head(app)
+
+
+async def test_an_average_that_is_nan_is_not_shown_as_unknown() -> None:
+    average = replace(NAN, reason=f"{AVERAGE_IS_NAN} (one skipped step is enough for that)")
+    now = told(with_incidents(healthy(), average), ProgressMade(attempt=2, progress=progress(7304, None)))
+    assert timeline_view(now).loss == "NaN"
+    assert timeline_view(told(healthy(), ProgressMade(attempt=2, progress=progress(7304, None)))).loss == "–"
+
+
+@pytest.mark.parametrize("size", [(120, 40), (200, 50)])
+async def test_no_phase_is_drawn_behind_a_silence_that_goes_on(size: tuple[int, int]) -> None:
+    async with showing(stepped(1800.0), size=size) as (app, pilot):
+        await pilot.pause()
+        row = next(line for line in board(app).timeline.plain_lines() if line.startswith("phase"))
+    assert row.rstrip().endswith("╱")

@@ -166,6 +166,7 @@ async def test_a_run_that_was_started_before_opens_its_dashboard() -> None:
         await pilot.press("down")
         await until(pilot, lambda: "It was started before" in text(app, "plan"))
         assert "Enter open" in footer(app)
+        assert "profile" not in footer(app), "it has its profile already"
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(front(app), Dashboard))
         assert launcher.started == []
@@ -341,3 +342,15 @@ async def test_r_again_ends_a_rehearsal_and_leaving_the_screen_does_too() -> Non
         await pilot.press("R")
         await until(pilot, lambda: not front(app).rehearsal.under_way, "its end")
         assert not isinstance(front(app), Dialog)
+
+
+async def test_the_plan_of_a_run_that_was_started_before_has_the_room_of_its_checks() -> None:
+    async with launching(FakeLauncher()) as (app, pilot):
+        await pilot.press("down")
+        await until(pilot, lambda: "It was started before" in text(app, "plan"))
+        await pilot.pause()
+        assert not front(app).looks.display
+        assert "Nothing to check" not in text(app, "plan")
+        assert front(app).page.region.bottom == front(app).key_bar.region.y
+        await pilot.press("up")
+        await until(pilot, lambda: front(app).looks.display, "the checks of the other one")

@@ -342,3 +342,11 @@ async def test_a_log_that_cannot_be_read_shows_the_reason(world: LogWorld) -> No
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await open_log(app, pilot)
         assert "s a directory" in screen.key_bar.message
+
+
+async def test_space_is_offered_as_what_it_does_now(opened: Opened) -> None:
+    screen, pilot = opened
+    assert "space hold" in screen.key_bar.plain_lines()[0]
+    await pilot.press("space")
+    await pilot.pause()
+    assert "space follow" in screen.key_bar.plain_lines()[0]

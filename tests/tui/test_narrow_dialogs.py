@@ -1,7 +1,7 @@
 """Dialogs on small terminals: no key is left out, nothing is parted from its unit, the text follows the size."""
 
 import pytest
-from textual.widgets import Input, Static
+from textual.widgets import Input, OptionList, Static
 
 from tests.fakes.feed import healthy
 from tests.tui.conftest import showing
@@ -10,7 +10,7 @@ from trainwatch.core.views.screens.away_card import AwayCard
 from trainwatch.core.views.screens.run_comparison import RunComparison
 from trainwatch.core.views.state.verdict import Verdict
 from trainwatch.tui.dialogs.away_dialog import AwayDialog
-from trainwatch.tui.dialogs.choose import below_each_other
+from trainwatch.tui.dialogs.choose import below_each_other, choose_act, hanging
 from trainwatch.tui.dialogs.comparison_dialog import ComparisonDialog
 from trainwatch.tui.dialogs.dialog import Dialog, fit_hint
 from trainwatch.tui.dialogs.info_dialogs import NOT_NOW, HelpDialog
@@ -111,3 +111,28 @@ def test_a_setting_that_has_no_room_beside_its_key_stands_below_it() -> None:
     line = "  gradient_accumulation_steps  your own 6 → 8"
     assert below_each_other(line, 50) == [line]
     assert below_each_other(line, 40) == ["  gradient_accumulation_steps", "    your own 6 → 8"]
+
+
+def test_a_row_of_a_list_that_is_wrapped_is_seen_as_one() -> None:
+    assert hanging(" step 60  61.1 kB", 40) == " step 60  61.1 kB"
+    assert hanging("step 120  61.1 kB  86 s ago  complete  ← newest verified", 44).split("\n") == [
+        "step 120  61.1 kB  86 s ago  complete",
+        "  ← newest verified",
+    ]
+    assert hanging(" step 60  61.1 kB  104 s ago  complete", 30).split("\n") == [
+        " step 60  61.1 kB  104 s ago",
+        "   complete",
+    ]
+
+
+async def test_the_rows_of_an_open_list_are_wrapped_for_its_width() -> None:
+    async with showing(healthy()) as (app, pilot):
+        app.push_screen(choose_act("all"))
+        await pilot.pause()
+        options = app.screen.query_one(OptionList)
+        assert str(options.get_option_at_index(0).prompt).endswith("restart a failed one  ← now")
+        await pilot.resize_terminal(40, 12)
+        await pilot.pause()
+        rows = str(options.get_option_at_index(1).prompt).split("\n")
+    assert len(rows) == 2
+    assert rows[1].startswith("  or")

@@ -19,6 +19,7 @@ from trainwatch.core.model.ports.screen import LogAccess
 from trainwatch.core.model.shipped.profile import Profile
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.sense.log.log_browser import FileLogBrowser
+from trainwatch.core.views.screens.incident_detail import incident_detail
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.dialog import Ask, Confirm, ConfirmByName
 from trainwatch.tui.places import PLACES
@@ -611,3 +612,15 @@ async def test_the_sentence_of_what_is_wrong_takes_the_rows_that_it_needs(size: 
 async def test_message_without_incidents_is_complete_on_a_narrow_screen() -> None:
     async with open_place("3", empty(), size=(45, 30)) as (app, _):
         assert "what was done about it." in flowing(text(app, "incidents"))
+
+
+def test_nothing_of_a_closed_incident_is_under_way() -> None:
+    now = troubled()
+    replace = msgspec.structs.replace
+    actions = tuple(replace(a, done_t=None, ok=None) if a.incident == 2 else a for a in now.story.actions)
+    closed = tuple(replace(i, open=False, closed_t=i.t + 9, ending="recovered") if i.id == 2 else i
+                   for i in now.story.incidents)  # fmt: skip
+    for incidents, expected in ((now.story.incidents, True), (closed, False)):
+        detail = incident_detail(replace(now, story=replace(now.story, actions=actions, incidents=incidents)), 2)
+        assert detail is not None
+        assert any("under way" in line.text for line in detail.lines) == expected

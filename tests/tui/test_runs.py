@@ -2,13 +2,18 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.fakes.feed import FakePicker, healthy
 from tests.tui.conftest import showing, until
+from trainwatch.core.views.screens.run_list import RUN_COLUMNS, run_row
 from trainwatch.tui.dialogs.comparison_dialog import ComparisonDialog
 from trainwatch.tui.dialogs.dialog import Confirm
+from trainwatch.tui.panes.column_cells import row_cells
 from trainwatch.tui.screens.runs_screen import RunsScreen
+from trainwatch.tui.ui.cells import size_of
+from trainwatch.tui.ui.glyphs import UNICODE
 
 
 async def opened(app: Any, pilot: Any) -> RunsScreen:
@@ -128,3 +133,23 @@ async def test_a_list_without_a_run_offers_nothing_to_do_with_one() -> None:
         screen.cards = ()
         assert {"open", "compare", "forget"} & {key.action for key in screen.offered()} == set()
         assert {"leave", "help"} <= {key.action for key in screen.offered()}
+
+
+async def test_without_any_run_nothing_is_offered_to_look_for_one_and_it_is_said_once() -> None:
+    async with showing(healthy(), size=(120, 40)) as (app, pilot):
+        screen = await opened(app, pilot)
+        assert {"search", "filter", "sort"} <= {key.action for key in screen.offered()}
+        screen.cards = ()
+        assert not {"search", "filter", "sort"} & {key.action for key in screen.offered()}
+        alone = RunsScreen(screen.application, None)
+        alone.cards = ()
+        assert alone.head_alone().verdict.sentence.startswith("No run is known yet")
+        assert alone._message == "Press l to start one, or use: trainwatch run -- COMMAND"
+
+
+def test_a_run_that_a_signal_stopped_says_so_in_full_on_45_columns() -> None:
+    card = msgspec.structs.replace(FakePicker().runs()[0], state="suspended")
+    row = run_row(card, 1e9, None)
+    text = "".join(text for _, text in row_cells(RUN_COLUMNS, row, [row], 39, UNICODE))
+    assert "stopped by a signal" in text
+    assert size_of(text) <= 37

@@ -62,9 +62,45 @@ async def test_no_page_fails_on_a_terminal_of_a_few_rows(tmp_path: Path, size: t
 def test_every_sign_of_the_screen_has_an_ascii_sign_of_its_width() -> None:
     filter_ = AsciiFilter(letters=False)
     (segment,) = filter_.apply([Segment("step 5 of 9 · 62 °C … 1 – 2 → 3 Ü 训")], Color(0, 0, 0))
-    assert segment.text == "step 5 of 9 . 62 oC ~ 1 - 2 > 3 ? ??"
+    assert segment.text == "step 5 of 9 . 62 oC ~ 1 - 2 ->3 ? ??"
     (kept,) = AsciiFilter(letters=True).apply([Segment("Müller · 训")], Color(0, 0, 0))
     assert kept.text == "Müller . ??"
+
+
+@pytest.mark.parametrize(
+    ("text", "drawn"),
+    [
+        ("batch 6 → 8", "batch 6 ->8"),
+        ("one  → two", "one -> two"),
+        ("complete  ← newest verified", "complete <- newest verified"),
+        ("1…9 more", "1-9 more"),
+        ("cut…", "cut~"),
+    ],
+)
+def test_arrows_and_ranges_do_not_become_comparisons_in_ascii(text: str, drawn: str) -> None:
+    (segment,) = AsciiFilter(letters=False).apply([Segment(text)], Color(0, 0, 0))
+    assert segment.text == drawn
+    assert len(drawn) == len(text)
+
+
+async def test_arrow_keys_are_words_in_ascii(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LC_ALL", "en_US.ISO-8859-1")
+    async with showing(healthy(8), (120, 40)) as (app, pilot):
+        assert app.dashboard is not None
+        titles = [command.title for command in app.get_system_commands(app.screen)]
+        assert "events (left, right)" in titles
+        assert sum(title.startswith("copy") for title in titles) == 1, "each command once"
+        await pilot.press("8")
+        await pilot.pause()
+        keys = "".join(app.screen.key_bar.plain_lines())  # type: ignore[attr-defined]
+        assert keys.startswith("up, down choose  left, right GPU  tab pane")
+        await pilot.press("1", "question_mark")
+        await pilot.pause()
+        rows = str(app.screen.query_one("#text").content).split("\n")  # type: ignore[attr-defined]
+    starts = {
+        row.index(text) for row in rows for text in ("scroll the log", "select an event", "kill the") if text in row
+    }
+    assert len(starts) == 1, "the texts of all keys begin in one column"
 
 
 @pytest.mark.parametrize("key", ["1", "2", "3", "4", "5", "6", "7", "8", "9", "e", "question_mark", "k", "l"])

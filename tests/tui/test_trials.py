@@ -7,12 +7,15 @@ from typing import Any
 import msgspec
 from textual.pilot import Pilot
 
-from tests.fakes.feed import FakePicker, FakeStarter
+from tests.fakes.feed import FakePicker, FakeStarter, healthy
 from tests.fakes.screen_jobs import rich_run, troubled
 from tests.fakes.trials import MEASURED, FakeTrials
-from tests.tui.conftest import look, until
+from tests.tui.conftest import look, showing, until
+from trainwatch.core.views.screens.profiles import KeyRow, measured_words
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.dialogs.dialog import Confirm
+from trainwatch.tui.panes.profile_rows import SettingsTable
+from trainwatch.tui.screens.trial_task import trial_price
 
 
 @asynccontextmanager
@@ -148,3 +151,37 @@ async def test_a_run_without_profiles_is_measured_as_it_is() -> None:
         await pilot.press("y")
         await until(pilot, lambda: "Settings as they are, measured here" in footer(app))
         assert [profile for profile, _, _ in trials.tried] == [""]
+
+
+async def test_what_a_trial_may_cost_a_live_run_is_said_first() -> None:
+    lines = trial_price("small", 5.0, ("run luca trains on this machine",)).lines
+    assert lines[0].startswith("Careful: run luca trains on this machine.")
+    assert "seconds per step" not in " ".join(lines)
+
+
+async def test_the_profile_in_use_offers_no_switch_to_it() -> None:
+    async with showing(healthy()) as (app, pilot):
+        await pilot.press("5")
+        await pilot.pause()
+        screen = front(app)
+        screen.ladder.cursor = next(i for i, rung in enumerate(screen.view.rungs) if rung.now)
+        assert not {"enter", "n"} & {key.key for key in screen.offered()}
+        screen.ladder.cursor = next(i for i, rung in enumerate(screen.view.rungs) if not rung.now)
+        assert {"enter", "n", "tab"} <= {key.key for key in screen.offered()}
+        await pilot.resize_terminal(120, 40)
+        await pilot.pause()
+        assert "tab" not in {key.key for key in screen.offered()}, "both panes are shown"
+
+
+def test_the_name_of_a_setting_is_whole_if_there_is_room() -> None:
+    table = SettingsTable()
+    row = KeyRow(
+        key="gradient_accumulation_steps_of_all", own="6", running="6", values=("4", "6"), differs=True,
+    )  # fmt: skip
+    table.rows, table.names = (row,), ("small", "middle")
+    assert "gradient_accumulation_steps_of_all" in "".join(text for _, text in table.lines(72, 5)[1])
+
+
+def test_a_trial_that_was_too_short_says_so() -> None:
+    short = msgspec.structs.replace(MEASURED, memory_stable=None)
+    assert ("stable", "unknown: too short") in measured_words(short, short.wall)

@@ -60,7 +60,7 @@ def test_the_time_of_an_end_says_whether_it_has_come(now: Situation, label: str)
     rows = about_run(run_row(card("luca", now), now.now_wall))
     told = {row.label: row.text for row in rows}
     assert ":" in told[label], told
-    assert ":" not in told["pace"]
+    assert ":" not in told["speed"]
     assert not {"done", "ended"} - {label} & told.keys()
 
 

@@ -22,6 +22,8 @@ from ..ui.cells import size_of, wrap_words
 from .dialog import Dialog
 
 BEGINNING = "from-the-beginning"
+HANG = 2
+"""Cells by which the further lines of a row are further to the right."""
 ACT_ROWS = (
     ("all", "end a hung trainer, restart a failed one"),
     ("ask", "ask first: nothing is ended or started before an answer"),
@@ -45,12 +47,21 @@ class Choice(Dialog[str]):
         self.chosen = chosen
 
     def more(self) -> ComposeResult:
-        options = OptionList(*(Option(text, id=str(i)) for i, (_, text) in enumerate(self.rows)), markup=False)
+        options = OptionList(*(Option(self._row(i), id=str(i)) for i in range(len(self.rows))), markup=False)
         options.highlighted = next((i for i, (key, _) in enumerate(self.rows) if key == self.chosen), 0)
         yield options
 
     def on_mount(self) -> None:
         self.query_one(OptionList).focus()
+
+    def on_resize(self, _: events.Resize) -> None:
+        """The rows as there is room for them."""
+        for options in self.query(OptionList):
+            for i in range(len(self.rows)):
+                options.replace_option_prompt_at_index(i, self._row(i))
+
+    def _row(self, at: int) -> str:
+        return hanging(self.rows[at][1], self._room)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         self.dismiss(self.rows[event.option_index][0])
@@ -59,6 +70,16 @@ class Choice(Dialog[str]):
         options = self.query_one(OptionList)
         for _ in range(abs(rows)):
             options.action_cursor_down() if rows > 0 else options.action_cursor_up()
+
+
+def hanging(text: str, width: int) -> str:
+    """A row of a list in so many cells: what follows its first line stands further to the right than the next row."""
+    if size_of(text) <= width:
+        return text
+    margin = " " * (len(text) - len(text.lstrip()))
+    first, *more = wrap_words(text.lstrip(), width - len(margin))
+    more = wrap_words(" ".join(more), width - len(margin) - HANG)
+    return "\n".join((f"{margin}{first}".rstrip(), *(f"{margin}{'':{HANG}}{row}".rstrip() for row in more)))
 
 
 def _mark(view: CheckpointView) -> str:
@@ -103,7 +124,7 @@ def choose_checkpoint(views: Sequence[CheckpointView]) -> Choice:
 
 def choose_act(current: str) -> Choice:
     """The dialog to choose what is done without a person."""
-    rows = [(name, f"{name:<6}  {words}{' ← now' if name == current else ''}") for name, words in ACT_ROWS]
+    rows = [(name, f"{name:<6}  {words}{'  ← now' if name == current else ''}") for name, words in ACT_ROWS]
     return Choice("Without you", "What is done without you?", rows, "[Enter] choose   [Esc] cancel", chosen=current)
 
 

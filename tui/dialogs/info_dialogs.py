@@ -4,16 +4,16 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from ..keys import KEYS, Key, KeyContext
+from ..keys import KEYS, Key, KeyContext, key_words
 from ..places import PLACES
 from ..ui.cells import wrap_words
-from ..ui.glyphs import ASCII, glyphs_for
+from ..ui.glyphs import glyphs_for
 from .dialog import Dialog
 
 BODY = 68
 """Cells in which the keys are written on a large terminal."""
 KEY_CELLS = 8
-"""Of a key and the blanks behind it."""
+"""Of a key and the blanks behind it, at least."""
 LEVELS = {
     "safe": "safe",
     "warning": "warning",
@@ -28,8 +28,6 @@ EVERYWHERE = {
     "ctrl+z": "back to the shell; fg brings the screen back, the run goes on",
 }
 NOT_NOW = "Not now"
-ARROWS = {"← →": "left, right", "↑ ↓": "up, down"}
-"""Arrows as words, where they would be drawn as other keys."""
 MARKS = {
     "checkpoint": "verified checkpoint", "bad_checkpoint": "damaged", "crash": "crash", "hang": "hang",
     "incident": "other incident", "restart": "restart", "profile": "profile change",
@@ -52,22 +50,22 @@ def help_text(context: KeyContext, keys: Sequence[Key], width: int) -> Content:
     offered = [key for key in keys if not (key.acts and context.read_only)]
     now = [key for key in offered if key.when(context)]
     other = [key for key in offered if not key.when(context)]
-    lines = [line for key in now for line in _key(key.shown, key.help, width)]
+    margin = max(KEY_CELLS, *(len(key_words(key.shown)) + 2 for key in offered))
+    lines = [line for key in now for line in _key(key.shown, key.help, width, margin)]
     if keys is not KEYS:
         places = "  ".join(f"{p.key}\u00a0{p.name}" for p in PLACES)
         lines += [Content(""), *(Content(row) for row in wrap_words(places, width))]
-    lines += [Content(""), *(line for shown, text in EVERYWHERE.items() for line in _key(shown, text, width))]
+    lines += [Content(""), *(line for shown, text in EVERYWHERE.items() for line in _key(shown, text, width, margin))]
     if other:
         lines += [Content(""), Content.styled(NOT_NOW, "bold")]
-        lines += [line.stylize("dim") for key in other for line in _key(key.shown, key.help, width)]
+        lines += [line.stylize("dim") for key in other for line in _key(key.shown, key.help, width, margin)]
     return Content("\n").join([*lines, Content(""), *legend(width)])
 
 
-def _key(shown: str, text: str, width: int) -> list[Content]:
-    shown = ARROWS.get(shown, shown) if glyphs_for() is ASCII else shown
-    margin = max(KEY_CELLS, len(shown) + 2)
+def _key(shown: str, text: str, width: int, margin: int) -> list[Content]:
+    """``margin``: cells before the text of all keys."""
     first, *more = wrap_words(text, width - margin)
-    head = Content.assemble((f"{shown:>{KEY_CELLS - 2}}  ", "bold"), first)
+    head = Content.assemble((f"{key_words(shown):>{margin - 2}}  ", "bold"), first)
     return [head, *(Content(f"{'':{margin}}{row}") for row in more)]
 
 

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 
 from ...core.views.incident_list import IncidentView
-from ..ui.cells import Line, Span, pad, spread, width_of, wrap_words
+from ..ui.cells import Line, Span, pad, size_of, spread, width_of, wrap_words
 from .pane import Pane
 from .rows_pane import RowsPane
 
 LABEL = 7
+KIND_FROM = 44
+"""Columns from which there is room for the kind of an incident: on fewer the title needs it more."""
 DETAILS = ("seen", "did", "cause", "cost")
 """If there is no room, they are dropped from the end."""
 READING_ORDER = ("seen", "cause", "did", "cost")
@@ -32,12 +34,12 @@ class IncidentsPane(Pane):
         if not self.views:
             return [(("label", "None so far."),)]
         if height < 3:
-            return [self._headline(v, width, short=True) for v in self.views[:height]]
+            return [self._headline(v, width, short=True)[0] for v in self.views[:height]]
         newest, *others = self.views
-        lines = [self._headline(newest, width)]
         room = height - 1 - min(len(others), max(0, height - 5))
         filled = [d for d in DETAILS if getattr(newest, d)][:room]
         spare = room - len(filled)
+        details: list[Line] = []
         for name in READING_ORDER:
             if name not in filled:
                 continue
@@ -45,24 +47,36 @@ class IncidentsPane(Pane):
             if len(rows) > 1 + spare:
                 rows = [*rows[:spare], " ".join(rows[spare:])]
             spare -= len(rows) - 1
-            lines.append((("label", "  " + pad(name, LABEL)), ("text", rows[0])))
-            lines += [(("text", " " * (LABEL + 2)), ("text", row)) for row in rows[1:]]
-        lines += [self._headline(v, width, short=True) for v in others[: height - len(lines)]]
+            details.append((("label", "  " + pad(name, LABEL)), ("text", rows[0])))
+            details += [(("text", " " * (LABEL + 2)), ("text", row)) for row in rows[1:]]
+        others = others[: height - 1 - len(details)]
+        spare = height - 1 - len(details) - len(others)
+        first = self._headline(newest, width, spare=spare)
+        spare -= len(first) - 1
+        lines = [*first, *details]
+        for v in others:
+            rows_of_it = self._headline(v, width, short=True, spare=spare)
+            spare -= len(rows_of_it) - 1
+            lines += rows_of_it
         return lines
 
-    def _headline(self, v: IncidentView, width: int, *, short: bool = False) -> Line:
+    def _headline(self, v: IncidentView, width: int, *, short: bool = False, spare: int = 0) -> list[Line]:
+        """One row; if it cuts the title, so many ``spare`` ones are used for it."""
         glyph = self.glyphs.marks[v.kind] if v.kind in {"crash", "hang"} else self.glyphs.levels[v.level]
-        look = v.level if v.open else "label"
-        start: list[Span] = [
-            ("label", f"{v.at} "),
-            (v.level, f"{glyph} "),
-            (look, f"{v.kind:<6} "),
-            ("strong" if v.open else "text", v.title),
-        ]
-        left = width - width_of(start) - 2
+        look, strong = v.level if v.open else "label", "strong" if v.open else "text"
+        start: list[Span] = [("label", f"{v.at} "), (v.level, f"{glyph} ")]
+        if width >= KIND_FROM:
+            start.append((look, f"{v.kind:<6} "))
+        beside = width_of(start)
+        left = width - beside - size_of(v.title) - 2
         endings = v.endings if short else v.endings[1:] if v.cost else v.endings
-        end = next((e for e in endings if width_of((("", e),)) <= left), "open" if v.open else "")
-        return spread(start, ((look, "  " + end if end else ""),), width)
+        end = next((e for e in endings if size_of(e) <= left), "open" if v.open else "")
+        end = "  " + end if end else ""
+        title = wrap_words(v.title, max(1, width - beside - size_of(end)))
+        if len(title) - 1 > spare:
+            title = [*title[:spare], " ".join(title[spare:])]
+        rest: list[Line] = [(("text", " " * beside), (strong, row)) for row in title[1:]]
+        return [spread([*start, (strong, title[0])], ((look, end),), width), *rest]
 
 
 class IncidentRows(RowsPane):
@@ -78,12 +92,10 @@ class IncidentRows(RowsPane):
     def _row(self, v: IncidentView, width: int) -> Line:
         glyph = self.glyphs.marks[v.kind] if v.kind in {"crash", "hang"} else self.glyphs.levels[v.level]
         look = v.level if v.open and not v.acknowledged else "label"
-        start: list[Span] = [
-            ("label", f"{v.at} "),
-            (v.level if v.open else "label", f"{glyph} "),
-            (look, pad(v.kind, 11 if v.kind == "checkpoint" else 7)),
-            ("strong" if v.open else "text", v.title),
-        ]
+        start: list[Span] = [("label", f"{v.at} "), (v.level if v.open else "label", f"{glyph} ")]
+        if width >= KIND_FROM:
+            start.append((look, pad(v.kind, 11 if v.kind == "checkpoint" else 7)))
+        start.append(("strong" if v.open else "text", v.title))
         left = width - width_of(start) - 2
         end = next((e for e in v.endings if width_of((("", e),)) <= left), "open" if v.open else "")
         return spread(start, ((look, "  " + end if end else ""),), width)

@@ -62,11 +62,12 @@ class SettingsTable(Pane):
         """Heading, then a row a key."""
         if not self.rows:
             return [(("label", self.message),)]
-        key = min(max(len(r.key) for r in self.rows), max(12, width // 3))
         sizes = [max(len(n), *(len(r.values[i]) for r in self.rows)) for i, n in enumerate(self.names)]
         sizes = [min(s, 16) for s in sizes]
         fixed = [("yours", min(16, max(5, *(len(r.own) for r in self.rows))))]
         fixed.append(("runs now", min(16, max(8, *(len(r.running) for r in self.rows)))))
+        longest, values = max(len(r.key) for r in self.rows), sum(s + 2 for s in (*sizes, *(s for _, s in fixed)))
+        key = min(longest, max(12, width // 3, width - values))
         shown = self._columns(width - key - sum(s + 2 for _, s in fixed), sizes)
         left_out = len(self.names) - len(shown)
         self.set_title("key by key" + (f" · {left_out} more profiles on a wider screen" if left_out else ""))

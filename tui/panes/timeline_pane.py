@@ -295,8 +295,12 @@ class TimelinePane(Pane):
             first, last = self._column(band.since_t, columns), self._column(min(band.until_t, present_t), columns)
             for c in range(first, last + 1):
                 cells[c] = (BANDS.get(band.phase, "band-load"), self.glyphs.band)
-        for c in self._hatched(columns):
+        hatched = self._hatched(columns)
+        for c in hatched:
             cells[c] = ("faint", self.glyphs.hatch)
+        now = self._column(present_t, columns)
+        if now - 1 in hatched and any(math.isinf(until) for _, until in self._silences()):
+            cells[now] = ("text", " ")  # no phase after a silence that goes on
         return cells
 
     def _chart(self, metric: str, label: tuple[str, str], rows: int, width: int) -> list[Line]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import ClassVar
 
+import msgspec
 from textual.binding import BindingType
 
 from ...core.model.text.log_lines import LogFile
@@ -113,6 +114,7 @@ class LogScreen(PlaceScreen):
         self.file_tabs.show(tabs, self.files.index(self.file) if self.file in self.files else 0)
         view.message = message_of(self.viewer) if self.access is not None else NO_ACCESS
         view.set_title(title_of(self.viewer, self.size.width), position_of(self.viewer))
+        self.key_bar.show(self.offered(), self.key_bar.message)
 
     def clock(self, t: float) -> str:
         """Time of day of run seconds."""
@@ -125,8 +127,13 @@ class LogScreen(PlaceScreen):
         return super().check_action(action, parameters)
 
     def offered(self) -> tuple[Key, ...]:
-        """After a bracket: what can be jumped to."""
-        return CHORD if self.chord else super().offered()
+        """After a bracket: what can be jumped to. Space holds a log that is followed."""
+        if self.chord:
+            return CHORD
+        label = "hold" if self.view.following else "follow"
+        return tuple(
+            msgspec.structs.replace(key, label=label) if key.action == "follow" else key for key in super().offered()
+        )
 
     def on_log_view_wanted(self, message: LogView.Wanted) -> None:
         if message.rows:

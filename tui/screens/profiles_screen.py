@@ -97,8 +97,15 @@ class ProfilesScreen(PlaceScreen):
         return self.session.run.profiles
 
     def offered(self) -> tuple[Key, ...]:
-        """Without the keys that need a profile if none is known."""
-        return tuple(k for k in super().offered() if self.profiles or k.key not in {"enter", "n", "tab", "up"})
+        """Without the keys that would only say why they do nothing."""
+        none = set[str]()
+        if not self.profiles:
+            none |= {"enter", "n", "tab", "up"}
+        if self._in_use:
+            none |= {"enter", "n"}
+        if self.size.width >= SIDE_FROM:
+            none.add("tab")  # table and difference are both shown
+        return tuple(k for k in super().offered() if k.key not in none)
 
     def bodies(self) -> Sequence[Pane]:
         """Ladder, table, difference."""
@@ -195,6 +202,13 @@ class ProfilesScreen(PlaceScreen):
         return f"{profile.name} · a {'restart' if is_now else 'switch'} would change"
 
     @property
+    def _in_use(self) -> bool:
+        """The run uses the profile under the cursor, and no switch to another one is due."""
+        rungs = self.view.rungs if self.view is not None else ()
+        at = self.ladder.cursor
+        return at < len(rungs) and rungs[at].now and not self.now.story.profile_pending
+
+    @property
     def _profile(self) -> Profile | None:
         return self.profiles[self.ladder.cursor] if self.profiles else None
 
@@ -280,7 +294,7 @@ class ProfilesScreen(PlaceScreen):
         profile = self._profile
         if profile is None:
             self.show_message("No profile is known for this run.")
-        elif self.view is not None and self.view.rungs[self.ladder.cursor].now and not self.now.story.profile_pending:
+        elif self._in_use:
             self.show_message(f"The run uses {profile.name} already.")
         else:
             self.session.operations.switch_to(profile.name, at_once=at_once)

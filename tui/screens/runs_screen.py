@@ -46,10 +46,14 @@ AGAIN_S = 5.0
 """How often the list is read again, seconds; every journal of the machine is read each time."""
 ABOUT_ROWS = 10
 """Rows of the details of the chosen run."""
-NONE_YET = "No run is known yet. Press l to start one, or use: trainwatch run -- COMMAND"
+NONE_YET = "Press l to start one, or use: trainwatch run -- COMMAND"
+"""What the list says below a head that says that there is none."""
+NO_RUN = "No run is known yet"
 
 OF_A_RUN = frozenset({"open", "compare", "hide", "forget", "mark", "move(-1)", "copy"})
 """Actions on the run under the cursor."""
+OF_A_LIST = frozenset({"search", "filter", "sort", "hidden"})
+"""Actions that choose among runs."""
 RUNS_KEYS: tuple[Key, ...] = (
     Key(key="enter", shown="Enter", action="open", label="open", help="open the run under the cursor"),
     Key(
@@ -105,7 +109,7 @@ class RunsScreen(PlaceScreen):
 
     def head_alone(self) -> HeaderView:
         """What can be done here: without runs nothing can be opened."""
-        return headline(("No run is known yet", "l starts one")) if self.cards == () else super().head_alone()
+        return headline((NO_RUN, "l starts one")) if self.cards == () else super().head_alone()
 
     def __init__(self, application: Application, session: RunSession | None) -> None:
         super().__init__(application, session)
@@ -117,11 +121,12 @@ class RunsScreen(PlaceScreen):
         self._reading = False
 
     def offered(self) -> tuple[Key, ...]:
-        """An empty list has no run to do something with."""
+        """An empty list has no run to do something with; if no run is known, there is none to look for either."""
         keys = super().offered()
         if self.cards is None or self.listed:
             return keys
-        return tuple(key for key in keys if key.action not in OF_A_RUN)
+        idle = OF_A_RUN if self.cards else OF_A_RUN | OF_A_LIST
+        return tuple(key for key in keys if key.action not in idle)
 
     def bodies(self) -> Sequence[Pane]:
         self.table, self.page = RunsPane(id="runs"), PagePane(id="about")
@@ -162,7 +167,7 @@ class RunsScreen(PlaceScreen):
         if self.cards is None:
             return "Reading …"
         if self._trouble or not self.cards:
-            return self._trouble or NONE_YET
+            return self._trouble or (NONE_YET if self.session is None else f"{NO_RUN}. {NONE_YET}")
         return "No run is like that: f shows others, / searches for other words, H shows hidden ones."
 
     def _title(self, shown: int) -> str:
@@ -327,7 +332,7 @@ def about_run(row: RunRow) -> list[Paragraph]:
     if step or not waits:
         paragraphs.append(Paragraph(f"{step} · {done}" if step and done else step or "not known", "step"))
     for text, label in (
-        (" · ".join(filter(None, (speed_text(row), f"loss {loss}" if loss else ""))), "pace"),
+        (" · ".join(filter(None, (speed_text(row), f"loss {loss}" if loss else ""))), "speed"),
         (end.removeprefix(DONE), "done" if end.startswith(DONE) else "ended"),
         (" · ".join(filter(None, machine)), "machine"),
         (began_text(row), "queued" if waits else "began"),

@@ -18,13 +18,14 @@ CANNOT = "This screen cannot run trials; use: {}"
 def trial_price(profile: str, minutes: float, rivals: tuple[str, ...]) -> Price:
     """The confirmation of a trial: what it does, in sentences."""
     profile = profile or AS_IT_IS
-    lines = [
+    lines = (
+        [f"Careful: {'; '.join(rivals)}. A trial beside it would slow it, or take its memory.", ""] if rivals else []
+    )
+    lines += [
         f"Runs this training's own command with {profile} in a folder of its own. Your checkpoints are not touched.",
         f"It takes {minutes:g} minutes from its first step on and then ends; Esc cancels it.",
-        "Then its cost on this machine is shown: seconds per step, memory, stability.",
+        "Then its cost on this machine is shown: speed, memory, stability.",
     ]
-    if rivals:
-        lines += ["", f"Careful: {'; '.join(rivals)}. A trial beside it would slow it, or take its memory."]
     # A key is enough: no step of the run is lost.
     return Price(title=f"Run a trial of {profile} for {minutes:g} minutes?", lines=tuple(lines), confirm="run it",
                  lost_steps=None if rivals else 0)  # fmt: skip

@@ -100,6 +100,7 @@ def gpu_view(now: Situation, g: GpuReading, sample_trouble: str | None = None) -
             series=f"{prefix}.vram",
             high=g.mem_total_bytes,
             bounds=_scaled(bounds["vram"], g.mem_total_bytes),
+            whole=g.mem_total_bytes if vram_pct is not None else None,
         ),
         temp=Meter(
             label="temp",

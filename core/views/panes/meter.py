@@ -14,7 +14,7 @@ class Meter(msgspec.Struct, frozen=True, kw_only=True):
     """``text`` is the value with its unit; ``extra``: shown if there is room.
 
     ``series`` names the metric of its sparkline, drawn from ``low`` to ``high`` and coloured by ``bounds``; the level
-    of ``text`` is the judge's near a bound.
+    of ``text`` is the judge's near a bound. ``whole``: 100 % of the series if ``text`` is in per cent and it is not.
     """
 
     label: str
@@ -25,6 +25,7 @@ class Meter(msgspec.Struct, frozen=True, kw_only=True):
     low: float = 0.0
     high: float | None = 100.0
     bounds: Bounds = ALL_SAFE
+    whole: float | None = None
 
 
 def old_words(age_s: float) -> str | None:

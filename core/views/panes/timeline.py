@@ -14,7 +14,7 @@ from .. import quantity
 from ..charts.attempts import AttemptSpan, attempt_spans
 from ..checkpoint_list import score_of, scores_of, step_words
 from ..state.cadence import cadence
-from ..state.concerns import nan_since
+from ..state.concerns import NAN, nan_since
 from ..state.last_step import last_step
 from ..state.run_progress import live_progress
 
@@ -284,5 +284,6 @@ def _cadence(now: Situation) -> str:
 def _loss(now: Situation) -> str:
     loss = live_progress(now).loss
     if loss is None:
-        return quantity.UNKNOWN if nan_since(now.story) is None else "NaN"
+        is_nan = any(i.class_ in NAN for i in now.story.open_incidents) or nan_since(now.story) is not None
+        return "NaN" if is_nan else quantity.UNKNOWN
     return quantity.three_digits(loss)

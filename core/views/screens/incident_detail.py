@@ -73,7 +73,7 @@ def incident_detail(now: Situation, number: int) -> IncidentDetail | None:
         lines.append(DetailLine(part="why", text=incident.explanation))
     lines += _evidence(incident)
     lines += [DetailLine(part="stacks", text=a.detail) for a in actions if a.kind == "capture_stacks" and a.detail]
-    lines += [_action(a, now) for a in actions]
+    lines += [_action(a, now, over=not incident.open) for a in actions]
     lines += [DetailLine(part="changed", text=said) for said in changes_after(story, incident)]
     lines += _remedies(story, number)
     if incident.ending:
@@ -127,11 +127,12 @@ def _evidence(incident: Incident) -> list[DetailLine]:
     return sorted(lines, key=lambda d: order[d.part])
 
 
-def _action(a: ActionStory, now: Situation) -> DetailLine:
+def _action(a: ActionStory, now: Situation, *, over: bool) -> DetailLine:
+    """``over``: its incident is closed, so nothing of it is under way."""
     at = quantity.clock(now.story.wall0 + a.t, now.now_wall, seconds=True)
     text = f"{at} {ACTION_WORDS.get(a.kind, a.kind.replace('_', ' '))}: {a.reason}"
     if a.done_t is None:
-        waits = a.kind not in {"give_up", "end_watch"}
+        waits = not over and a.kind not in {"give_up", "end_watch"}
         return DetailLine(part="did", text=f"{text} → under way" if waits else text)
     how = a.detail if a.kind != "capture_stacks" else ""
     told = how.endswith(" s)")

@@ -93,7 +93,7 @@ def measured_words(trial: TrialResult | None, now_wall: float) -> tuple[tuple[st
     """The result of a trial as (name, value)."""
     if trial is None:
         return ()
-    stable = {True: "yes", False: f"no: {'; '.join(trial.doubts)}", None: "too short to judge"}[trial.stable]
+    stable = {True: "yes", False: f"no: {'; '.join(trial.doubts)}", None: "unknown: too short"}[trial.stable]
     said = (
         ("speed", "" if trial.s_per_step is None else quantity.pace(trial.s_per_step)),
         ("VRAM", "" if trial.vram_peak_bytes is None else quantity.memory(trial.vram_peak_bytes)),

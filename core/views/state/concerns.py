@@ -98,7 +98,9 @@ def _of_incidents(now: Situation) -> Iterator[Concern]:
         yield Concern(level="danger", text=f"Loss is NaN{at}{', acknowledged' if asked else ''}", incident=nan.id)
     for incident in sorted(story.incidents, key=lambda i: -i.t):
         serious = (incident.severity == "danger" or incident.open) and not _moves_again(incident, now)
-        if incident.severity == "info" or not serious or _is_nan(incident) or not unresolved(incident, story):
+        # An average that was NaN before the loss was known to be is no second trouble.
+        told = _is_nan(incident) or (nan is not None and incident.class_ in NAN)
+        if incident.severity == "info" or not serious or told or not unresolved(incident, story):
             continue
         text, level = _text(incident, now), incident.severity
         if incident.acknowledged:

@@ -130,7 +130,9 @@ class GpuPane(Pane):
             for value in self.series.get(self.window.series_query(m.series, cells), ())
         ]
         low, high = spark_range(known, meters[0].low, meters[0].high)
-        series = meters[0].series or ""
+        series, whole = meters[0].series or "", meters[0].whole
+        if whole:
+            return (low, high), f"{100 * low / whole:.0f} %" if low > meters[0].low else ""
         factor, word = axis_unit(words_of(series).unit, low, high)
         return (low, high), f"{low / factor:.3g} {word}" if low > meters[0].low else ""
 

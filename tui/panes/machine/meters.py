@@ -89,6 +89,8 @@ def low_text(meter: Meter, known: Columns) -> str:
     low, high = spark_range(known, meter.low, meter.high)
     if meter.series is None or not any(v is not None for v in known):
         return ""
+    if meter.whole:
+        return f"{100 * low / meter.whole:.0f}"
     factor, _ = axis_unit(words_of(meter.series).unit, low, high)
     return f"{low / factor:.3g}"[: SCALE - 1].rstrip(".")
 

@@ -95,12 +95,14 @@ class LaunchScreen(PlaceScreen):
         return (self.table, self.page, self.looks)
 
     def boxes(self, width: int, top: int, height: int) -> dict[str, Box]:
-        """Offers above; plan and checks beside each other, or below."""
+        """Offers above; plan and checks beside each other, or below. A run that was started before has no checks."""
         rows = share(height, len(self.offers) + 3, 3, max(4, height // 3))
         rest = height - rows
         if rest < 3:
             return {"offers": (0, top, width, height)}
         boxes: dict[str, Box] = {"offers": (0, top, width, rows)}
+        if self.opens is not None:
+            return boxes | {"plan": (0, top + rows, width, rest)}
         if width >= SIDE_FROM:
             left = width // 2
             return boxes | {
@@ -130,11 +132,12 @@ class LaunchScreen(PlaceScreen):
         self.looks.show(page, title=f"checks · {words}" if words else "checks")
 
     def offered(self) -> tuple[Key, ...]:
-        """Enter opens a run that was started before."""
+        """Enter opens a run that was started before, which has its profile already."""
         keys = super().offered()
         if self.opens is None:
             return keys
-        return tuple(msgspec.structs.replace(key, label="open") if key.action == "go" else key for key in keys)
+        kept = (key for key in keys if not key.action.startswith("profile("))
+        return tuple(msgspec.structs.replace(key, label="open") if key.action == "go" else key for key in kept)
 
     @property
     def offer(self) -> LaunchOffer | None:
@@ -203,7 +206,7 @@ class LaunchScreen(PlaceScreen):
         """Scroll the pane that is shown, or both if they are side by side."""
         if self.size.width >= SIDE_FROM or self.checks_first:
             self.looks.scroll(rows)
-        if self.size.width >= SIDE_FROM or not self.checks_first:
+        if self.size.width >= SIDE_FROM or not self.checks_first or self.opens is not None:
             self.page.scroll(rows)
 
     def action_profile(self, steps: int) -> None:
