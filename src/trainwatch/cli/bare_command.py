@@ -92,6 +92,6 @@ def open_screen(run: "RunDirectory | None", *, read_only: bool = False, launch_f
     ``launch_first``: without a run, begin with what this folder could start.
     """
     from .screen_app import app_for
+    from .screen_end import show
 
-    app_for(run, read_only=read_only, launch_first=launch_first).run()
-    return ExitCode.DONE
+    return show(app_for(run, read_only=read_only, launch_first=launch_first))

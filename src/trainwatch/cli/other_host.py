@@ -57,6 +57,7 @@ def _screen(host: "Host", asked: argparse.Namespace) -> int:
     from trainwatch.core.app.hosts.run_there import missing_there
 
     from .screen_app import app_on
+    from .screen_end import show
 
     trouble = ""
     try:
@@ -70,8 +71,7 @@ def _screen(host: "Host", asked: argparse.Namespace) -> int:
     app = app_on(host, asked.run_name, read_only=asked.read_only, trouble=trouble)
     if trouble:
         warn(f"{trouble}; shown is what was known last")
-    app.run()
-    return ExitCode.DONE
+    return show(app)
 
 
 def without_on(words: Sequence[str]) -> tuple[str, list[str]]:
