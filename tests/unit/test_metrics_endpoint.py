@@ -111,6 +111,20 @@ def test_a_second_supervisor_waits_quietly_and_takes_over(made: Made) -> None:
     assert told == []
 
 
+def test_server_that_ends_while_it_is_asked_is_no_other_program(made: Made) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        port = int(other.getsockname()[1])
+        other.listen()
+        other.settimeout(10)
+        _, told = made(port, lambda: "up 1\n")
+        client, _ = other.accept()
+        other.close()
+        client.close()
+    until(serves(port, b"up 1\n"))
+    assert told == []
+
+
 def test_a_port_of_another_program_is_a_notice_until_it_is_free(made: Made) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))

@@ -77,10 +77,14 @@ class MetricsEndpoint:
         with socket.socket(family, socket.SOCK_STREAM) as listener:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
-                listener.bind((self.host, self.port))
-                listener.listen(8)
-            except OSError as error:
-                return None if self._is_served() else self._refused(error)
+                self._listen(listener)
+            except OSError:
+                if self._is_served():
+                    return None
+                try:
+                    self._listen(listener)  # its server may have ended between the two
+                except OSError as error:
+                    return self._refused(error)
             self._listener = listener
             try:
                 if told is not None:
@@ -95,6 +99,10 @@ class MetricsEndpoint:
             finally:
                 self._listener = None
         return None
+
+    def _listen(self, listener: socket.socket) -> None:
+        listener.bind((self.host, self.port))
+        listener.listen(8)
 
     def _refused(self, error: OSError) -> str:
         return (
