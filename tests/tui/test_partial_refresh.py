@@ -10,7 +10,7 @@ from textual.strip import Strip
 
 from tests.fakes.feed import CRASH, FakeFeed, StoryTeller, created, empty, healthy, hung, situation, started, training
 from tests.tiers import SECOND_TIER
-from tests.tui.conftest import look, showing
+from tests.tui.conftest import look, showing, until
 from trainwatch.core.model.fact import IncidentOpened
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.situation import Situation
@@ -229,3 +229,19 @@ async def test_the_present_moves_every_fourth_second_in_a_young_run_and_an_event
             rows.append(pane.plain_lines()[1:3])
         assert rows[0] == rows[1]
         assert rows[1] != rows[2] != rows[3]
+
+
+async def test_below_a_dialog_what_happens_is_drawn_at_once_and_what_moves_is_not() -> None:
+    """Each change there paints the whole terminal: 2 kB/s while nothing happened."""
+    async with showing(healthy(), (120, 40), interval_s=3600.0) as (app, pilot):
+        await pilot.press("question_mark")
+        await pilot.pause()
+        feed = board(app).run.feed
+        assert isinstance(feed, FakeFeed)
+        drawn = []
+        for now in (moved(healthy(), 3), moved(healthy(), 4), hung(), msgspec.structs.replace(hung(), now_t=1e6)):
+            feed.now = now
+            look(app)
+            await until(pilot, lambda now=now: board(app).now == now)  # type: ignore[misc]
+            drawn.append(board(app).head.view == board(app).view.header)
+        assert drawn == [False, False, True, False]

@@ -30,8 +30,8 @@ from ..place_screen import PlaceScreen
 from .dashboard_panes import FocusedPanes
 from .pane_focus import PaneFocus
 
-BELOW_DIALOG_S = 5.0
-"""How often the screen below a dialog is drawn: for each change there Textual paints the whole terminal."""
+BELOW_DIALOG_S = 12.0
+"""How often the screen below a dialog is drawn if nothing happens: for each change Textual paints the whole terminal."""
 
 
 class Dashboard(FocusedPanes):
@@ -70,6 +70,8 @@ class Dashboard(FocusedPanes):
         """By numbered screen: what it restores when it is opened again."""
         self._interval_s = interval_s
         self._drawn_at = 0.0
+        self._drawn: tuple[object, ...] = ()
+        """What had happened then."""
         self.poller = Poller(run.feed, self.tasks, self.take, self._log_ahead)
         self.away: AwayWatch | None = None
 
@@ -135,10 +137,12 @@ class Dashboard(FocusedPanes):
             self.away.see(self.now)
 
     def _waits_below_dialog(self) -> bool:
-        now = time.monotonic()
-        if self._interval_s > 0 and isinstance(self.app.screen, ModalScreen) and now < self._drawn_at + BELOW_DIALOG_S:
+        now, story = time.monotonic(), self.now.story
+        happened = (story.state, len(story.incidents), self.view.header.verdict.level)
+        below = self._interval_s > 0 and isinstance(self.app.screen, ModalScreen)
+        if below and happened == self._drawn and now < self._drawn_at + BELOW_DIALOG_S:
             return True
-        self._drawn_at = now
+        self._drawn_at, self._drawn = now, happened
         return False
 
     @property
