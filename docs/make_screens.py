@@ -161,9 +161,11 @@ def draw_nan(project: Any) -> None:
     """NaN that somebody has acknowledged."""
     with opened(project) as person:
         person.greeted()
+        project.until(lambda s: any(i["severity"] == "danger" for i in s["incidents"]), "a checkpoint with NaN")
+        time.sleep(SETTLE_S)
         person.press("c")
         time.sleep(MESSAGE_S)
-        person.takes("nan", seen="acknowledged")
+        person.takes("nan", seen=r"Loss is NaN.*acknowledged")
 
 
 def draw_night(project: Any) -> None:
