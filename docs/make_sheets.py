@@ -223,12 +223,12 @@ def look_night(folder: Path, project: Any) -> None:
 ASKED: dict[str, tuple[str, ...]] = {
     "several-runs": ("6",),
     "several-comparison": ("Home", "space", "Down", "d"),
-    "several-forget": ("Escape", "space", "End", "D"),
+    "several-forget": ("Escape", "Home", "space", "End", "D"),
     "several-log-level": ("Escape", "2", "L"),
     "several-log-filter": ("f",),
     "several-export": ("Escape", "Escape", "7", "e"),
     "several-restart": ("Escape", "1", "r", "Enter"),
-    "several-switch": ("Escape", "1", "p", "Enter"),
+    "several-switch": ("Escape", "1", "p", "Down", "Enter"),
 }
 """Pages and dialogs of a live run among others, and the keys from each to the next."""
 
@@ -365,7 +365,7 @@ def look(folder: Path, chosen: set[str]) -> None:
         if "night" in chosen:
             night = project("night", *one)
             faults = ("--crash-at", "130", "--hang-at", "300")
-            night.write("--step-time", "0.25", *faults, steps=2500, more=runs.LADDER)
+            night.write("--step-time", "0.25", *faults, steps=1800, more=runs.LADDER)
             night.do("run", "--detach")
             look_night(folder, night)
 

@@ -13,6 +13,7 @@ from trainwatch.core.app.screen.run_trials import RunTrials
 from trainwatch.core.model.launch.launch_preview import LaunchCheck, LaunchRequest
 from trainwatch.core.store.lock import is_held
 from trainwatch.core.store.run_directory import RunDirectory
+from trainwatch.core.views.screens.launch import plan_rows
 
 __all__ = ["world"]
 
@@ -144,3 +145,17 @@ def test_without_a_ladder_only_profiles_of_the_framework_are_offered(here: World
         '[run]\nname = "a"\ncommand = ["python", "train.py"]\n[profiles]\nladder = ["stable", "balanced"]\n'
     )
     assert [name for name, _ in FolderLauncher().plan(LaunchRequest(run="a")).profiles] == ["stable", "balanced"]
+
+
+def test_profiles_of_a_ladder_are_offered_in_its_order(here: World) -> None:
+    folder = here.project / "profiles"
+    folder.mkdir(exist_ok=True)
+    for name in ("low", "usual"):
+        text = f'name = "{name}"\ntitle = "{name}"\ndescription = "{name}"\nrung = 0\nflags = ["--{name}"]\nsource = "test"\n'
+        (folder / f"{name}.toml").write_text(text)
+    (here.project / "trainwatch.toml").write_text(
+        '[run]\nname = "a"\ncommand = ["python", "train.py"]\n[profiles]\nuse = "usual"\nladder = ["low", "usual"]\n'
+    )
+    plan = FolderLauncher().plan(LaunchRequest(run="a"))
+    assert [name for name, _ in plan.profiles] == ["low", "usual"]
+    assert any("usual · 2 of 2" in row.text for row in plan_rows(plan)), "the number of its rung on page 5"

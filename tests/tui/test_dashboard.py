@@ -299,3 +299,22 @@ async def test_no_phase_is_drawn_behind_a_silence_that_goes_on(size: tuple[int, 
         await pilot.pause()
         row = next(line for line in board(app).timeline.plain_lines() if line.startswith("phase"))
     assert row.rstrip().endswith("╱")
+
+
+@pytest.mark.parametrize("size", [(120, 40), (200, 50)])
+async def test_the_checkpoint_of_a_resume_is_shown_however_many_newer_ones_there_are(size: tuple[int, int]) -> None:
+    async with showing(healthy(), size=size) as (app, _):
+        pane = board(app).checkpoints
+        good = next(v for v in pane.views if v.resume)
+        bad = replace(good, verdict="nonfinite", level="danger", resume=False, step="step 9,999")
+        pane.show((*(bad,) * 40, good, good))
+        rows = pane.plain_lines()
+    assert 2 < len(rows) < 40
+    assert good.step in rows[-1]
+    assert all("9,999" in row for row in rows[:-1])
+
+
+async def test_the_pane_of_memory_processor_and_disk_is_that_of_the_machine() -> None:
+    async with showing(healthy(), size=(120, 40)) as (app, _):
+        assert str(board(app).memory.border_title).strip() == "machine"
+        assert "disk" in "\n".join(board(app).memory.plain_lines())

@@ -12,6 +12,7 @@ from trainwatch.tui.ui.cells import changed_cells, clauses, cut, fit, plain, wra
 from trainwatch.tui.ui.chart import bar, braille, curve, scale, spark, spark_range
 from trainwatch.tui.ui.glyphs import ASCII, UNICODE, glyphs_for
 from trainwatch.tui.ui.last_value import LastValue
+from trainwatch.tui.ui.paragraph import Paragraph, rows_of
 from trainwatch.tui.ui.series import SeriesCache, SeriesQuery, stretch
 
 TEXTS = st.text(max_size=60)
@@ -213,3 +214,12 @@ def test_last_value_is_computed_again_only_if_its_inputs_change() -> None:
     asked = [kept.get("chart", (n,), lambda: next(answers)) for n in (1, 1, 2, 2, 1)]
     assert asked == ["a", "a", "b", "b", "c"]
     assert kept.get("another", (1,), lambda: next(answers)) == "d"
+
+
+def test_a_frame_of_a_stack_is_wrapped_before_its_file() -> None:
+    frame = Paragraph(text="    wait_for_a_lock (luca/demo_trouble.py:111)", hard=True)
+    assert ["".join(text for _, text in row) for row in rows_of(frame, 40, 0)] == [
+        "    wait_for_a_lock", "        (luca/demo_trouble.py:111)",
+    ]  # fmt: skip
+    assert len(rows_of(frame, 60, 0)) == 1
+    assert "".join(rows_of(frame, 20, 0)[0][-1][1]) == "    wait_for_a_lock ", "at the edge if the file has no room"

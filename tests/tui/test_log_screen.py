@@ -350,3 +350,10 @@ async def test_space_is_offered_as_what_it_does_now(opened: Opened) -> None:
     await pilot.press("space")
     await pilot.pause()
     assert "space follow" in screen.key_bar.plain_lines()[0]
+
+
+async def test_matches_are_offered_after_a_search_only(opened: Opened) -> None:
+    screen, _ = opened
+    assert "match" not in {key.label for key in screen.offered()}
+    await type_in(opened, "slash", "luca-step")
+    assert "match" in {key.label for key in screen.offered()}

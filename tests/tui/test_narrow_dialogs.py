@@ -13,11 +13,13 @@ from trainwatch.tui.dialogs.away_dialog import AwayDialog
 from trainwatch.tui.dialogs.choose import below_each_other, choose_act, hanging
 from trainwatch.tui.dialogs.comparison_dialog import ComparisonDialog
 from trainwatch.tui.dialogs.dialog import Dialog, fit_hint
-from trainwatch.tui.dialogs.info_dialogs import NOT_NOW, HelpDialog
+from trainwatch.tui.dialogs.info_dialogs import NOT_NOW, HelpDialog, legend
 from trainwatch.tui.keys import KEYS, KeyContext
 from trainwatch.tui.log.prompt import LogPrompt
 from trainwatch.tui.panes.head import Head
+from trainwatch.tui.screens.runs_screen import RUNS_KEYS
 from trainwatch.tui.ui.cells import size_of
+from trainwatch.tui.ui.glyphs import glyphs_for
 
 HINT = "[Enter] at next checkpoint   [n] now   [Esc] cancel"
 
@@ -27,12 +29,18 @@ HINT = "[Enter] at next checkpoint   [n] now   [Esc] cancel"
     [
         (60, HINT),
         (50, "[Enter] at next checkpoint  [n] now  [Esc] cancel"),
-        (39, "[Enter] at next checkp…  [n] now  [Esc]"),
-        (34, "[Enter] at next c…  [n] now  [Esc]"),
+        (39, "[Enter] next save  [n] now  [Esc]"),
+        (34, "[Enter] next save  [n] now  [Esc]"),
     ],
 )
 def test_every_key_of_a_dialog_is_named_at_each_width(room: int, shown: str) -> None:
     assert fit_hint(HINT, room) == shown
+
+
+def test_a_switch_at_the_next_checkpoint_is_not_cut() -> None:
+    hint = "[y] switch at the next checkpoint   [n] cancel"
+    assert fit_hint(hint, 39) == "[y] switch at the next checkpoint  [n]"
+    assert fit_hint(hint, 34) == "[y] switch at next save  [n]"
 
 
 def body(dialog: Dialog[None]) -> list[str]:
@@ -136,3 +144,12 @@ async def test_the_rows_of_an_open_list_are_wrapped_for_its_width() -> None:
         rows = str(options.get_option_at_index(1).prompt).split("\n")
     assert len(rows) == 2
     assert rows[1].startswith("  or")
+
+
+def test_the_help_says_what_hatching_means() -> None:
+    assert f"{2 * glyphs_for().hatch}\u00a0not\u00a0training" in "".join(row.plain for row in legend())
+
+
+def test_the_help_names_both_ways_to_compare_two_runs() -> None:
+    (key,) = (key for key in RUNS_KEYS if key.action == "compare")
+    assert key.help.endswith("the two marked ones, or the marked one and the chosen one")

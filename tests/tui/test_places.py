@@ -624,3 +624,12 @@ def test_nothing_of_a_closed_incident_is_under_way() -> None:
         detail = incident_detail(replace(now, story=replace(now.story, actions=actions, incidents=incidents)), 2)
         assert detail is not None
         assert any("under way" in line.text for line in detail.lines) == expected
+
+
+async def test_threads_of_both_looks_stand_beside_each_other() -> None:
+    async with open_place("3s", size=(200, 50)) as (app, pilot):
+        await until(pilot, lambda: bool(front(app).pages), "the stacks")
+        await pilot.pause()
+        left, right = (front(app).panes[name].plain_lines() for name in ("left", "right"))
+    first = [next(y for y, row in enumerate(rows) if row.startswith("Thread ")) for rows in (left, right)]
+    assert first[0] == first[1] > 0

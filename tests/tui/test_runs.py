@@ -135,6 +135,16 @@ async def test_a_list_without_a_run_offers_nothing_to_do_with_one() -> None:
         assert {"leave", "help"} <= {key.action for key in screen.offered()}
 
 
+async def test_a_single_run_is_not_offered_to_be_compared_or_sorted() -> None:
+    async with showing(healthy(), size=(120, 40)) as (app, pilot):
+        screen = await opened(app, pilot)
+        assert {"compare", "sort"} <= {key.action for key in screen.offered()}
+        assert screen.cards
+        screen.cards = screen.cards[:1]
+        assert {"compare", "sort"} & {key.action for key in screen.offered()} == set()
+        assert {"open", "search", "forget"} <= {key.action for key in screen.offered()}
+
+
 async def test_without_any_run_nothing_is_offered_to_look_for_one_and_it_is_said_once() -> None:
     async with showing(healthy(), size=(120, 40)) as (app, pilot):
         screen = await opened(app, pilot)

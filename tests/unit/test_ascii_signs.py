@@ -6,8 +6,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from rich.segment import Segment
+from textual.color import Color
 
-from trainwatch.tui.ui.ascii_filter import SIGNS
+from trainwatch.tui.ui.ascii_filter import SIGNS, AsciiFilter
 from trainwatch.tui.ui.glyphs import UNICODE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,3 +29,8 @@ def test_every_sign_has_one_in_ascii(part: str) -> None:
     drawn = {char for text in texts(ROOT / part) for char in text if not char.isascii()}
     assert drawn
     assert drawn - CHOSEN - {chr(point) for point in SIGNS} == set()
+
+
+def test_an_arrow_at_the_beginning_of_a_row_is_no_bracket() -> None:
+    row = AsciiFilter(letters=False).apply([Segment("→ a.pt: complete")], Color(0, 0, 0))
+    assert [segment.text for segment in row] == ["->a.pt: complete"]

@@ -14,6 +14,7 @@ from trainwatch.core.model.launch.change import Change
 from trainwatch.core.model.observation import Outcome
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.situation import Situation
+from trainwatch.core.model.story import ActionStory
 from trainwatch.core.model.story_fold import apply
 from trainwatch.core.views.screens.incident_card import (
     HEADINGS,
@@ -92,6 +93,15 @@ def test_the_line_of_the_cause_can_be_opened() -> None:
     card = card_of(crashed(), 1)
     assert (card.line, card.log is not None) == (48_211, True)
     assert "l" in keys(card)
+
+
+@pytest.mark.parametrize(("kind", "kept"), [("crash", "see the evidence"), ("hang", "see the stacks")])
+def test_a_crash_offers_no_stacks_of_a_process_that_has_ended(kind: str, kept: str) -> None:
+    now = with_incidents(healthy(), incident(20, kind, "some_class", "something was seen", step=7))
+    action = ActionStory(id=900, t=now.now_t, kind="capture_stacks", reason="", incident=20, done_t=now.now_t, ok=True)
+    now = replace(now, story=replace(now.story, actions=(action,)))
+    (choice,) = (choice for choice in card_of(now, 20).choices if choice.key == "s")
+    assert choice.text == kept
 
 
 def test_choices_have_letters_of_their_own_and_no_digit() -> None:

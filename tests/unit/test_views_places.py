@@ -23,6 +23,7 @@ from trainwatch.core.views.screens.confirmation import (
     resume_price,
     stop_price,
 )
+from trainwatch.core.views.screens.incident_card import incident_card
 from trainwatch.core.views.screens.incident_detail import incident_detail, incident_markdown
 from trainwatch.core.views.screens.profiles import (
     kept_of_yours,
@@ -60,6 +61,38 @@ def test_an_unfinished_action_is_shown_as_in_progress() -> None:
     assert detail is not None
     assert not detail.captured
     assert any(line.text.endswith("→ under way") for line in detail.lines if line.part == "did")
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason", "detail", "seconds", "told"),
+    [
+        ("list_checkpoints", "list the checkpoints before the launch", "", 0.2,
+         "listed the checkpoints before the launch → done"),
+        ("verify_checkpoint", "verify the resume point a.pt", "a.pt: complete", 4.0,
+         "verified the resume point a.pt → a.pt: complete (4 s)"),
+        ("stop_attempt", "restart after a hang", "1 process ended by SIGKILL after 4.1 s", 4.0,
+         "ended the processes: restart after a hang → 1 process ended by SIGKILL after 4.1 s"),
+        ("clear_gpu", "wait until it is free", "GPU memory is released (0.0 s)", 0.2,
+         "waited until it is free → GPU memory is released"),
+        ("clear_gpu", "wait until it is free", "GPU memory is released (4.0 s)", 4.0,
+         "waited until it is free → GPU memory is released (4.0 s)"),
+        ("start_attempt", "start", "", 4.0, "started the next attempt: start → done (4 s)"),
+    ],
+)  # fmt: skip
+def test_an_action_says_its_reason_and_its_seconds_once(
+    kind: str, reason: str, detail: str, seconds: float, told: str
+) -> None:
+    now = troubled()
+    one = next(a for a in now.story.actions if a.incident == 2)
+    one = msgspec.structs.replace(one, kind=kind, reason=reason, detail=detail, t=100.0, done_t=100 + seconds, ok=True)
+    now = msgspec.structs.replace(now, story=msgspec.structs.replace(now.story, actions=(one,)))
+    shown = incident_detail(now, 2)
+    assert shown is not None
+    (line,) = (line for line in shown.lines if line.part == "did")
+    assert line.text.endswith(f" {told}")
+    card = incident_card(now, 2)
+    assert card is not None
+    assert not any("0.0 s" in row.text or row.text.endswith("4.1 s (4 s)") for row in card.rows)
 
 
 def test_incident_markdown_has_every_part_once_and_quotes_the_log() -> None:

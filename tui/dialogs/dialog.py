@@ -26,6 +26,8 @@ TIGHT_BESIDE_TEXT = 4
 """Without margins."""
 GAP, LITTLE_GAP = "   ", "  "
 """Between the keys of a hint, which is written with the wide one."""
+SHORTER = {"at next checkpoint": "next save", "at the next checkpoint": "at next save"}
+"""Words for a border that has no room for the long ones."""
 
 
 class Dialog(ModalScreen[Answer], Generic[Answer]):
@@ -102,6 +104,9 @@ def fit_hint(hint: str, room: int) -> str:
             return gap.join(keys)
     if len(keys) > 1:
         keys[-1] = keys[-1].partition("]")[0] + "]"
+    for long, short in SHORTER.items():
+        if size_of(LITTLE_GAP.join(keys)) > room:
+            keys = [key.replace(long, short) for key in keys]
     longest = max(keys, key=size_of)
     over = size_of(LITTLE_GAP.join(keys)) - room
     return LITTLE_GAP.join(cut(key, max(4, size_of(key) - max(0, over))) if key is longest else key for key in keys)

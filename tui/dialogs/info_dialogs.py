@@ -74,7 +74,12 @@ def legend(width: int = BODY) -> list[Content]:
     glyphs = glyphs_for()
     levels = [f"{glyphs.levels[name]} {word}" for name, word in LEVELS.items()]
     marks = [f"{glyphs.marks[name]} {word}" for name, word in MARKS.items()]
-    marks += [f"{glyphs.expected} expected", f"{glyphs.now} now", f"{glyphs.done} done"]
+    marks += [
+        f"{glyphs.expected} expected",
+        f"{glyphs.now} now",
+        f"{glyphs.done} done",
+        f"{2 * glyphs.hatch} not training",
+    ]
     texts = ("   ".join(_whole(each) for each in levels), "  ".join(_whole(each) for each in marks))
     return [Content(row) for text in texts for row in wrap_words(text, width)]
 

@@ -26,7 +26,7 @@ class CheckpointsPane(Pane):
     def lines(self, width: int, height: int) -> list[Line]:
         if not self.views:
             return [(("label", self.reason),)]
-        shown = self.views[:height]
+        shown = self._newest(height)
         step = max(len(v.step) for v in shown)
         steps = all(v.step.startswith("step ") for v in shown)  # else names stand there, which begin at the left
         size = max(len(v.size) for v in shown)
@@ -49,6 +49,11 @@ class CheckpointsPane(Pane):
                 line.append(("label", f": {v.reason}"))
             lines.append(tuple(line))
         return lines
+
+    def _newest(self, rows: int) -> tuple[CheckpointView, ...]:
+        """So many; the last one is that of a resume if it is older."""
+        older = [v for v in self.views[rows:] if v.resume]
+        return (*self.views[: rows - 1], *older) if older and rows > 1 else self.views[:rows]
 
 
 class CheckpointRows(RowsPane):

@@ -127,12 +127,14 @@ class LogScreen(PlaceScreen):
         return super().check_action(action, parameters)
 
     def offered(self) -> tuple[Key, ...]:
-        """After a bracket: what can be jumped to. Space holds a log that is followed."""
+        """After a bracket: what can be jumped to. Space holds a log that is followed; matches are those of a search."""
         if self.chord:
             return CHORD
         label = "hold" if self.view.following else "follow"
         return tuple(
-            msgspec.structs.replace(key, label=label) if key.action == "follow" else key for key in super().offered()
+            msgspec.structs.replace(key, label=label) if key.action == "follow" else key
+            for key in super().offered()
+            if key.label != "match" or self.viewer.pattern is not None
         )
 
     def on_log_view_wanted(self, message: LogView.Wanted) -> None:

@@ -52,6 +52,8 @@ NO_RUN = "No run is known yet"
 
 OF_A_RUN = frozenset({"open", "compare", "hide", "forget", "mark", "move(-1)", "copy"})
 """Actions on the run under the cursor."""
+OF_TWO = frozenset({"compare", "sort"})
+"""Actions that need two runs."""
 OF_A_LIST = frozenset({"search", "filter", "sort", "hidden"})
 """Actions that choose among runs."""
 RUNS_KEYS: tuple[Key, ...] = (
@@ -69,7 +71,8 @@ RUNS_KEYS: tuple[Key, ...] = (
     Key(key="f", shown="f", action="filter", label="filter", help="all, live, with something wrong, over"),
     Key(key="s", shown="s", action="sort", label="sort", help=f"order: {', '.join(SORTS)}"),
     Key(key="space", shown="space", action="mark", label="mark", help="select it, for d, h and D", footer=False),
-    Key(key="d", shown="d", action="compare", label="compare", help="compare two: the marked, or marked and chosen"),
+    Key(key="d", shown="d", action="compare", label="compare",
+        help="compare two: the two marked ones, or the marked one and the chosen one"),
     Key(key="h", shown="h", action="hide", label="hide", acts=True,
         help="leave the chosen or marked ones out of this list, or show them again"),
     Key(key="H", shown="H", action="hidden", label="show hidden", help="show the hidden ones, too", footer=False),
@@ -121,11 +124,14 @@ class RunsScreen(PlaceScreen):
         self._reading = False
 
     def offered(self) -> tuple[Key, ...]:
-        """An empty list has no run to do something with; if no run is known, there is none to look for either."""
+        """An empty list has no run to do something with; if no run is known, there is none to look for either.
+
+        A single run has none to be compared with.
+        """
         keys = super().offered()
-        if self.cards is None or self.listed:
+        if self.cards is None or (self.listed and len(self.cards) > 1):
             return keys
-        idle = OF_A_RUN if self.cards else OF_A_RUN | OF_A_LIST
+        idle = OF_TWO if self.listed else OF_A_RUN if self.cards else OF_A_RUN | OF_A_LIST
         return tuple(key for key in keys if key.action not in idle)
 
     def bodies(self) -> Sequence[Pane]:

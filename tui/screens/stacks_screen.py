@@ -91,11 +91,12 @@ class StacksScreen(PlaceScreen):
             self.left.show([Paragraph(text=text, style="label")], title=f"files of: {self.subject}")
             return
         spread = self.pages[self.page]
+        beside = self.size.width >= BESIDE_FROM
         for pane, sheet in zip((self.left, self.right), spread.sheets, strict=False):
             first = pane is self.left
             name = f"{spread.title} · {sheet.title}" if sheet.title != spread.title else sheet.title
             pane.show(
-                sheet_lines(sheet, spread.verdict if first else ""), title=name,
+                sheet_lines(sheet, spread.verdict if first else "", level=beside and bool(spread.verdict)), title=name,
                 hint=f"{self.page + 1} of {len(self.pages)}" if first else "",
             )  # fmt: skip
 
@@ -129,9 +130,12 @@ def read_spreads(
     screen.tasks.submit(read)
 
 
-def sheet_lines(sheet: Sheet, verdict: str) -> list[Paragraph]:
-    """A dump from its first thread on (the process is named in the title), any other file whole."""
-    found = [Paragraph(text=verdict, style="accent"), Paragraph()] if verdict else []
+def sheet_lines(sheet: Sheet, verdict: str, *, level: bool = False) -> list[Paragraph]:
+    """A dump from its first thread on (the process is named in the title), any other file whole.
+
+    ``level``: as far down as beside a sheet with a verdict.
+    """
+    found = [Paragraph(text=verdict, style="accent"), Paragraph()] if verdict or level else []
     begin = next((i for i, line in enumerate(sheet.lines) if line.startswith("Thread ")), 0)
     for number, line in enumerate(sheet.lines[begin:], begin):
         heading = line.startswith(("Thread ", "== "))

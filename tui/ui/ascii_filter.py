@@ -26,6 +26,8 @@ _BETWEEN_DIGITS = re.compile(r"(?<=\d)…(?=\d)")
 def _of_several(text: str) -> str:
     """What one sign alone would not say: ``6 → 8`` is not ``6 > 8``, and ``1…9`` is no path. The same width."""
     if "→" in text:
+        if text.startswith("→ "):  # the first word of a row
+            text = f"->{text[2:]}"
         text = text.replace("  → ", " -> ").replace(" → ", " ->")
     if "←" in text:
         text = text.replace("  ← ", " <- ")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from .cells import Line, pad, plain, wrap, wrap_words
+from .cells import Line, pad, plain, size_of, wrap, wrap_words
 
 CONTINUED = " " * 8
 
@@ -18,7 +18,7 @@ class Paragraph(msgspec.Struct, frozen=True):
     mark: tuple[str, str] = ("text", "")
     link: int | None = None
     hard: bool = False
-    """Wrapped at the edge, spaces kept: frames of a stack end with the number that matters."""
+    """Spaces kept, wrapped at the edge, a frame of a stack before its file: its end is the number that matters."""
 
 
 def margin_of(paragraphs: Sequence[Paragraph]) -> int:
@@ -32,10 +32,18 @@ def rows_of(paragraph: Paragraph, width: int, margin: int) -> list[Line]:
     sign_style, sign = paragraph.mark
     room = max(8, width - margin - len(sign))
     text = plain(paragraph.text)
-    rows = wrap(text, room, CONTINUED) if paragraph.hard else wrap_words(text, room)
+    rows = _wrap_hard(text, room) if paragraph.hard else wrap_words(text, room)
     lines: list[Line] = []
     for number, row in enumerate(rows):
         first = number == 0
         before = pad(paragraph.label if first else "", margin)
         lines.append((("label", before), (sign_style, sign if first else " " * len(sign)), (paragraph.style, row)))
     return lines
+
+
+def _wrap_hard(text: str, width: int) -> list[str]:
+    head, gap, place = text.rpartition(" (")
+    below = f"{CONTINUED}({place}"
+    if gap and size_of(head) <= width < size_of(text) and size_of(below) <= width:
+        return [head, below]
+    return wrap(text, width, CONTINUED)

@@ -210,10 +210,12 @@ def _preset_why(spec: RunSpec, preset: Preset) -> str:
 
 
 def _choices(spec: RunSpec, known: Mapping[str, Profile], usual: str | None) -> tuple[tuple[str, str], ...]:
-    """(name, title), the usual one first."""
+    """(name, title) in the order of the ladder; without one, the usual one first."""
     from ..plan.fitting_profiles import fitting_profiles
 
-    fitting = sorted(fitting_profiles(spec, known), key=lambda profile: profile.name != usual)
+    fitting = fitting_profiles(spec, known)
+    if not spec.settings.profiles.ladder:
+        fitting = tuple(sorted(fitting, key=lambda profile: profile.name != usual))
     return tuple((profile.name, profile.title or profile.description) for profile in fitting)
 
 

@@ -32,7 +32,7 @@ class LaunchOffer(msgspec.Struct, frozen=True, kw_only=True):
 class LaunchPreview(msgspec.Struct, frozen=True, kw_only=True):
     """What a start would launch. ``changes``: all that differs from the user's own config, flags and environment.
 
-    ``preset_why``: how it was found. ``profiles``: (name, title) of those that may be chosen, the default first.
+    ``preset_why``: how it was found. ``profiles``: (name, title) to choose from: the ladder, or the default first.
     ``resume``: how it is resumed after a crash, in words; ``resumes``: whether it is.
     """
 

@@ -21,7 +21,7 @@ from ..state.last_step import last_step
 from ..state.verdict import HELD
 from ..withheld_words import would_have
 from ..words import how_likely, sentence
-from .incident_detail import ACTION_WORDS, IncidentDetail, Part, changes_after, incident_detail
+from .incident_detail import ACTION_WORDS, IncidentDetail, Part, changes_after, incident_detail, result_of
 from .stack_dumps import STACK_NAME
 
 Heading = Literal["happened", "why", "where", "done", "cost", "end"]
@@ -189,10 +189,9 @@ def _done(now: Situation, incident: Incident) -> Iterator[CardRow]:
 def _outcome(action: ActionStory, *, over: bool) -> str:
     if action.done_t is None:
         return "" if over or action.kind in {"give_up", "end_watch"} else ": under way"
-    how = "" if action.kind == "capture_stacks" else action.detail
+    how, seconds = result_of(action)
     told = f": {'' if action.ok else 'failed: '}{how}" if how or not action.ok else ""
-    seconds = action.done_t - action.t
-    return told if seconds < 1 or how.endswith(" s)") else f"{told} ({seconds:.0f} s)"
+    return f"{told} ({seconds:.0f} s)" if seconds else told
 
 
 def _cost(now: Situation, incident: Incident, view: IncidentView) -> str:
@@ -287,7 +286,8 @@ def _choices(now: Situation, incident: Incident, detail: IncidentDetail, line: i
     if line is not None and detail.log:
         yield Choice(key="l", text=f"see the log at line {quantity.count(line)}", act="log", acts=False)
     if detail.captured:
-        yield Choice(key="s", text="see the stacks", act="stacks", acts=False)
+        kept = "evidence" if incident.kind == "crash" else "stacks"  # a process that has ended has no stacks
+        yield Choice(key="s", text=f"see the {kept}", act="stacks", acts=False)
     if incident.kind == "crash" and (incident.class_ == "unknown" or (incident.confidence or 1.0) < HINT):
         yield Choice(key="t", text="name the cause: the line that ended it is learned", act="teach")
     yield Choice(key="y", text="copy as Markdown", act="copy", acts=False)

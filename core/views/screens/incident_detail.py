@@ -130,15 +130,28 @@ def _evidence(incident: Incident) -> list[DetailLine]:
 def _action(a: ActionStory, now: Situation, *, over: bool) -> DetailLine:
     """``over``: its incident is closed, so nothing of it is under way."""
     at = quantity.clock(now.story.wall0 + a.t, now.now_wall, seconds=True)
-    text = f"{at} {ACTION_WORDS.get(a.kind, a.kind.replace('_', ' '))}: {a.reason}"
+    text = f"{at} {_with_reason(ACTION_WORDS.get(a.kind, a.kind.replace('_', ' ')), a.reason)}"
     if a.done_t is None:
         waits = not over and a.kind not in {"give_up", "end_watch"}
         return DetailLine(part="did", text=f"{text} → under way" if waits else text)
-    how = a.detail if a.kind != "capture_stacks" else ""
-    told = how.endswith(" s)")
-    took = f" ({quantity.duration(a.done_t - a.t)})" if a.done_t - a.t >= 1 and not told else ""
+    how, seconds = result_of(a)
+    took = f" ({quantity.duration(seconds)})" if seconds else ""
     end = f" → {'' if a.ok else 'failed: '}{how or 'done'}{took}"
     return DetailLine(part="did", text=text + end, level=None if a.ok else "warning")
+
+
+def result_of(a: ActionStory) -> tuple[str, float]:
+    """What an action that is done says of its result, and the seconds it took: 0 if it says them, or if less than 1."""
+    how = "" if a.kind == "capture_stacks" else a.detail.removesuffix(" (0.0 s)")
+    seconds = 0.0 if a.done_t is None else a.done_t - a.t
+    return how, 0.0 if seconds < 1 or how.endswith((" s)", " s")) else seconds
+
+
+def _with_reason(words: str, reason: str) -> str:
+    """``listed``, ``list the checkpoints before the launch``: a reason that says the same again goes on from there."""
+    done, again, rest = words.partition(" ")[0], *reason.partition(" ")[::2]
+    says_it = len(again) > 2 and done.startswith(again.removesuffix("y").removesuffix("e"))
+    return f"{done} {rest}" if says_it and rest else f"{words}: {reason}"
 
 
 def changes_after(story: RunStory, incident: Incident) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The memory pane: RAM, available, swap, CPU of the trainer, disk."""
+"""The pane *machine* of the dashboard: RAM, available, swap, CPU of the trainer, disk."""
 
 from collections.abc import Mapping
 
@@ -18,7 +18,7 @@ class MemoryPane(Pane):
     def show(self, view: MemoryView, series: Mapping[SeriesQuery, Columns], window: TimeWindow) -> None:
         """Draw it; ``series`` answers ``series_queries``; the border names the window of the sparklines."""
         self.view, self.series, self.window = view, series, window
-        self.set_title("memory", view.note or (window.words if view.meters else ""))
+        self.set_title("machine", view.note or (window.words if view.meters else ""))
         self.redraw()
 
     def series_queries(self) -> list[SeriesQuery]:

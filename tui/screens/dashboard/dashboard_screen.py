@@ -31,7 +31,7 @@ from .dashboard_panes import FocusedPanes
 from .pane_focus import PaneFocus
 
 BELOW_DIALOG_S = 12.0
-"""How often the screen below a dialog is drawn if nothing happens: for each change Textual paints the whole terminal."""
+"""How often the screen below a dialog is drawn if nothing happens: Textual paints all of the terminal each time."""
 
 
 class Dashboard(FocusedPanes):
@@ -138,7 +138,7 @@ class Dashboard(FocusedPanes):
 
     def _waits_below_dialog(self) -> bool:
         now, story = time.monotonic(), self.now.story
-        happened = (story.state, len(story.incidents), self.view.header.verdict.level)
+        happened = (story.state, len(story.incidents), self.view.header.verdict.level, self.app.size)
         below = self._interval_s > 0 and isinstance(self.app.screen, ModalScreen)
         if below and happened == self._drawn and now < self._drawn_at + BELOW_DIALOG_S:
             return True
