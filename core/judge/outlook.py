@@ -10,7 +10,8 @@ def shown_progress(knowledge: Knowledge, state: JudgeState) -> Progress:
     """Progress for people: with the total that the settings know if the log shows none, and the time left."""
     run, attempt = state.reading.now.run, state.attempt
     told = knowledge.told.get(attempt.profile or "")
-    progress = run_length.with_told(state.progress, run, told, resumed=attempt.resume_from is not None)
+    resumed = attempt.resume_from is not None and attempt.resume_verdict != "ignored"
+    progress = run_length.with_told(state.progress, run, told, resumed=resumed, epochs_before=attempt.resume_epochs)
     if run.step is None and progress.epoch is not None:
         return _of_epochs(state, progress)
     return eta.with_own_pace(progress, state.pace, state.clock.step_s)

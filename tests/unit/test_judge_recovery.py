@@ -177,6 +177,30 @@ def test_a_new_checkpoint_pays_the_budget_back() -> None:
     assert [b.used for b in world.of(BudgetChanged)] == [1, 0, 1, 0, 1, 0, 1, 0]
 
 
+def a_bar_for_each_epoch(world: World) -> World:
+    """An epoch of a trainer whose only output is a bar that begins anew with each epoch, also after a resume."""
+    story = Story(meta=False, period_s=5.0)
+    story.step, story.total = 0, 60
+    return world.watch(
+        story.train(60, line=lambda step: f"\r{100 * step // 60}%|##| {step}/60 [00:01<00:01, 16.00it/s]")
+    )
+
+
+def test_a_further_epoch_pays_the_budget_back_although_the_bars_begin_anew() -> None:
+    """Seen: a run that saved two epochs in each attempt was given up after three restarts."""
+    world = World(judge(quick(max_restarts=2, backoff_s=(0.0,)))).begin()
+    done = 0
+    for attempt, epochs in enumerate((6, 2, 2, 2, 2, 2)):
+        for _ in range(epochs):
+            a_bar_for_each_epoch(world)
+            done += 1
+            path = f"out/epoch{done}.pt"
+            world.see(CheckpointEvent(t=world.t, path=path, event="complete", epoch=done, size_bytes=1e6))
+        crash(a_bar_for_each_epoch(world), "\nKilled\n")
+        assert world.word != "given_up", attempt
+    assert max(changed.used for changed in world.of(BudgetChanged)) == 1
+
+
 def test_the_same_checkpoint_written_again_pays_nothing_back() -> None:
     world = running(judge(quick(max_restarts=1, backoff_s=(0.0,))))
     save(world, "out/step-40", 40)

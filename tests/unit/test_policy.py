@@ -510,6 +510,15 @@ def test_only_a_checkpoint_further_on_restores_the_budget(
     assert saved(Budget(used=2, best=best), position) == after
 
 
+@pytest.mark.parametrize(
+    ("epochs", "after"),
+    [(7, Budget(best=120, every=60, epochs=7)), (6, Budget(used=2, best=369, every=60, epochs=6)),
+     (None, Budget(used=2, best=369, every=60, epochs=6))],
+)  # fmt: skip
+def test_a_further_epoch_restores_the_budget_although_the_steps_count_anew(epochs: int | None, after: Budget) -> None:
+    assert saved(Budget(used=2, best=369, every=60, epochs=6), 120, epochs) == after
+
+
 def crashes_at(*positions: int | None, budget: Budget | None = None) -> list[bool]:
     """Whether each failure in turn finds the budget spent; those that do not are restarted."""
     now, spent = budget if budget is not None else Budget(best=100, every=100), []

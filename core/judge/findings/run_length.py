@@ -12,10 +12,13 @@ from ..text.position.run_count import RunCount
 replace = msgspec.structs.replace
 
 
-def with_told(progress: Progress, run: RunCount, told: ToldLength | None, *, resumed: bool) -> Progress:
+def with_told(
+    progress: Progress, run: RunCount, told: ToldLength | None, *, resumed: bool, epochs_before: int | None = None
+) -> Progress:
     """Progress with the total of the whole run, and by what it is known (``total_by``). ``run``: what the log shows.
 
-    ``resumed``: the attempt began from a checkpoint, so the total of a bar may be what was left.
+    ``resumed``: the attempt began from a checkpoint, so the total of a bar may be what was left. ``epochs_before``:
+    epochs of the run that this checkpoint holds, None = unknown.
     """
     if told is None:
         return progress
@@ -23,7 +26,7 @@ def with_told(progress: Progress, run: RunCount, told: ToldLength | None, *, res
         return _of_epochs(progress, told)
     if run.total is None:
         return _of_steps(progress, told) if progress.run_total_steps is None else progress
-    return _of_bar(progress, run, told, resumed=resumed)
+    return _of_bar(progress, run, told, resumed=resumed, epochs_before=epochs_before)
 
 
 def _of_epochs(progress: Progress, told: ToldLength) -> Progress:
@@ -42,7 +45,9 @@ def _of_steps(progress: Progress, told: ToldLength) -> Progress:
     return progress
 
 
-def _of_bar(progress: Progress, run: RunCount, told: ToldLength, *, resumed: bool) -> Progress:
+def _of_bar(
+    progress: Progress, run: RunCount, told: ToldLength, *, resumed: bool, epochs_before: int | None
+) -> Progress:
     """A bar that counts within an epoch of which the log does not say how many there are.
 
     A bar of the whole run has the same number of steps for each epoch, so that one which the number of epochs does not
@@ -57,6 +62,11 @@ def _of_bar(progress: Progress, run: RunCount, told: ToldLength, *, resumed: boo
     if run.per_epoch is None and not by_steps and total % (told.epochs or 1) == 0:
         return progress
     within = run if run.per_epoch else replace(run, per_epoch=True, index=0, done=0)
+    if resumed and run.named is None:  # bars without the number of their epoch count anew
+        if epochs_before is None or within.index is None or within.done is None:
+            return replace(progress, run_step=None, run_total_steps=None)
+        index, done = within.index + epochs_before, within.done + epochs_before * total
+        within = replace(within, index=index, done=done)
     step, whole = within.run_step, replace(within, declared=told.epochs).run_total
     by = told.epochs_by
     if told.steps is not None and by_steps and (whole is None or told.steps < whole):

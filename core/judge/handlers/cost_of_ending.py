@@ -22,7 +22,9 @@ def loss_s(state: JudgeState) -> float:
         return reload_s
     since_t = attempt.start_t if newest is None else max(attempt.start_t, newest.t)
     again_s = max(0.0, attempt.beat_t - since_t) + reload_s
-    if not (knows_its_step(attempt) and failure_history.hung_at(state.history, attempt.position, attempt.stride)):
+    epochs = state.budget.epochs
+    hung_here = failure_history.hung_at(state.history, attempt.position, epochs, attempt.stride)
+    if not (knows_its_step(attempt) and hung_here):
         return again_s
     left_s = eta.eta_s(state.pace, state.progress)
     return max(again_s, NIGHT_S if left_s is None else left_s)

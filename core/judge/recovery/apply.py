@@ -65,6 +65,7 @@ def answer_failure(
     certain the class is, 0 to 1. ``job``: why the job ended that the attempt ran as.
     """
     builder.set(budget=budget.failed(builder.state.budget, cause.position))
+    cause = replace(cause, epochs=builder.state.budget.epochs)
     state, settings = builder.state, builder.knowledge.settings
     class_ = builder.knowledge.catalogue.class_of(cause.class_)
     may_fall_back = settings.profiles.fall_back and settings_at_fault and class_.settings != "never"

@@ -117,8 +117,8 @@ def _leave_branch(builder: StepBuilder, plan: RestartPlan, number: int) -> None:
         index = msgspec.structs.replace(index, went_back=(since, builder.t, why))
     builder.set(checkpoints=index)
     if plan.before_t is not None or (left and (plan.wanted is not None or plan.fresh)):
-        best = None if known is None else known.position
-        builder.set(budget=msgspec.structs.replace(builder.state.budget, best=best))
+        best, epochs = (None, None) if known is None else (known.position, known.epochs_done)
+        builder.set(budget=msgspec.structs.replace(builder.state.budget, best=best, epochs=epochs))
 
 
 def on_launched(builder: StepBuilder, machine: Starting, outcome: Outcome) -> None:

@@ -4,6 +4,9 @@ Source: NVIDIA's resiliency extension stops after three cycles without a new che
 machine may restart a hundred times and still be worth it; a crash loop is not. Between two checkpoints a new furthest
 step is progress, too, so that four failures on the way to the next save do not end a run; but each restart repeats what
 was not saved, so ``PER_SAVE`` bounds their number.
+
+Steps of two attempts cannot always be compared: a bar for each epoch counts anew after a resume, and nothing says from
+where. A checkpoint of a further epoch is progress whatever the steps say.
 """
 
 import msgspec
@@ -19,27 +22,32 @@ STEP_SHARE = 0.05
 class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """``used``: restarts since the last progress. ``best``: position of the furthest checkpoint, None = none came.
 
-    ``unsaved``: restarts since the newest checkpoint. ``furthest``: the furthest position at which an attempt failed
-    since then, as far as it counted as progress; ``every``: positions from one checkpoint to the next, None = unknown.
+    ``epochs``: epochs of the run that are done in it, None = it tells none. ``unsaved``: restarts since the newest
+    checkpoint. ``furthest``: the furthest position at which an attempt failed since then, as far as it counted as
+    progress; ``every``: positions from one checkpoint to the next, None = unknown.
     """
 
     used: int = 0
     best: int | None = None
+    epochs: int | None = None
     unsaved: int = 0
     furthest: int | None = None
     every: int | None = None
 
 
-def saved(budget: Budget, position: int | None) -> Budget:
+def saved(budget: Budget, position: int | None, epochs: int | None = None) -> Budget:
     """The budget after a complete checkpoint at ``position``: restored if it is further than any before.
 
-    An unknown position counts as progress.
+    ``epochs``: of the run that are done in it, None = it tells none. An unknown position counts as progress.
     """
+    known = budget.epochs if epochs is None else epochs
     if position is None:
-        return Budget(best=budget.best, every=budget.every)
-    if budget.best is not None and position <= budget.best:
-        return budget
-    return Budget(best=position, every=position - (budget.best or 0))
+        return Budget(best=budget.best, every=budget.every, epochs=known)
+    if budget.best is None or position > budget.best:
+        return Budget(best=position, every=position - (budget.best or 0), epochs=known)
+    if epochs is not None and budget.epochs is not None and epochs > budget.epochs:
+        return Budget(best=position, every=budget.every, epochs=epochs)  # the steps count anew
+    return budget
 
 
 def failed(budget: Budget, position: int | None) -> Budget:

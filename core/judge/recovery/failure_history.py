@@ -17,6 +17,8 @@ SHOWN = 5
 class Cause(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What ended an attempt. ``class_``: failure class or kind of hang. ``position``: step of the run, if known.
 
+    ``epochs``: epochs of the run that had been saved by then, if its checkpoints tell any.
+
     ``kind`` *nan*: the loss or the weights are NaN, and the trainer does not end by itself.
     """
 
@@ -24,6 +26,7 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     class_: str
     attempt: int
     position: int | None = None
+    epochs: int | None = None
 
     @property
     def lives(self) -> bool:
@@ -45,25 +48,22 @@ def repeats(history: History, cause: Cause, stride: int = 1) -> bool:
 
     False before the first step: there is no position to compare.
     """
-    at = cause.position
-    if at is None:
-        return False
     return any(
-        (known.kind, known.class_) == (cause.kind, cause.class_)
-        and known.position is not None
-        and abs(known.position - at) <= stride
+        (known.kind, known.class_) == (cause.kind, cause.class_) and _is_at(known, cause.position, cause.epochs, stride)
         for known in history
     )
 
 
-def hung_at(history: History, position: int | None, stride: int = 1) -> bool:
+def hung_at(history: History, position: int | None, epochs: int | None, stride: int = 1) -> bool:
     """Whether an attempt was ended for a hang of any kind at this position, give or take ``stride``."""
-    if position is None:
+    return any(known.kind == "hang" and _is_at(known, position, epochs, stride) for known in history)
+
+
+def _is_at(known: Cause, position: int | None, epochs: int | None, stride: int) -> bool:
+    """Whether a cause came at this place. Steps that begin anew in each attempt repeat; saved epochs do not."""
+    if known.position is None or position is None or abs(known.position - position) > stride:
         return False
-    return any(
-        known.kind == "hang" and known.position is not None and abs(known.position - position) <= stride
-        for known in history
-    )
+    return known.epochs is None or epochs is None or known.epochs == epochs
 
 
 def count(history: History, class_: str) -> int:

@@ -137,7 +137,7 @@ def saved(builder: StepBuilder, known: known_checkpoint.KnownCheckpoint) -> None
     """A complete checkpoint of this run came: if it is progress, the restart budget is restored."""
     before = builder.state.budget
     position = known.position if known.position is not None else known.step
-    new = budget.saved(before, position)
+    new = budget.saved(before, position, known.epochs_done)
     if new is before:
         return
     builder.set(budget=new, attempt=msgspec.structs.replace(builder.state.attempt, saved=True))

@@ -154,7 +154,7 @@ def _resume(builder: StepBuilder, command: Command) -> None:
     builder.set(history=())
     if builder.state.budget.used or builder.state.budget.unsaved:
         before = builder.state.budget
-        builder.set(budget=Budget(best=before.best, every=before.every))
+        builder.set(budget=Budget(best=before.best, every=before.every, epochs=before.epochs))
         builder.fact(BudgetChanged(used=0, max=builder.knowledge.settings.restart.max_restarts))
     if builder.state.attempt.number:
         # A stop may have failed: processes of the last attempt must be gone before the next one is launched.
