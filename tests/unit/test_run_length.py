@@ -119,7 +119,7 @@ def test_a_log_that_was_read_late_tells_no_pace_of_epochs() -> None:
     assert (shown.total_epochs, shown.eta_s) == (7, None)
 
 
-def test_nothing_is_decided_by_the_settings_length() -> None:
+def test_words_of_the_end_decide_before_the_settings_length() -> None:
     """A trainer that ends after three of seven epochs with exit status 0 and words of the end stopped early itself."""
     story = Story(step_s=1.0).start().load()
     story.train(90, line=lambda step: bar((step - 1) % 30 + 1, label=f"Epoch {(step - 1) // 30 + 1}: "))

@@ -114,3 +114,45 @@ def test_the_estimate_from_samples_is_a_guess(tmp_path: Path) -> None:
     expected = ExpectedLength(steps=62_500, by="50 epochs x 1,250 steps (5,000 samples, batch 4)")
     found = told_lengths(spec, load_presets()["generic"], {}, expected)[""]
     assert (found.guess, found.guess_by) == (62_500, f"a guess: {expected.by}")
+
+
+def test_settings_by_which_a_told_number_may_be_no_count_of_the_log_are_told_too(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("patience = 5\n")
+    found = told(tmp_path, "train.py", "--steps", "200", "--grad-accum-steps=4", "--batch-size", "8", "--resume")
+    assert (found.steps, found.steps_sure, found.units) == (200, True, (4, 8))
+    assert (found.sooner_by, found.resumes_by) == ("patience 5 in train.py:1", "--resume")
+    assert told(tmp_path, "train.py", "--steps", "200", "--resume", "{resume}").resumes_by == ""
+    assert told(tmp_path, "train.py") == ToldLength()
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "sure"),
+    [
+        ("import argparse\nargparse.ArgumentParser().add_argument('--steps', type=int, default=200)\n", (), True),
+        ("STEPS = 200\n", (), True),
+        ("steps = 200\n", (), False),  # of a sampler as likely
+        ("max_steps = 200\n", (), True),
+        ("", ("--train.steps", "200"), True),
+        ("", ("--sampler.steps", "200"), False),
+    ],
+)
+def test_steps_of_another_part_of_the_program_are_not_sure(
+    tmp_path: Path, text: str, words: tuple[str, ...], sure: bool
+) -> None:
+    (tmp_path / "train.py").write_text(text)
+    found = told(tmp_path, "train.py", *words)
+    assert (found.steps, found.steps_sure) == (200, sure)
+
+
+@pytest.mark.parametrize(("section", "sure"), [("train", True), ("sampling", False)])
+def test_steps_of_a_section_of_the_config(tmp_path: Path, section: str, sure: bool) -> None:
+    (tmp_path / "train.py").write_text("")
+    (tmp_path / "cfg.yaml").write_text(f"{section}:\n  steps: 50\n")
+    found = told(tmp_path, "train.py", "--config", "cfg.yaml")
+    assert (found.steps, found.steps_sure) == (50, sure)
+
+
+def test_settings_behind_a_shell_script_are_not_sure(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text("python train.py $@\n")
+    spec = RunSpec(id="r", name="r", command=("bash", "run.sh", "--steps", "200"), cwd=str(tmp_path), created_wall=0.0)
+    assert not told_lengths(spec, load_presets()["generic"], {}, None)[""].steps_sure

@@ -38,6 +38,18 @@ class TrainerSettings:
                 own = deciding_value(self._spec.cwd, further, named, key, own)
         return own
 
+    def section(self, profile: Profile | None, key: str) -> tuple[str, ...]:
+        """The sections in which the setting stands, on the command line or in the config; () = in none."""
+        if profile is not None and key in dict(leaves(profile.settings)) and key not in profile.yields:
+            return ()
+        command, config = self._spec.command, self._config
+        full = full_name(command, config, self._preset, key)
+        _, locations = places(config, full) if config is not None else (False, ())
+        if given := given_names(command, full, locations):
+            return tuple(given[-1].split(".")[:-1])
+        found = [path for path in locations if config is not None and present(config.tree, path)]
+        return tuple(str(part) for part in found[-1][:-1]) if found else ()
+
     @cached_property
     def hidden(self) -> bool:
         """Whether settings may stand where they are not seen: in a shell script, or in a config that is not read."""

@@ -1,7 +1,8 @@
 """The length of a training as its settings say it: command, profile, config, else the script's own value."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...act.config.derive import DeriveError
 from ...act.config.flags import find_option, option_groups
@@ -9,11 +10,30 @@ from ...act.config.trainer_config import config_in_command
 from ...act.config.trainer_settings import TrainerSettings, given_names
 from ...model.launch.command_words import options_start
 from ...model.launch.expected_length import ExpectedLength
-from ...model.launch.told_length import EPOCH_NAMES, STEP_NAMES, ToldLength
+from ...model.launch.told_length import (
+    DOUBTFUL_NAMES,
+    EPOCH_NAMES,
+    SOONER_NAMES,
+    STEP_NAMES,
+    UNIT_NAMES,
+    ToldLength,
+)
 from ...model.run import RunSpec
 from ...model.shipped.preset import Preset
 from ...model.shipped.profile import Profile
 from ...source.trainer_source import read_source
+
+OF_TRAINING = re.compile(r"train|fit|loop|optim|schedul|solver|run", re.IGNORECASE)
+"""What a section is called in which ``steps`` are those of the training."""
+RESUMES = re.compile(r"--?(auto[-_]?)?(resume|continue|restore)", re.IGNORECASE)
+
+
+class _Said(NamedTuple):
+    """A whole number above 0. ``by``: where it is set, for people; ``sure``: it is no other thing of that name."""
+
+    number: int
+    by: str
+    sure: bool
 
 
 def told_lengths(
@@ -31,28 +51,35 @@ def _of(
     keys = preset.length
     epochs = _number(settings, spec, profile, EPOCH_NAMES if keys is None else (keys.epochs,) if keys.epochs else ())
     steps = _number(settings, spec, profile, STEP_NAMES if keys is None else (keys.steps,) if keys.steps else ())
+    known = epochs is not None or steps is not None
+    units = [_number(settings, spec, profile, names) for names in UNIT_NAMES] if known else []
+    sooner = _number(settings, spec, profile, SOONER_NAMES) if known else None
     if epochs is not None and steps is not None and keys is not None:  # the framework takes one of them
         epochs, steps = (None, steps) if keys.steps_over_epochs else (epochs, None)
     return ToldLength(
-        epochs=None if epochs is None else epochs[0],
-        epochs_by="" if epochs is None else epochs[1],
-        steps=None if steps is None else steps[0],
-        steps_by="" if steps is None else steps[1],
+        epochs=None if epochs is None else epochs.number,
+        epochs_by="" if epochs is None else epochs.by,
+        epochs_sure=epochs is None or (epochs.sure and not settings.hidden),
+        steps=None if steps is None else steps.number,
+        steps_by="" if steps is None else steps.by,
+        steps_sure=steps is None or (steps.sure and not settings.hidden),
+        units=tuple(unit.number for unit in units if unit is not None and unit.number > 1),
+        sooner_by="" if sooner is None else sooner.by,
+        resumes_by=_resumes_by(spec.command) if known else "",
         guess=None if expected is None else expected.steps,
         guess_by="" if expected is None else f"a guess: {expected.by}",
     )
 
 
-def _number(
-    settings: TrainerSettings, spec: RunSpec, profile: Profile | None, names: Sequence[str]
-) -> tuple[int, str] | None:
-    """The first of these settings that is a whole number above 0, and where it is set."""
+def _number(settings: TrainerSettings, spec: RunSpec, profile: Profile | None, names: Sequence[str]) -> _Said | None:
+    """The first of these settings that is a whole number above 0."""
     try:
         for name in names:
             for value, where in _values(settings, spec, profile, name):
                 number = _whole(value)
                 if number is not None:
-                    return number, where.format(number)
+                    sure = name not in DOUBTFUL_NAMES or _is_of_training(settings.section(profile, name))
+                    return _Said(number, where.format(number), sure)
                 if value is not None:
                     return None
     except (DeriveError, OSError):  # check and launch report a config that cannot be read
@@ -78,13 +105,31 @@ def _joined(command: Sequence[str], name: str) -> str | None:
     return next((word.partition("=")[2] for word in reversed(words) if word.startswith(f"{name}=")), None)
 
 
-def _of_source(spec: RunSpec, names: Sequence[str]) -> tuple[int, str] | None:
-    """The script's own value."""
+def _of_source(spec: RunSpec, names: Sequence[str]) -> _Said | None:
+    """The script's own value: the default of an option, or a number that it sets under a name of its own."""
     source = read_source(spec.command, spec.cwd, spec.env)
     if isinstance(source, str):
         return None
     own = {number.name.lower().replace("-", "_"): number for number in reversed(source.numbers)}
-    return next(((n.value, f"{n.name} {n.value} in {n.place}") for name in names if (n := own.get(name))), None)
+    options = {option.name.lstrip("-").lower().replace("-", "_") for option in source.options}
+    for name in names:
+        if number := own.get(name):
+            sure = name not in DOUBTFUL_NAMES or name in options or number.name.isupper()
+            return _Said(number.value, f"{number.name} {number.value} in {number.place}", sure)
+    return None
+
+
+def _resumes_by(command: Sequence[str]) -> str:
+    """The option by which the command itself resumes; "" if it has none, or each attempt fills it in."""
+    pairs = zip(command, [*command[1:], ""], strict=True)
+    return next(
+        (word.partition("=")[0] for word, value in pairs if RESUMES.match(word) and "{" not in word + value), ""
+    )
+
+
+def _is_of_training(section: Sequence[str]) -> bool:
+    """Whether a setting in this section of the settings is one of the training; that of no section is."""
+    return not section or any(OF_TRAINING.search(part) for part in section)
 
 
 def _whole(value: Any) -> int | None:

@@ -1,6 +1,6 @@
 """The length of the run by its settings, where its log does not show it.
 
-Only for people who look at the run: what is decided, such as whether the end was reached, follows from the log alone.
+For people who look at the run. Whether an exit with success was the end is judged apart (told_end.py of recovery).
 """
 
 import msgspec

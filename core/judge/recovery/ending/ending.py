@@ -68,10 +68,12 @@ class EndingInput(msgspec.Struct, frozen=True, kw_only=True):
     last step. ``final_name``: name of a last checkpoint that is called final. ``saves``: it wrote checkpoints.
     ``save_open``: its newest checkpoint is not complete. ``begins``: something is loaded or prepared after the last
     step. ``cause``: the failure that its last lines show; ``told_to_end``: the line that says that it was ended.
+    ``told``: where its counters stand against the length that its settings say.
     ``steps_seen``: it made a step; ``steps_due``: why steps are expected, "" = they are not.
     """
 
     place: Place = Place("unknown")
+    told: Place = Place("unknown")
     nan: str = ""
     resumed_at_end: bool = False
     words: EndWords | None = None
@@ -98,10 +100,13 @@ class Proven(msgspec.Struct, frozen=True):
 
 
 class Contradicted(msgspec.Struct, frozen=True):
-    """It ended before the end of the training. ``by``: a failure that the log shows, NaN weights, or nothing known."""
+    """It ended before the end of the training.
+
+    ``by``: a failure that the log shows, NaN weights, the length that the settings say, or nothing known.
+    """
 
     why: str
-    by: Literal["failure", "nan", "unknown"] = "unknown"
+    by: Literal["failure", "nan", "settings", "unknown"] = "unknown"
 
 
 class Unproven(msgspec.Struct, frozen=True):
@@ -143,7 +148,9 @@ def judge_ending(run: EndingInput) -> Ending:
     if place.at == "short":
         said = f', although it says "{run.words_line}"' if run.words == "words" else ""
         return Contradicted(f"the last progress is {place.words}{said}")
-    return Unproven(place.words, place.is_last_line)
+    if run.told.at == "short" and not place.is_last_line:
+        return Contradicted(f"the last progress is {run.told.words}", by="settings")
+    return Unproven(place.words if place.is_last_line else run.told.words or place.words, place.is_last_line)
 
 
 def _at(place: Place) -> str:

@@ -10,8 +10,11 @@ from ...progress.log_progress import ProgressState
 from ...resume.known_checkpoint import KnownCheckpoint, base_name
 from ...resume.resume_point import newest_own
 from ...state import JudgeState
+from ...text.position.reading import Reading
 from ..end_facts import new_oom_kills
 from .ending import Counters, EndingInput, Place, place_of
+from .told_end import Counted, told_place
+from .told_evidence import counted_of
 
 FINAL = LazyPattern(r"(?<![a-z])final(?![a-z])", re.IGNORECASE)
 """What trainers that print no end call their last checkpoint: ``model_final.pth``, ``checkpoint-final``."""
@@ -30,6 +33,10 @@ def ending_input(state: JudgeState, knowledge: Knowledge) -> EndingInput:
     hidden = hidden_failure(state.diagnosis, knowledge.catalogue, short=not seen)
     return EndingInput(
         place=place(state),
+        told=told_place(
+            counted_of(state, knowledge, reading) if _is_training(reading.now) else Counted(),
+            knowledge.told.get(state.attempt.profile or ""),
+        ),
         nan=_nonfinite(state) or _nan_losses(reading),
         resumed_at_end=_resumed_at_end(state),
         words=reading.now.end_words,
@@ -64,7 +71,7 @@ def place(state: JudgeState) -> Place:
             per_epoch=now.per_epoch,
             zero_based=now.zero_based,
             names_last=now.run.names_last,
-            training=now.main is None or now.proven or now.progress.loss is not None or now.progress.epoch is not None,
+            training=_is_training(now),
             first_epoch_seen=now.zero_based or attempt.resume_from is None,
             counts_done=any(counter.name == "epochs" for counter in now.counters),
             lossy=now.lossy,
@@ -78,6 +85,11 @@ def place(state: JudgeState) -> Place:
         if abs(whole - attempt.position) <= max(1, attempt.stride, now.interval):
             return Place("end", f"step {attempt.position} of {whole}, counted over the resume")
     return found
+
+
+def _is_training(now: Reading) -> bool:
+    """Whether the counter is known to be that of the training: a bar without a label or a loss may count anything."""
+    return now.main is None or now.proven or now.progress.loss is not None or now.progress.epoch is not None
 
 
 def _counts_anew(state: JudgeState) -> bool:

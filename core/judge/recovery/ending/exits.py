@@ -86,6 +86,12 @@ def _on_success(builder: StepBuilder, observation: Exit) -> None:
         case Contradicted(why=why, by="nan"):
             found = diagnosis_as(state.diagnosis, builder.knowledge.catalogue, "nan_loss")
             _crashed(builder, observation, found, why)
+        case Contradicted(why=why, by="settings"):
+            shown = failure_of(state, builder.knowledge)
+            if shown is not None:
+                _crashed(builder, observation, shown, why)
+            else:
+                _end_early(builder, observation, why)
         case Contradicted(why=why):
             shown = failure_of(state, builder.knowledge)
             covered = builder.knowledge.status_hidden
@@ -130,7 +136,7 @@ def _on_crash(builder: StepBuilder, observation: Exit) -> None:
         finish(builder, observation, f"the training is done: {ending.why}")
         return
     if success:
-        if not isinstance(ending, Contradicted):
+        if not isinstance(ending, Contradicted) or ending.by == "settings":
             finish(builder, observation, "the training is done")
             return
         diagnosis = diagnosis_as(state.diagnosis, builder.knowledge.catalogue, "unknown")

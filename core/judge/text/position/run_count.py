@@ -67,7 +67,8 @@ class RunCount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``source``: the counter that is followed; ``others``: lines of others since. ``step``, ``total``: as printed last,
     ``epoch``: the one printed then; ``gap``: distance of its last two lines; ``moved``: it rose. ``named``, ``epochs``:
-    epoch and number of epochs printed last; ``declared``: number of epochs in the settings that the trainer printed.
+    epoch and number of epochs printed last; ``epoch_gap``: from the epoch printed before to that one; ``declared``:
+    number of epochs in the settings that the trainer printed.
     ``base``: 0 or 1, the first epoch as printed. ``per_epoch``: None = open; ``seen``: shown by what the counter did.
     ``index``: epochs before the present one; ``done``: counts in them; None = unknown.
     """
@@ -81,6 +82,7 @@ class RunCount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     moved: bool = False
     named: float | None = None
     first_named: float | None = None
+    epoch_gap: int = 1
     epochs: int | None = None
     declared: int | None = None
     apart: Apart = ""
@@ -143,6 +145,7 @@ def without_counts(run: RunCount) -> RunCount:
         next_attempt(run),
         named=run.named,
         first_named=run.first_named,
+        epoch_gap=run.epoch_gap,
         epochs=run.epochs,
         declared=run.declared,
         apart=run.apart,
@@ -211,7 +214,8 @@ def _named(run: RunCount, epoch: float, epochs: int | None, *, bar: bool) -> Run
     if not bar and (epoch == 0 or (epoch == epochs and base is None)):
         base = 0 if epoch == 0 else 1
     first = epoch if run.first_named is None else run.first_named
-    return msgspec.structs.replace(run, named=epoch, first_named=first, epochs=epochs, base=base)
+    gap = int(epoch - run.named) if run.named is not None and epoch > run.named else run.epoch_gap
+    return msgspec.structs.replace(run, named=epoch, first_named=first, epoch_gap=gap, epochs=epochs, base=base)
 
 
 def _with_scope(run: RunCount, news: Count, *, beside: bool) -> RunCount:

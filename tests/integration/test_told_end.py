@@ -1,0 +1,41 @@
+"""A real trainer that exits with 0 halfway; only its command says how many steps there are."""
+
+import sys
+
+from tests.fakes.e2e_world import World, world
+
+__all__ = ["world"]
+
+TRAINER = """
+import argparse, json, os, sys, time
+parser = argparse.ArgumentParser()
+parser.add_argument("--steps", type=int, default=400)
+parser.add_argument("--leave-at", type=int, default=0)
+args = parser.parse_args()
+for step in range(1, args.steps + 1):
+    time.sleep(0.04)
+    if step == args.leave_at:
+        sys.exit(0)
+    print(json.dumps({"it": step, "metrics": {"train_loss": 1 / step}}), flush=True)
+"""
+
+
+def ended(world: World, *words: str) -> tuple[int, str, str]:
+    world.write(command=[sys.executable, "train.py", *words])
+    (world.project / "train.py").write_text(TRAINER)
+    done = world.do("--headless")
+    return done.code, world.story().state, world.story().state_reason
+
+
+def test_a_run_that_leaves_halfway_with_exit_0_ended_early_and_can_be_resumed(world: World) -> None:
+    """It was "finished, nothing needs you" at step 99 of 200, and `resume` refused."""
+    code, state, reason = ended(world, "--steps", "200", "--leave-at", "80")
+    assert (code, state) == (1, "ended_early"), reason
+    assert reason == "exit code 0, but the last progress is step 79 of 200 (by --steps 200)"
+    shown = world.asks("resume", "--dry-run")
+    assert "finished" not in shown.out + shown.err
+
+
+def test_a_run_that_makes_all_steps_of_its_command_is_finished(world: World) -> None:
+    code, state, reason = ended(world, "--steps", "60")
+    assert (code, state) == (0, "finished"), reason

@@ -1,0 +1,215 @@
+"""Exit status 0 before the length that the settings say: the log shows no total, the command does."""
+
+import msgspec
+import pytest
+
+from tests.builders import World
+from tests.shipped import CATALOGUE, SHAPES
+from trainwatch.core.judge.knowledge import Knowledge
+from trainwatch.core.judge.recovery.ending.told_end import Counted, told_place
+from trainwatch.core.judge.step import Judge
+from trainwatch.core.model.decision import EndWatch
+from trainwatch.core.model.fact import StateChanged
+from trainwatch.core.model.launch.told_length import ToldLength
+from trainwatch.core.model.observation import CheckpointEvent, Exit, LogChunk
+
+SENTENCE = "nothing in the log says that this was the end"
+STEPS = ToldLength(steps=200, steps_by="--steps 200")
+EPOCHS = ToldLength(epochs=7, epochs_by="--epochs 7")
+
+
+def json_lines(last: int, first: int = 1, every: int = 1) -> str:
+    return "".join(f'{{"it": {n}, "metrics": {{"train_loss": 0.5}}}}\n' for n in range(first, last + 1, every))
+
+
+def epochs(last: int, first: int = 1, every: int = 1) -> str:
+    return "".join(f"Epoch {n} loss 0.5\n" for n in range(first, last + 1, every))
+
+
+def epoch_bars(last: int) -> str:
+    lines = [
+        f"Epoch {n}: {100 * s // 30:3d}%|##  | {s}/30 [00:03<00:03,  2.00it/s, loss=0.5]"
+        for n in range(1, last + 1)
+        for s in (10, 20, 30)
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def trained(text: str, told: ToldLength, *, hidden: str = "") -> World:
+    """A trainer that printed these lines, one a second."""
+    world = World(Judge(Knowledge(catalogue=CATALOGUE, shapes=SHAPES, told={"": told}, status_hidden=hidden))).begin()
+    for line in text.splitlines(keepends=True):
+        world.see(LogChunk(t=world.t + 1.0, text=line))
+    return world
+
+
+def left(world: World, after_s: float = 1.0) -> World:
+    return world.see(Exit(t=world.t + after_s, code=0))
+
+
+def reason(world: World) -> str:
+    return str(world.of(StateChanged)[-1].reason)
+
+
+EARLY = {
+    "steps of JSON lines": (json_lines(99), STEPS, "step 99 of 200 (by --steps 200)"),
+    "each fifth step": (json_lines(100, 5, 5), STEPS, "step 100 of 200 (by --steps 200)"),
+    "epochs": (epochs(4), EPOCHS, "in epoch 4 of 7 (by --epochs 7)"),
+    "epochs from 0": (epochs(4, 0), EPOCHS, "in epoch 5 of 7 (by --epochs 7)"),
+    "bars of an epoch": (epoch_bars(3), EPOCHS, "in epoch 3 of 7 (by --epochs 7)"),
+    "steps and epochs": (
+        "".join(f"epoch {n // 100} step {n} loss 0.5\n" for n in range(10, 500, 10)),
+        msgspec.structs.replace(EPOCHS, steps=1000, steps_by="--steps 1000"),
+        "step 490 of 1000 (by --steps 1000)",
+    ),
+    "accumulated batches that are not done either": (
+        json_lines(99),
+        ToldLength(steps=1600, steps_by="max_iters 1600", units=(4, 8)),
+        "step 99 of 1600 (by max_iters 1600)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "told", "at"), EARLY.values(), ids=EARLY)
+def test_exit_0_clearly_before_the_length_in_the_settings_is_ended_early(text: str, told: ToldLength, at: str) -> None:
+    """A run of 200 steps that left at step 100 with status 0 was "finished" and could not be resumed."""
+    world = left(trained(text, told))
+    assert world.word == "ended_early", reason(world)
+    assert reason(world) == f"exit code 0, but the last progress is {at}"
+    assert world.of(EndWatch)[0].exit_code == 1
+
+
+DOUBTS = {
+    "an early stop by a setting": (
+        json_lines(99),
+        msgspec.structs.replace(STEPS, sooner_by="--patience 5"),
+        "--patience 5 may end it sooner",
+    ),
+    "steps of a section that may be another thing": (
+        json_lines(99),
+        msgspec.structs.replace(STEPS, steps_sure=False),
+        "of another thing",
+    ),
+    "told in batches, counted in accumulated steps": (
+        json_lines(50),
+        msgspec.structs.replace(STEPS, units=(4,)),
+        "another unit",
+    ),
+    "told in samples of all processes": (
+        json_lines(50),
+        ToldLength(steps=3200, steps_by="max_iters 3200", units=(8, 2, 4)),
+        "another unit",
+    ),
+    "told in steps of an environment": (
+        json_lines(99),
+        ToldLength(steps=100_000, steps_by="total_steps 100000"),
+        "another unit",
+    ),
+    "another counter of the line reaches it": (
+        "".join(f"iter {n} loss 0.5 env_steps {n * 20}\n" for n in range(1, 51)),
+        ToldLength(steps=1000, steps_by="--total_steps 1000"),
+        "another unit",
+    ),
+    "a command that resumes": (
+        json_lines(99),
+        msgspec.structs.replace(STEPS, resumes_by="--resume"),
+        "count anew after a resume",
+    ),
+    "one line": (json_lines(20, 20), STEPS, "without a line"),
+    "one epoch": (epochs(1), EPOCHS, "without a line"),
+}
+
+
+@pytest.mark.parametrize(("text", "told", "doubt"), DOUBTS.values(), ids=DOUBTS)
+def test_a_length_that_cannot_be_compared_is_a_doubt_and_no_early_end(text: str, told: ToldLength, doubt: str) -> None:
+    world = left(trained(text, told))
+    assert world.word == "finished", reason(world)
+    assert SENTENCE in reason(world)
+    assert doubt in reason(world)
+
+
+SAME_AS_BEFORE = {
+    "all steps": (json_lines(200), STEPS),
+    "all steps from 0": (json_lines(199, 0), STEPS),
+    "the last line of each tenth": (json_lines(190, 0, 10), STEPS),
+    "further than the settings": (json_lines(300), STEPS),
+    "all epochs": (epochs(7), EPOCHS),
+    "all epochs from 0": (epochs(6, 0), EPOCHS),
+    "each tenth epoch from 0": (epochs(90, 0, 10), ToldLength(epochs=100, epochs_by="--epochs 100")),
+    "an estimate": (json_lines(99), ToldLength(guess=200, guess_by="a guess: 2 epochs x 100 steps")),
+    "epochs of which the log prints none": (json_lines(99), EPOCHS),
+    "steps short, epochs done": (
+        "".join(f"epoch {n // 100} step {n} loss 0.5\n" for n in range(10, 700, 10)),
+        msgspec.structs.replace(EPOCHS, steps=1000, steps_by="--steps 1000"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "told"), SAME_AS_BEFORE.values(), ids=SAME_AS_BEFORE)
+def test_a_length_that_is_reached_or_not_counted_in_the_log_changes_nothing(text: str, told: ToldLength) -> None:
+    world = left(trained(text, told))
+    assert world.word == "finished", reason(world)
+    assert f"exit 0; {SENTENCE}" in reason(world)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["Early stopping, best val_loss: 0.4312 at step 60\n", "Training complete in 0h 3m 20s\n"],
+)
+def test_words_of_an_end_are_stronger_than_the_settings(words: str) -> None:
+    world = left(trained(json_lines(99) + words, STEPS))
+    assert world.word == "finished", reason(world)
+    assert SENTENCE not in reason(world)
+
+
+def test_the_total_of_the_log_is_stronger_than_the_settings() -> None:
+    lines = "".join(f"step {n}/100 loss 0.5\n" for n in range(1, 101))
+    assert left(trained(lines, STEPS)).word == "finished"
+
+
+def test_steps_that_may_have_been_made_without_a_line_are_no_early_end() -> None:
+    """A log that prints only a new best loss has no line of the last steps."""
+    assert left(trained(json_lines(99), STEPS), after_s=110.0).word == "finished"
+    assert left(trained(json_lines(99), STEPS), after_s=20.0).word == "ended_early"
+    assert left(trained(epochs(4), EPOCHS), after_s=5.0).word == "finished"
+
+
+def test_a_checkpoint_that_holds_the_last_step_is_in_the_unit_of_the_settings() -> None:
+    world = trained(json_lines(50), STEPS)
+    world.see(CheckpointEvent(t=world.t, path="out/step-200", event="complete", size_bytes=1e6, step=200))
+    assert left(world).word == "finished"
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "word"),
+    [
+        (101, 200, "finished"),  # it counts on, and is done
+        (101, 150, "ended_early"),
+        (1, 100, "finished"),  # it counts what was left
+        (1, 50, "ended_early"),
+        (101, 300, "finished"),  # 200 more
+    ],
+)
+def test_an_attempt_that_resumed_at_step_100_of_200(first: int, last: int, word: str) -> None:
+    world = trained("", STEPS)
+    fields = {"resume_from": "out/step-100", "resume_step": 100, "weights_only": first == 1}
+    resumed = msgspec.structs.replace(world.state.attempt, **fields)
+    world.state = msgspec.structs.replace(world.state, attempt=resumed)
+    for line in json_lines(last, first).splitlines(keepends=True):
+        world.see(LogChunk(t=world.t + 1.0, text=line))
+    assert left(world).word == word, reason(world)
+
+
+def test_an_early_end_behind_a_pipe_is_not_restarted_by_the_settings_alone() -> None:
+    """A restart of a training that is done in another unit would train on past its end."""
+    world = left(trained(json_lines(99), STEPS, hidden="`| tee` hides its status"))
+    assert world.word == "ended_early"
+
+
+def test_every_told_length_must_be_clearly_missed() -> None:
+    told = msgspec.structs.replace(EPOCHS, steps=1000, steps_by="--steps 1000")
+    seen = Counted(step=490, epoch=5, step_s=1.0, epoch_s=100.0)
+    assert told_place(seen, told).at == "short"
+    assert told_place(msgspec.structs.replace(seen, epoch=7), told).at == "unknown"
+    assert told_place(msgspec.structs.replace(seen, epoch=None), told).at == "unknown"
+    assert told_place(seen, None).at == told_place(seen, ToldLength()).at == "unknown"
