@@ -19,7 +19,8 @@ Written by `python docs/make_settings.py`; `trainwatch init` writes a file with 
 that is left out has its default. A wrong key or value is named with file, line and the nearest valid one. For one look
 at a recorded run, `trainwatch replay TRACE --set SECTION.KEY=VALUE` takes the same names.
 
-`[run]` (or several `[runs.NAME]`) says what to start: see the file that `trainwatch init` writes.
+`[run]` (or several `[runs.NAME]`) says what to start: see the file that `trainwatch init` writes. The
+file is for this run: `trainwatch run -- COMMAND` does not use it, and says so; `trainwatch run` without a command does.
 
 `[hosts.NAME]` names another machine for `trainwatch --on NAME` ([several hosts](how-to/several-hosts.md)), here or in
 `~/.config/trainwatch/config.toml`: `ssh` (what ssh takes as destination), and if need be `command` (how trainwatch is

@@ -23,10 +23,12 @@ class RunNotFound(LookupError):  # noqa: N818  named after the condition
 class AmbiguousRun(LookupError):  # noqa: N818  named after the condition
     """Several runs match. The message names them."""
 
-    def __init__(self, text: str, among: Sequence[str] = ()) -> None:
+    def __init__(self, text: str, among: Sequence[str] = (), *, live: bool = False) -> None:
         super().__init__(text)
         self.among = tuple(among)
-        """Ids of the live ones, if it is that several are."""
+        """Ids of those that may be meant, newest first; empty if they are only runs of other folders."""
+        self.live = live
+        """Whether a supervisor holds each of them."""
 
 
 class _Where(msgspec.Struct):
@@ -98,10 +100,8 @@ def find_run(
         if group and (name_or_id or group is here or len({_job(spec) for _, spec in group}) == 1):
             return _choose(group, live, len({_place(spec) for _, spec in group}) > 1)
         if group:
-            named = typed("runs")
-            raise AmbiguousRun(
-                f"{missing}; which one is meant? {_enumerate(d.id for d, _ in group)} (`{named}` shows where they are)"
-            )
+            named, ids = typed("runs"), enumerate_runs(d.id for d, _ in group)
+            raise AmbiguousRun(f"{missing}; which one is meant? {ids} (`{named}` shows where they are)")
     for error, where in _unreadable(home):
         if where.name == name_or_id if name_or_id else _belongs(where, project, cwd):
             raise error
@@ -125,8 +125,9 @@ def _choose(
     told = f": {'; '.join(f'{d.id} in {_place(s)}' for d, s in asked[:PLACES_SHOWN])}" if places else ""
     lives = "several are live: " if living else ""
     raise AmbiguousRun(
-        f"which run? {lives}{_enumerate(d.id for d, _ in asked)}; name one of them by its id{told}",
-        [d.id for d, _ in living],
+        f"which run? {lives}{enumerate_runs(d.id for d, _ in asked)}; name one of them by its id{told}",
+        [d.id for d, _ in asked],
+        live=bool(living),
     )
 
 
@@ -158,6 +159,7 @@ def _known(home: Path) -> list[tuple[RunDirectory, RunSpec]]:
     return sorted(found, key=lambda pair: (pair[1].created_wall, pair[0].id), reverse=True)
 
 
-def _enumerate(names: Iterable[str]) -> str:
+def enumerate_runs(names: Iterable[str]) -> str:
+    """The first six of these ids, and how many more there are."""
     shown = list(names)
     return ", ".join(shown[:6]) + (f" and {len(shown) - 6} more" if len(shown) > 6 else "")

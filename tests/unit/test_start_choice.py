@@ -502,3 +502,43 @@ def test_the_same_command_does_not_begin_anew_beside_a_run_whose_journal_was_del
     without_journal(("true", "train"))
     with pytest.raises(CliError, match="was interrupted"):
         chosen(("true", "train"))
+
+
+@pytest.mark.parametrize("below", [False, True])
+def test_a_command_beside_a_trainwatch_toml_is_told_that_the_file_is_not_used(
+    below: bool, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``run -- COMMAND`` said nothing of the file: a night without the notices of its [notify]."""
+    path, words = folder / "trainwatch.toml", ["run", "--dry-run", "--", "true"]
+    path.write_text('[run]\ncommand = ["false"]\n[notify]\ncommand = ["true"]\n[hang]\nmin_s = 60\n')
+    if below:
+        (folder / "inner").mkdir()
+        monkeypatch.chdir(folder / "inner")
+    assert main(words) == 0
+    where = path if below else "trainwatch.toml"
+    assert (
+        f"{where} is not used for this command: [hang], [notify] and all else in it do not apply. To use it, write the "
+        "command into its [run] and start that with `trainwatch run`, without a command\n"
+    ) in capsys.readouterr().err
+    assert main(["run", "--dry-run"]) == 0
+    assert "not used" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[run]\ncommand = ["true"]\n', "trainwatch.toml is not used for this command: it does not apply. To use it"),
+        ('[run]\ncomand = ["true"]\n', 'trainwatch.toml:2: unknown key "comand"; did you mean "command"?'),
+        ("[notify\n", "refuses it: trainwatch.toml:1: not TOML: "),
+        ("[notify]\nurls = []\n", "trainwatch.toml: no [run]"),
+        ('[hosts.box1]\nssh = "box1"\n', ""),
+    ],
+)
+def test_what_is_said_of_a_trainwatch_toml_beside_a_command(
+    text: str, said: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "trainwatch.toml").write_text(text)
+    assert main(["run", "--dry-run", "--", "true"]) == 0
+    told = capsys.readouterr().err
+    assert said in told
+    assert ("not used" in told) is bool(said)

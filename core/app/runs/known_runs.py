@@ -13,7 +13,7 @@ from ...store.home import NoHomeError, trainwatch_home
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory as RunDirectory  # noqa: PLC0414  front ends name it, too
 from ...store.run_directory import RunUnreadable
-from ...store.run_lookup import AmbiguousRun, RunNotFound, list_runs
+from ...store.run_lookup import AmbiguousRun, RunNotFound, enumerate_runs, list_runs
 from ...store.run_lookup import find_run as find_known_run
 from ..errors import CliError, ExitCode
 
@@ -68,17 +68,23 @@ def namesakes(run: RunDirectory) -> list[str]:
 
 
 def find_run_to_read(name: str | None, warn: Callable[[str], None]) -> RunDirectory:
-    """As ``find_run``, but without a name several runs mean the newest live one, else the newest, with a warning."""
+    """As ``find_run``, but without a name several runs mean the newest live one, else the newest, with a warning.
+
+    Runs of other folders are meant only if this one has none.
+    """
     try:
         return _find(name, anywhere=True)
     except AmbiguousRun as error:
         if name is not None:
             raise CliError(ExitCode.USAGE, str(error)) from None
-        among = error.among
+        among, live = error.among, error.live
     known = [run for run in all_runs() if not among or run.id in among]
     meant = next((run for run in known if is_held(run.lock)), known[0])
-    why = "several runs of this folder are live" if among else "no run was started in this folder"
-    warn(f"{why}; this is {meant.id}")
+    if not among:
+        warn(f"no run was started in this folder; this is {meant.id}")
+        return meant
+    why = "several runs of this folder are live" if live else "this folder has several runs"
+    warn(f"{why}; this is {meant.id}, the newest; others: {enumerate_runs(name for name in among if name != meant.id)}")
     return meant
 
 

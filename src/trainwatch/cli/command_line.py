@@ -33,10 +33,18 @@ def _run(words: list[str]) -> int:
             from .other_host import on_host
 
             return on_host(words, command)
-        words = spelled_out(words)
+        words, run_in_front = spelled_out(words), None
+        if words and words[0].startswith("-"):
+            from .leading_options import moved_behind
+
+            words, run_in_front = moved_behind(words)
         parser = build_parser(words)
         args, unknown = parser.parse_known_args(words)
         refuse_unknown(unknown, parser, args.verb)
+        if run_in_front is not None:
+            from .leading_options import use_run
+
+            use_run(args, run_in_front)
         args.command_after_dashes = command
         args.typed = words if command is None else [*words, "--", *command]
         load_msgspec_quickly()

@@ -87,6 +87,10 @@ class OneLineParser(argparse.ArgumentParser):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{"formatter_class": Formatter, **kwargs})
 
+    def long_options(self) -> dict[str, str]:
+        """Its options of two dashes, each with the name of its value."""
+        return {option: action.dest for option, action in self._option_string_actions.items() if option[:2] == "--"}
+
     def error(self, message: str) -> NoReturn:
         """End the verb with exit code 2."""
         import re
@@ -202,6 +206,11 @@ def refuse_unknown(extra: Sequence[str], parser: argparse.ArgumentParser, verb: 
         raise CliError(ExitCode.USAGE, f"unexpected: {extra[0]}; see `{where} --help`")
     known = sorted({option for p in _family(inner) for option in _options(p) if option.startswith("--")})
     raise CliError(ExitCode.USAGE, f"unknown option {word}{did_you_mean(word, known)}; see `{where} --help`")
+
+
+def options_of_verb(parser: argparse.ArgumentParser, verb: str) -> Sequence[str]:
+    """The options that a verb of this parser takes."""
+    return _options(_parser_of(parser, verb))
 
 
 def _parser_of(parser: argparse.ArgumentParser, verb: str | None) -> argparse.ArgumentParser:

@@ -8,7 +8,7 @@ from .output import warn
 if TYPE_CHECKING:
     from trainwatch.core.app.runs.known_runs import RunDirectory
 
-RUN_HELP = "name or id of a run (default: this project's, else the one started in this folder, else the only one)"
+RUN_HELP = "name or id of a run (default: the one of this folder or its trainwatch.toml, else the only one)"
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:

@@ -72,7 +72,7 @@ def act_add(args: argparse.Namespace) -> int:
     """Add the run, and start the process that starts queued runs."""
     import msgspec
 
-    from trainwatch.core.app.plan.project_plan import plan_command, plan_project
+    from trainwatch.core.app.plan.project_plan import not_used_for_a_command, plan_command, plan_project
     from trainwatch.core.app.queue.entries import add_entry, amount, measured_need, new_entry
     from trainwatch.core.app.queue.worker_process import ensure_worker
     from trainwatch.core.app.runs.known_runs import home
@@ -90,6 +90,8 @@ def act_add(args: argparse.Namespace) -> int:
         raise CliError(ExitCode.USAGE, "give a command: trainwatch queue add -- COMMAND …")
     if plan.derived is None:
         raise CliError(ExitCode.USAGE, f"{plan.problem}; nothing was added")
+    if words and (unused := not_used_for_a_command()) is not None:
+        warn(unused)
     need, why = (amount(args.gpu_memory), "stated") if args.gpu_memory else measured_need(plan)
     entry, place = add_entry(
         lambda number, key: new_entry(

@@ -26,7 +26,8 @@ DESCRIPTION = (
     "Launches COMMAND under a small runner that outlives this terminal, and supervises it. On a terminal the "
     "screen opens; without one, events are printed line by line. A run of the same command that was interrupted goes "
     "on; where checkpoints stand that a start from the beginning may write over, it is refused (exit code 4) unless "
-    "--from or --fresh says what to do with them. Without COMMAND: the run of this folder's trainwatch.toml."
+    "--from or --fresh says what to do with them. Without COMMAND: the run of this folder's trainwatch.toml. "
+    "With COMMAND that file is not used."
 )
 EXAMPLE = "--output-dir outputs -- python train.py --config cfg.yaml"
 
@@ -55,6 +56,7 @@ def act(args: argparse.Namespace) -> int:
     """Create the run and supervise it; the exit code is that of ``--headless`` (0 finished, 1 given up)."""
     from msgspec import structs
 
+    from trainwatch.core.app.plan.project_plan import not_used_for_a_command
     from trainwatch.core.app.plan.rehearsed import rehearsed_words
     from trainwatch.core.app.preflight.checklist import told_at_resume
     from trainwatch.core.app.preflight.handover_check import command_warnings
@@ -62,6 +64,8 @@ def act(args: argparse.Namespace) -> int:
     from trainwatch.core.app.start.start_choice import Wish, choose_start
 
     plan = _plan(args)
+    if plan.spec.project is None and (unused := not_used_for_a_command()) is not None:
+        warn(unused)
     wish = Wish(checkpoint=args.checkpoint, fresh=args.fresh, given=_given(args.typed))
     if args.dry_run:
         return _show(plan, wish, forced=args.force, as_json=args.json)
