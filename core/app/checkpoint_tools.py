@@ -26,7 +26,7 @@ from ..checkpoints import (
     show,
     verify,
 )
-from ..model.checkpoints.checkpoint import Checkpoint, CheckpointListing
+from ..model.checkpoints.checkpoint import Checkpoint
 from ..model.checkpoints.rating import MOST_STARS, Rating
 from ..model.text.printable import printable
 from ..model.text.suggestion import typed
@@ -35,10 +35,12 @@ from ..store.lists.ratings import RatingsUnreadable, put_rating
 from .errors import CliError, ExitCode
 from .runs.known_runs import all_runs, home
 from .runs.lists.checkpoint_quality import Quality, qualities, worth_keeping
+from .runs.lists.known_verdicts import KnownListing, as_journals_know
 
 __all__ = [
     "CheckpointOverview",
     "Comparison",
+    "KnownListing",
     "PruneOutcome",
     "PrunePlan",
     "Quality",
@@ -56,10 +58,10 @@ __all__ = [
 ]
 
 
-def checkpoints_in(directory: str) -> CheckpointListing:
-    """The checkpoints of a directory, newest first."""
+def checkpoints_in(directory: str) -> KnownListing:
+    """The checkpoints of a directory, newest first: a quick look at each, and what the journals of runs know of it."""
     try:
-        return list_checkpoints(_directory(directory))
+        return as_journals_know(home(), list_checkpoints(_directory(directory)))
     except OSError as error:
         raise CliError(ExitCode.FAILED, f"{directory}: {error.strerror or error}") from None
 

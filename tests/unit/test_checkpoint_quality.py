@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from trainwatch.cli import main
@@ -12,7 +13,7 @@ from trainwatch.core.app.runs.lists.checkpoint_quality import rated_paths
 from trainwatch.core.app.supervise.run_retention import RunRetention
 from trainwatch.core.checkpoints import inspect
 from trainwatch.core.model.checkpoints.evaluation import Evaluation
-from trainwatch.core.model.fact import CheckpointEvaluated, CheckpointKnown, RunCreated
+from trainwatch.core.model.fact import CheckpointEvaluated, CheckpointKnown, CheckpointsSetAside, Fact, RunCreated
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story import RunStory
@@ -184,3 +185,50 @@ def test_a_newer_score_that_is_worse_names_the_best(tmp_path: Path) -> None:
     told = status.status_object(now.story, run="luca", wall=3000.0, gpu=None, host=None, progress=None)["checkpoints"]
     assert (told["best"]["score"], told["best"]["step"]) == (1.5, 10)
     assert [each["score"] for each in told["scores"]] == [1.5, 4.5]
+
+
+def rows_and_point(place: Place, capsys: pytest.CaptureFixture[str], *facts: Fact) -> tuple[list[str], str]:
+    """The rows, newest first, and the name of the resume point of ``--json``."""
+    with JournalWriter(place.run.journal) as writer:
+        writer.append_all(6.0, 1006.0, facts)
+    capsys.readouterr()
+    assert main(["checkpoints", "list", str(place.out), "--json"]) == 0
+    point = json.loads(capsys.readouterr().out)["resume_point"]
+    assert main(["checkpoints", "list", str(place.out)]) == 0
+    return capsys.readouterr().out.splitlines(), Path(point or "").name
+
+
+def test_the_list_of_a_folder_has_the_verdicts_that_the_run_knows(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The list said *complete <- resume point* of a checkpoint of which the run knew that it holds NaN."""
+    before = place.story().checkpoints[-1]
+    values = {"verdict": "nonfinite", "reason": "w is NaN", "nonfinite": ("w",), "nan": ("w",)}
+    rows, point = rows_and_point(place, capsys, CheckpointKnown(checkpoint=msgspec.structs.replace(before, **values)))
+    assert "NaN or Inf: w is NaN" in rows[0]
+    assert "resume point" not in rows[0]
+    assert rows[1].endswith("<- resume point")
+    assert point == "net-step000020.safetensors"
+    os.utime(place.path(30), (3000.0, 3000.0))  # written again: the journal does not know this one
+    rows, point = rows_and_point(place, capsys)
+    assert rows[0].endswith("<- resume point if a deep check passes: only structure and sizes were read")
+    assert point == "net-step000030.safetensors"
+
+
+def test_the_list_of_a_folder_says_what_a_restart_does_not_use(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    aside = CheckpointsSetAside(paths=(str(place.path(30)),), why="two attempts from it crashed")
+    rows, point = rows_and_point(place, capsys, aside)
+    assert rows[0].endswith(" · not used for a restart: two attempts from it crashed")
+    assert rows[1].endswith("<- resume point")
+    assert point == "net-step000020.safetensors"
+
+
+def test_the_list_of_a_folder_that_no_run_saved_to_says_what_was_looked_at(
+    place: Place, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "another"))
+    assert main(["checkpoints", "list", str(place.out)]) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first.endswith("complete  <- resume point if a deep check passes: only structure and sizes were read")

@@ -40,7 +40,7 @@ def qualities(home: Path, checkpoints: Iterable[Checkpoint]) -> dict[str, Qualit
     folders = {os.path.dirname(path) for path, _ in wanted}  # noqa: PTH120  of real paths, as text
     found: dict[str, Quality] = {}
     for run in reversed(list_runs(home)):
-        if folders & _folders(run):
+        if folders & folders_of(run):
             for key, quality in _of_run(run).items():
                 if key in wanted:
                     found[wanted[key]] = quality
@@ -77,7 +77,8 @@ def ratings_here(home: Path) -> tuple[Rating, ...]:
         raise CliError(ExitCode.FAILED, f"{error.filename}: {error.strerror}") from None
 
 
-def _folders(run: RunDirectory) -> set[str]:
+def folders_of(run: RunDirectory) -> set[str]:
+    """The real paths of the folders that a run saves to; none if its spec cannot be read."""
     try:
         return {os.path.realpath(folder) for folder in run.load_spec().output_folders}
     except RunUnreadable:

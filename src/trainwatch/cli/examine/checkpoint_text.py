@@ -9,8 +9,15 @@ from trainwatch.core.model.text.size_words import size
 from ..output import printable
 
 if TYPE_CHECKING:
-    from trainwatch.core.app.checkpoint_tools import CheckpointOverview, Comparison, PruneOutcome, PrunePlan, Quality
-    from trainwatch.core.model.checkpoints.checkpoint import Checkpoint, CheckpointListing
+    from trainwatch.core.app.checkpoint_tools import (
+        CheckpointOverview,
+        Comparison,
+        KnownListing,
+        PruneOutcome,
+        PrunePlan,
+        Quality,
+    )
+    from trainwatch.core.model.checkpoints.checkpoint import Checkpoint
 
 SHOWN_METADATA = 24
 METADATA_WIDTH = 160
@@ -55,12 +62,33 @@ def quality_object(known: "Quality | None") -> dict[str, Any]:
     }
 
 
-def with_quality(listing: "CheckpointListing", known: Mapping[str, "Quality"]) -> dict[str, Any]:
-    """The listing for ``--json``, each checkpoint with its score and rating; ``best``: path of the best one."""
+QUICK_LOOK = "  <- resume point if a deep check passes: only structure and sizes were read"
+"""No journal knows it: a launch reads all its values before it takes it."""
+
+
+def resume_words(checkpoint: "Checkpoint", found: "KnownListing") -> str:
+    """Whether a restart would take it, and how far that is known; or why it does not, though it is complete."""
+    why = found.unused.get(checkpoint.path)
+    if why is not None:
+        return f" · {printable(why)}"
+    if checkpoint.path != found.listing.resume_point:
+        return ""
+    return "  <- resume point" if checkpoint.path in found.known else QUICK_LOOK
+
+
+def with_quality(found: "KnownListing", known: Mapping[str, "Quality"]) -> dict[str, Any]:
+    """The listing for ``--json``, each checkpoint with its score and rating; ``best``: path of the best one.
+
+    ``unused``: why a restart does not use it, though it is complete; null otherwise.
+    """
     from msgspec import to_builtins
 
+    listing = found.listing
     return {
-        "checkpoints": [{**to_builtins(each), **quality_object(known.get(each.path))} for each in listing.checkpoints],
+        "checkpoints": [
+            {**to_builtins(each), "unused": found.unused.get(each.path), **quality_object(known.get(each.path))}
+            for each in listing.checkpoints
+        ],
         "resume_point": listing.resume_point,
         "best": next((path for path, quality in known.items() if quality.best), None),
     }

@@ -69,20 +69,19 @@ def act_list(args: argparse.Namespace) -> int:
     """Print the checkpoints of a folder, newest first."""
     from trainwatch.core.app.checkpoint_tools import checkpoints_in, quality_of, unknown_state_in
 
-    listing = checkpoints_in(args.directory)
-    known = quality_of(listing.checkpoints)
+    found = checkpoints_in(args.directory)
+    listing, known = found.listing, quality_of(found.listing.checkpoints)
     if args.json:
-        print_json(text.with_quality(listing, known))
+        print_json(text.with_quality(found, known))
         return ExitCode.DONE
     shown = {checkpoint.path for checkpoint in listing.checkpoints}
     if not listing.checkpoints:
         print(f"no checkpoints in {args.directory}")
-    marks = {listing.resume_point: "  <- resume point"}
     for line in text.rows(
-        [(c, text.quality_words(known.get(c.path)) + marks.get(c.path, "")) for c in listing.checkpoints]
+        [(c, text.quality_words(known.get(c.path)) + text.resume_words(c, found)) for c in listing.checkpoints]
     ):
         print(line)
-    others = [found.name for found in unknown_state_in(args.directory) if found.path not in shown]
+    others = [other.name for other in unknown_state_in(args.directory) if other.path not in shown]
     if others:
         more = f" and {len(others) - text.OTHERS_SHOWN} more" if len(others) > text.OTHERS_SHOWN else ""
         names = ", ".join(printable(name) for name in others[: text.OTHERS_SHOWN])
