@@ -1,5 +1,6 @@
 """A TOML file with the line of each key, and the checking of its tables against the model's structs."""
 
+import ast
 import math
 import re
 import tomllib
@@ -147,6 +148,9 @@ def show(value: Any) -> str:
 
 _NOUNS = {float: "a number", int: "a whole number", str: "a text in quotes", bool: "true or false"}
 _PLURALS = {float: "numbers", int: "whole numbers", str: "texts in quotes", bool: "true or false"}
+_KEYS = re.compile(r"\((?:(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"),? ?)+\)")
+"""A key in messages of ``tomllib``: ``('runs', 'a')``."""
+_TWICE = re.compile(rf"Cannot declare ({_KEYS.pattern}) twice")
 _PLACE = re.compile(r"\(at (?:line (\d+), column \d+|end of document)\)")
 
 
@@ -171,4 +175,19 @@ def _fine(_: Any) -> str | None:
 def _syntax_problem(path: Path, text: str, error: tomllib.TOMLDecodeError) -> Problem:
     found = _PLACE.search(str(error))
     line = int(found[1]) if found and found[1] else text.count("\n") + 1
-    return Problem(display_path(path), line, f"not TOML: {_PLACE.sub('', str(error)).strip()}")
+    said = _PLACE.sub("", str(error)).strip()
+    twice = _TWICE.fullmatch(said)
+    told = _KEYS.sub(_in_brackets, said) if twice is None else _second(text, line, ast.literal_eval(twice[1]))
+    return Problem(display_path(path), line, f"not TOML: {told}")
+
+
+def _second(text: str, line: int, key: KeyPath) -> str:
+    """Of a table that is declared again in this line: where the first one is. All before it is TOML."""
+    before = "\n".join(text.replace("\r\n", "\n").split("\n")[: line - 1])
+    first = key_lines(before).get(key)
+    where = "" if first is None else f"; the first one is in line {first}: write all its keys there"
+    return f"a second [{'.'.join(map(str, key))}]{where}"
+
+
+def _in_brackets(keys: re.Match[str]) -> str:
+    return f"[{'.'.join(ast.literal_eval(keys[0]))}]"

@@ -183,7 +183,7 @@ def test_a_hang_is_told_with_what_is_done_about_it_and_the_number_of_the_next_at
         person.until(again, "the next attempt")
         assert not repeated(lines_of(world.do("status")))
         assert not repeated(lines_of(world.do("report", "--short")))
-        assert any("✖ Seems to hang: no step for" in each and "is ended and restarted" in each for each in seen)
+        assert any("✖ Seems to hang: no step for" in each and "will be ended and restarted" in each for each in seen)
         assert not any("Starting attempt 1" in each and "hung" in each for each in seen)
 
 
@@ -194,7 +194,7 @@ def test_a_silence_counts_down_to_the_restart(world: World, size: tuple[int, int
     with terminal(size, world.project, world.env) as person:
         open_screen(person)
         counting = re.compile(
-            r"Last step \d+ s ago, usually [\d.]+ steps/s, is ended and restarted in 0:\d\d \(\[w\] wait\)"
+            r"Last step \d+ s ago, usually [\d.]+ steps/s; the trainer will be ended and restarted in 0:\d\d \(\[w\] wait\)"
         )
         person.until(lambda text: counting.search(head(text)), "the countdown")
 

@@ -176,6 +176,18 @@ colour = "red"
         (with_run("[health]\nram_warning_pct = 90"), '"ram_warning_pct" (90) must not be above "ram_danger_pct" (85)'),
         (with_run("cwd = 1979-05-27"), '"cwd" must be a text in quotes, got "1979-05-27"'),
         ('[run]\nname = "a"\nname = "b"', "trainwatch.toml:3: not TOML: Cannot overwrite a value"),
+        (
+            "[hang]\nmin_s = 60\n[run]\n[hang]\nmax_s = 3",
+            "trainwatch.toml:4: not TOML: a second [hang]; the first one is in line 1: write all its keys there",
+        ),
+        (
+            "[run]\n[runs.'x y']\n[runs.'x y']",
+            "trainwatch.toml:3: not TOML: a second [runs.x y]; the first one is in line 2",
+        ),
+        ("[[a]]\n\n[a]", "trainwatch.toml:3: not TOML: a second [a]; the first one is in line 1"),
+        ("a = {b = 1}\r\n[a]", "trainwatch.toml:2: not TOML: a second [a]; the first one is in line 1"),
+        ("[a]\nb.c = 1\n[a.b]\nd = 1", "trainwatch.toml:3: not TOML: a second [a.b]; the first one is in line 2"),
+        ("a = {b = 1}\na.c = 2", "not TOML: Cannot mutate immutable namespace [a]"),
         ("[run]\ncommand = [", "trainwatch.toml:2: not TOML"),
         ("[run\n", "trainwatch.toml:1: not TOML"),
         (with_run("[progress]\nshapes = ['it=(']"), "must hold regular expressions ('it=(': missing ), unterminated"),

@@ -198,17 +198,19 @@ def test_a_silence_counts_up_and_the_action_counts_down() -> None:
     now = stepped(130.0)
     now = with_incidents(now, replace(quiet, t=now.now_t - 38))
     now = replace(now, outlook=Outlook(usual_s=2.5, hang_t=now.now_t + 47))
-    assert said(now).clauses[0] == "No step and no sign of life for 2 min, is ended and restarted in 0:47 ([w] wait)"
+    assert said(now).clauses[0] == (
+        "No step and no sign of life for 2 min; the trainer will be ended and restarted in 0:47 ([w] wait)"
+    )
     asks = replace(now, story=replace(now.story, act="ask"))
-    assert "you are asked in 0:47" in said(asks).sentence
+    assert "for 2 min; you are asked in 0:47" in said(asks).sentence
     late = replace(now, outlook=Outlook(usual_s=2.5, hang_t=now.now_t - 1))
-    assert "is ended and restarted now" in said(late).sentence
+    assert "; the trainer will be ended and restarted now" in said(late).sentence
 
 
 def test_a_late_step_counts_down_if_nothing_shows_life() -> None:
     now = stepped(30.0)
     dead = replace(now, outlook=replace(now.outlook, hang_t=now.now_t + 110))
-    clause = "Last step 30 s ago, usually 2.50 s/step, is ended and restarted in 1:50 ([w] wait)"
+    clause = "Last step 30 s ago, usually 2.50 s/step; the trainer will be ended and restarted in 1:50 ([w] wait)"
     assert said(dead).clauses[0] == clause
     swift = stepped(8.0, usual_s=0.2)
     assert said(swift).level == "safe"
@@ -251,8 +253,8 @@ def test_what_is_left_out_of_the_sentence_has_a_sign() -> None:
 
 
 def test_a_hang_names_what_follows_and_when() -> None:
-    assert "is ended and restarted from step 6,148 in 0:54" in said(hung()).sentence
-    assert "tells you in 0:54" in said(replace(hung(), story=replace(hung().story, act="notify"))).sentence
+    assert " · will be ended and restarted from step 6,148 in 0:54" in said(hung()).sentence
+    assert " · you are told in 0:54" in said(replace(hung(), story=replace(hung().story, act="notify"))).sentence
 
 
 def test_a_wait_says_until_when_no_hang_is_declared() -> None:
@@ -364,9 +366,9 @@ def test_a_restart_that_a_person_ordered_is_not_told_as_an_old_crash() -> None:
 def test_a_hang_says_what_is_done_now() -> None:
     now = hung()
     late = replace(now, story=replace(now.story, until_t=None))
-    assert "is ended and restarted from step 6,148 now" in said(late).sentence
+    assert " · will be ended and restarted from step 6,148 now" in said(late).sentence
     asks = replace(late, story=replace(late.story, act="notify"))
-    assert "is ended" not in said(asks).sentence
+    assert "will be ended" not in said(asks).sentence
 
 
 def test_a_held_restart_says_how_much_is_free_now() -> None:

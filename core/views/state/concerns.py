@@ -123,13 +123,14 @@ def _text(incident: Incident, now: Situation) -> str:
 
 
 def _then(now: Situation) -> str:
-    """What follows if nothing moves, and when: ``, is ended and restarted in 0:47 ([w] wait)``."""
+    """What follows if nothing moves, and when: ``; the trainer will be ended and restarted in 0:47``."""
     due_t = now.outlook.hang_t
     if due_t is None:
         return ""
-    what = {"ask": "you are asked", "notify": "you are told"}.get(now.story.act or "", "is ended and restarted")
+    ended = "the trainer will be ended and restarted"
+    what = {"ask": "you are asked", "notify": "you are told"}.get(now.story.act or "", ended)
     when = f"in {quantity.countdown(due_t - now.now_t)}" if due_t > now.now_t else "now"
-    return f", {what} {when} ([w] wait)"
+    return f"; {what} {when} ([w] wait)"
 
 
 def _of_silence(now: Situation) -> Iterator[Concern]:

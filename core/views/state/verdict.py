@@ -174,13 +174,13 @@ def _hung(now: Situation) -> Verdict:
 
 
 def _act_on_hang(now: Situation) -> str:
-    """What is done about a hang: ended and restarted from step 5,880."""
+    """What is done about a hang: ``will be ended and restarted from step 5,880``."""
     if now.story.act in {"ask", "notify"}:
-        return "asks you" if now.story.act == "ask" else "tells you"
+        return "you are asked" if now.story.act == "ask" else "you are told"
     resume = resume_point(now)
     if resume is None or resume.step is None:
-        return "is ended and restarted"
-    return f"is ended and restarted from step {quantity.count(resume.step)}"
+        return "will be ended and restarted"
+    return f"will be ended and restarted from step {quantity.count(resume.step)}"
 
 
 def _signs(now: Situation) -> str:
