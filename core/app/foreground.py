@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..model.control_messages import Reply, Request
 from ..model.launch.queue import LABEL
+from ..model.launch.ways_on import how_to_resume
 from ..model.observation import Command
 from ..model.record import Record
 from ..model.run import TERMINAL_STATES
@@ -184,7 +185,7 @@ def _require_unsettled(run: RunDirectory, story: RunStory) -> None:
             raise NothingToSuperviseError(
                 ExitCode.FAILED,
                 f"{name} is {story.state.replace('_', ' ')} ({story.state_reason}); "
-                f"continue it with: {typed('resume', run.id)}",
+                f"continue it with: {how_to_resume(story, (run.id,))}",
             )
         case _:
             pass
@@ -291,7 +292,7 @@ def _leave_on_signals(supervisor: Supervisor, *, stop_trainer: bool, within_s: f
             shutdown = Command(t=0.0, verb="shutdown", by=name, stop_trainer=True, within_s=within_s)
             threading.Thread(target=supervisor.ask, args=(shutdown,), daemon=True).start()
         else:
-            rest = "" if supervisor.at_rest else "; the training continues"
+            rest = "; nothing of the run is running" if supervisor.nothing_runs else "; the training continues"
             supervisor.end(ExitCode.DONE, f"requested by {name}{rest}")
 
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):

@@ -4,6 +4,7 @@ import time
 from typing import TYPE_CHECKING
 
 from ..model.control_messages import Request
+from ..model.launch.ways_on import how_to_resume, ways_on
 from ..model.observation import Command
 from ..model.shipped.profile import NO_PROFILE
 from ..model.text.printable import printable
@@ -99,17 +100,28 @@ def send_command(run: RunDirectory, command: Command, *, starts_supervisor: bool
     except NoSupervisor:
         if starts_supervisor or trainer_pid(run) is not None:
             return _start_with(run, command)
-        state = str(read_status(run)["state"]).replace("_", " ")
-        raise CliError(
-            ExitCode.NO_SUPERVISOR,
-            f"{printable(run.load_spec().name)} is {state}: nothing of it runs, and no supervisor; "
-            f"`{typed('resume', run.id)}` (or S on the screen) goes on with it",
-        ) from None
+        raise CliError(ExitCode.NO_SUPERVISOR, _nothing_runs(run)) from None
     except ControlError as error:
         raise CliError(ExitCode.FAILED, str(error)) from None
     if not reply.ok:
         raise CliError(ExitCode.FAILED, reply.message)
     return reply.message or f"{command.verb}: accepted"
+
+
+def _nothing_runs(run: RunDirectory) -> str:
+    """What a verb says that needs something that runs, by how the run ended."""
+    from ..store.journal import load_story
+
+    state = str(read_status(run)["state"])
+    match state:
+        case "finished":
+            how = f"`{typed('resume', run.id, '--from', 'newest')}` trains on, if it is told to train longer"
+        case "idle":
+            how = f"`{typed('resume', run.id)}` (or S on the screen) starts it"
+        case _:
+            how = f"to go on with it: {how_to_resume(load_story(run.journal), (run.id,))} (or S on the screen)"
+    name = printable(run.load_spec().name)
+    return f"{name} is {state.replace('_', ' ')}: nothing of it runs, and no supervisor; {how}"
 
 
 def _require_place(run: RunDirectory, checkpoint: str, verb: str) -> None:
@@ -201,6 +213,6 @@ def _require_way_to_resume(run: RunDirectory, command: Command) -> None:
         raise CliError(
             ExitCode.FAILED,
             f"{command.verb}: the command has no place for the checkpoint {printable(saved[-1])} (write {{resume}} "
-            "where its path belongs); a start would train from the beginning and overwrite it; "
-            f"`{typed(command.verb, run.id, '--fresh')}` does that",
+            "where its path belongs), and its script has no option for it; a start would train from the beginning and "
+            f"overwrite it; go on with {ways_on((run.id,))}",
         )

@@ -47,6 +47,12 @@ class RunCreated(FactBase, frozen=True, kw_only=True, tag="run_created"):
     """How the trainer is resumed, as decided before its first launch."""
 
 
+class ResumeWayKnown(FactBase, frozen=True, kw_only=True, tag="resume_way"):
+    """How the trainer is resumed from now on: its command or its script was changed."""
+
+    way: ResumeWay
+
+
 class SupervisorStarted(FactBase, frozen=True, kw_only=True, tag="supervisor_started"):
     """A supervisor took the run's lock."""
 
@@ -351,6 +357,7 @@ class Note(FactBase, frozen=True, kw_only=True, tag="note"):
 
 Fact = (
     RunCreated
+    | ResumeWayKnown
     | SupervisorStarted
     | SupervisorEnded
     | StateChanged

@@ -34,6 +34,7 @@ from .fact import (
     RemediesDropped,
     RemedyApplied,
     RemedyProposed,
+    ResumeWayKnown,
     RunCreated,
     SaveMeasured,
     StateChanged,
@@ -104,14 +105,22 @@ def _apply_fact(story: RunStory, record: Record, fact: Fact, checkpoints: Checkp
                 act=fact.act,
                 act_settings=fact.act,
             )
+        case ResumeWayKnown():
+            return story if story.run is None else replace(story, run=replace(story.run, resume=fact.way))
         case SupervisorStarted():
             return replace(story, supervisor_pid=fact.pid)
         case SupervisorEnded():
             return _with_notice(replace(story, supervisor_pid=None), fact.why)
         case StateChanged():
             spans = (*story.states, StateSpan(t=record.t, state=fact.state))[-STATES:]
-            told = replace(story, state=fact.state, state_t=record.t, state_reason=fact.reason, until_t=fact.until_t)
-            return replace(told, states=spans)
+            return replace(
+                story,
+                state=fact.state,
+                state_t=record.t,
+                state_reason=fact.reason,
+                until_t=fact.until_t,
+                states=spans,
+            )
         case AttemptStarted():
             return replace(story, attempts=_started(story.attempts, record, fact), profile=fact.profile)
         case AttemptEnded():

@@ -230,6 +230,11 @@ class Supervisor:
         waits = self._state.withheld is not None or self._state.ends is not None
         return self._word in TERMINAL_STATES and self._live is None and not waits and not self._actions.unfinished
 
+    @property
+    def nothing_runs(self) -> bool:
+        """Whether the run has no trainer, and none is being started; one may be started later."""
+        return not is_live(self._state.machine) and self._word != "starting"
+
     def _end_if_at_rest(self) -> None:
         if not self.at_rest:
             self._rests_since = None

@@ -179,7 +179,7 @@ def test_verbs_that_need_a_supervisor_exit_with_5_without_one(finished: World) -
         ["ack"],
         ["wait"],
     ):
-        one_line(finished.asks(*words), 5, "is finished: nothing of it runs, and no supervisor", "trainwatch resume")
+        one_line(finished.asks(*words), 5, "is finished: nothing of it runs, and no supervisor", "--from newest")
 
 
 def test_attach_without_a_terminal_names_the_command_that_prints_the_log(finished: World) -> None:

@@ -7,7 +7,7 @@ from tests.unit.test_judge_recovery import crash, quick, running, story
 from tests.unit.test_judge_takeover import from_journal, journal_of
 from trainwatch.core.judge.run_states import Stopped
 from trainwatch.core.judge.state import to_snapshot
-from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt
+from trainwatch.core.model.decision import EndWatch, GiveUp, NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import CheckpointsSetAside, Note
 from trainwatch.core.model.launch.resume_support import resume_support
 from trainwatch.core.model.observation import CheckpointEvent
@@ -209,6 +209,9 @@ def test_a_command_that_cannot_be_told_is_not_started_over_what_it_saved() -> No
         "a start would begin anew and write over it"
     )
     assert "--fresh" in world.of(NotifyPeople)[-1].body
+    end = world.of(EndWatch)[-1].reason
+    assert "`trainwatch resume --fresh`" in end
+    assert "`trainwatch resume -- NEW COMMAND`" in end
 
 
 def test_unless_there_is_nothing_to_write_over() -> None:
@@ -226,7 +229,8 @@ def test_or_a_person_says_so() -> None:
     world = untold().command("stop")
     world.command("resume")
     assert world.word == "stopped"
-    assert "`trainwatch resume --fresh` does that" in notes(world)
+    assert "`trainwatch resume --fresh` from the beginning, over what was saved" in notes(world)
+    assert "`trainwatch resume -- NEW COMMAND` with a command that has one" in notes(world)
     world.command("resume", fresh=True)
     assert resumed(world) is None
     assert world.of(StartAttempt)[-1].reason.endswith("start attempt 2 from the beginning")

@@ -31,6 +31,8 @@ _BY_ITSELF = frozenset(
     {"", "true", "1", "yes", "on", "auto", "latest", "last", "newest", "allow", "must", "must_resume"}
 )
 """Values of such an option that leave the choice to the trainer; "" = the option alone."""
+KNOWN = frozenset({"yes", "self"})
+"""``ResumeWay.will`` of a way that a launch can use."""
 ADD = (
     f"add an option that takes the path of a checkpoint to the training script, or write {PLACEHOLDER} into the command"
 )
@@ -46,6 +48,13 @@ def decided(spec: RunSpec, preset: Preset) -> RunSpec:
     if rehearsal is not None and rehearsal.safe:
         way = way.proven("a rehearsal resumed by it")
     return msgspec.structs.replace(spec, resume_way=way)
+
+
+def with_way_now(spec: RunSpec, preset: Preset) -> RunSpec:
+    """The run with the way to resume that its command and script have now, if none was known. ``preset``: as above."""
+    if spec.resume_way is not None and spec.resume_way.will in KNOWN:
+        return spec
+    return decided(spec, preset)
 
 
 def way_of(spec: RunSpec, preset: Preset) -> ResumeWay:

@@ -9,6 +9,7 @@ import msgspec
 from ...checkpoints import verify
 from ...model.attempt import AttemptStory
 from ...model.checkpoints.checkpoint import Checkpoint, CheckpointListing
+from ...model.launch.ways_on import how_to_resume
 from ...model.progress import Progress
 from ...model.run import LIVE_STATES, NOT_SAID, RunSpec
 from ...model.story import RunStory
@@ -112,7 +113,7 @@ def check_ended(after: After) -> Check:
         )
     if story.state != "finished":
         why = f": {story.state_reason}" if story.state_reason else ""
-        return warned("ended", f"{story.state}{why}", f"continue it with: {typed('resume', after.spec.id)}")
+        return warned("ended", f"{story.state}{why}", f"continue it with: {how_to_resume(story, (after.spec.id,))}")
     number = len(story.attempts)
     if NOT_SAID in story.state_reason:
         return warned("ended", f"finished: {story.state_reason}", "read the end of its log")

@@ -139,13 +139,31 @@ class StoreFeed:
             return {}
 
     def send(self, command: Command) -> Reply:
-        """Through the control socket."""
+        """Through the control socket.
+
+        If a way to resume is found now, the supervisor that does not know it is ended, and another one started.
+        """
         from trainwatch.core.store.control.control_client import ControlError, send
 
+        from ..errors import CliError
+        from ..operate import LAUNCHING
+
         try:
+            if command.verb in LAUNCHING and (told := self._with_way_found(command)) is not None:
+                return Reply(ok=True, message=told)
             return send(self._directory, Request(command=command), SEND_TIMEOUT_S)
-        except ControlError as error:
+        except (ControlError, CliError) as error:
             return Reply(ok=False, message=str(error))
+
+    def _with_way_found(self, command: Command) -> str | None:
+        """Start a supervisor with the command, and return a sentence; None if no way was found now."""
+        from ..start.detached import start_detached
+        from ..start.way_again import read_way_again
+
+        told = read_way_again(self._directory)
+        if told is not None:
+            start_detached(self._directory, command)
+        return told
 
 
 __all__ = ["JournalTooNew", "StoreFeed"]

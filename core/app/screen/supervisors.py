@@ -15,11 +15,13 @@ class DetachedStarter:
         """A supervisor in a session of its own. Raises RuntimeError with a sentence."""
         from ..start.detached import start_detached
         from ..start.named_checkpoint import unfit
+        from ..start.way_again import read_way_again
 
         run = find_run(home(), run_id)
         if then is not None and (why := unfit(run, then)) is not None:
             raise RuntimeError(why)
         try:
+            read_way_again(run)
             start_detached(run, then)
         except CliError as error:
             raise RuntimeError(str(error)) from error

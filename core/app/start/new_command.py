@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -18,28 +18,30 @@ from ..errors import CliError, ExitCode, config_errors
 from ..plan.asked_settings import asked_changes, with_asked, without_a_place, words_of
 from ..plan.definitions import definitions_of
 from ..plan.launch_plan import plan_launch
+from ..plan.rehearsed import with_rehearsed
 from ..plan.trainer_folders import output_folder
 from ..preflight.checklist import require_startable
 from ..runs.output_folder import list_run_checkpoints
 from ..runs.output_owner import trainer_pid
-from .hand_over import end_supervisor
+from .hand_over import end_is_ordered, end_supervisor, wait_for_end
+
+Tell = Callable[[str], None]
 
 
-def give_command(run: RunDirectory, words: Sequence[str], *, forced: bool = False) -> str:
+def give_command(
+    run: RunDirectory, words: Sequence[str], *, forced: bool = False, tell: Tell = lambda _text: None
+) -> str:
     """Store the command in the run. Returns a sentence about it. Raises CliError; then nothing was changed.
 
-    ``forced``: also if ``check`` fails on something.
+    ``forced``: also if ``check`` fails on something. ``tell``: told once if an end that was ordered is waited for.
 
     A supervisor that waits beside a run without a trainer is ended: it has the former command.
     """
     known = run.load_spec()
-    if (pid := trainer_pid(run)) is not None:
-        raise CliError(
-            ExitCode.OWNED,
-            f"run {run.id} is training (pid {pid}) with its former command; end it first: `{typed('stop', run.id)}`",
-        )
-    spec = _with_command(known, tuple(words))
-    require_startable(plan_launch(spec, definitions_of(spec), run.path.parents[1]), forced=forced)
+    _require_end(run, "command", tell)
+    plan = plan_launch(_with_command(known, tuple(words)), definitions_of(known), run.path.parents[1])
+    require_startable(plan, forced=forced)
+    spec = plan.spec  # with the way to resume of the new command
     if is_held(run.lock):
         end_supervisor(run, "a resume with a new command")
     run.save_spec(spec)
@@ -50,11 +52,13 @@ def give_command(run: RunDirectory, words: Sequence[str], *, forced: bool = Fals
     return said
 
 
-def give_settings(run: RunDirectory, given: Sequence[str], rate: float | None) -> str:
+def give_settings(
+    run: RunDirectory, given: Sequence[str], rate: float | None, *, tell: Tell = lambda _text: None
+) -> str:
     """Store changed settings of the trainer in the run. Returns them in words.
 
     Raises CliError; then nothing was changed. A supervisor that waits beside a run without a trainer is ended: it has
-    the former ones.
+    the former ones. ``tell``: told once if an end that was ordered is waited for.
     """
     known = run.load_spec()
     plan = plan_launch(known, definitions_of(known), run.path.parents[1])
@@ -63,15 +67,24 @@ def give_settings(run: RunDirectory, given: Sequence[str], rate: float | None) -
     again = plan_launch(spec, definitions_of(spec), run.path.parents[1])
     if again.derived is None:
         raise CliError(ExitCode.USAGE, f"{again.problem}; nothing was changed")
-    if (pid := trainer_pid(run)) is not None:
-        raise CliError(
-            ExitCode.OWNED,
-            f"run {run.id} is training (pid {pid}) with its former settings; end it first: `{typed('stop', run.id)}`",
-        )
+    _require_end(run, "settings", tell)
     if is_held(run.lock):
         end_supervisor(run, "a resume with new settings")
     run.save_spec(spec)
     return "; ".join((words_of(changes), *without_a_place(plan, changes)))
+
+
+def _require_end(run: RunDirectory, former: str, tell: Tell) -> None:
+    """Raise CliError (exit code 4) if the run trains. An end that a person has ordered already is waited for."""
+    if end_is_ordered(run):
+        tell(f"run {run.id} is being ended: waits for the end of its training")
+        wait_for_end(run)
+    if (pid := trainer_pid(run)) is not None:
+        raise CliError(
+            ExitCode.OWNED,
+            f"run {run.id} is training (pid {pid}) with its former {former}; end it first: "
+            f"`{typed('stop', run.id)}`, then give this command again: it waits for that end",
+        )
 
 
 def checkpoint_after(run: RunDirectory) -> str | None:
@@ -103,7 +116,9 @@ def _with_command(known: RunSpec, words: tuple[str, ...]) -> RunSpec:
         preset=known.preset if spec.preset == "generic" else spec.preset,
         preset_why=known.preset_why if spec.preset == "generic" else spec.preset_why,
         preset_resumes=spec.preset_resumes,
+        resume_way=None,
     )
+    detected = with_rehearsed(detected)
     folder = output_folder(msgspec.structs.replace(detected, output_dir=None), definitions.preset_of(detected))
     if folder is not None:
         folder = os.path.normpath(cwd / Path(folder).expanduser())

@@ -18,15 +18,16 @@ from ...checkpoints import copy_aside, folder_for_copies, parts_in, verify
 from ...checkpoints.formats.reading_pace import BESIDE_TRAINING_BYTES_PER_S
 from ...judge.next_step import outlook_of
 from ...judge.outlook import shown_progress
+from ...judge.recovery.resume_point.untold import cannot_be_told
 from ...judge.state import SNAPSHOT_VERSION, to_snapshot
 from ...judge.step import Judge
 from ...model.checkpoints.copied_aside import CopiedAside
-from ...model.fact import ActChanged, BudgetChanged, Fact, OutputKnown
+from ...model.fact import ActChanged, BudgetChanged, Fact, OutputKnown, ResumeWayKnown
+from ...model.launch.ways_on import ways_on
 from ...model.observation import Learned
 from ...model.ports.supervision import Sensor
 from ...model.record import Record
 from ...model.run import RunSpec
-from ...model.settings import Restart
 from ...model.shipped.preset import Preset
 from ...model.story import RunStory
 from ...model.story_fold import apply
@@ -51,6 +52,7 @@ from ..gpu_survey import named_users
 from ..plan.declared_options import as_declared
 from ..plan.definitions import definitions_of
 from ..plan.launch_plan import LaunchPlan, plan_launch
+from ..plan.resume_plan import with_way_now
 from ..plan.save_request import save_request
 from ..plan.shared_answers import shared_answers
 from ..preflight.checklist import ReadinessCheck
@@ -107,7 +109,7 @@ def build_supervisor(
     created = story.run if story.run is not None else run_created(plan, run.path.parents[1])
     if story.run is None:
         on_records(journal.append_all(clock.now(), clock.wall(), (created, *_outputs_known(spec))))
-    elif changes := tuple(_changed_settings(story, spec.settings.restart)):
+    elif changes := tuple(_changed_settings(story, spec)):
         records = journal.append_all(clock.now(), clock.wall(), changes)
         on_records(records)
         story = reduce(apply, records, story)
@@ -218,7 +220,7 @@ def build_supervisor(
         turning=vitality.turn,
         resting=claim.give_away,
         gives_way=gives_way,
-        starts_again=f"`{typed('resume', run.id)}` starts it again",
+        starts_again=_starts_again(run, judge),
         answer=judge.answer,
     )
     claim.tell(supervisor.note)
@@ -257,6 +259,12 @@ def build_supervisor(
     return supervisor
 
 
+def _starts_again(run: RunDirectory, judge: Judge) -> str:
+    if cannot_be_told(judge.knowledge):
+        return f"to start it again: {ways_on((run.id,))}"
+    return f"`{typed('resume', run.id)}` starts it again"
+
+
 def _both(
     first: Callable[[Sequence[Record]], None], then: Callable[[Sequence[Record]], None]
 ) -> Callable[[Sequence[Record]], None]:
@@ -273,8 +281,11 @@ def _outputs_known(spec: RunSpec) -> Iterator[Fact]:
         yield OutputKnown(folder=place.folder, why=place.why)
 
 
-def _changed_settings(story: RunStory, restart: Restart) -> Iterator[Fact]:
-    """What the journal has of settings that were changed since."""
+def _changed_settings(story: RunStory, spec: RunSpec) -> Iterator[Fact]:
+    """What the journal has of settings, and of the way to resume, that were changed since."""
+    restart = spec.settings.restart
+    if story.run is not None and spec.resume_way is not None and spec.resume_way != story.run.resume:
+        yield ResumeWayKnown(way=spec.resume_way)
     if story.budget_max != restart.max_restarts:
         yield BudgetChanged(used=story.budget_used, max=restart.max_restarts)
     if story.act_settings != restart.act:
@@ -297,6 +308,9 @@ def _plan(run: RunDirectory, story: RunStory) -> LaunchPlan:
     definitions = definitions_of(spec)
     if not story.attempts:
         return plan_launch(spec, definitions, run.path.parents[1])
+    known, spec = spec, with_way_now(spec, definitions.preset_of(spec))
+    if spec != known:
+        run.save_spec(spec)
     profiles = as_declared(spec, definitions.profiles)
     return LaunchPlan(spec=spec, preset=definitions.preset_of(spec), profiles=profiles)
 

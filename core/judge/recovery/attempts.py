@@ -22,6 +22,7 @@ from .ending import at_end
 from .operator import gate
 from .quiet_incident import close_quiet
 from .remedies.remedies import merged
+from .resume_point import untold
 
 
 def launch_after_delay(builder: StepBuilder, plan: RestartPlan) -> None:
@@ -221,11 +222,12 @@ def end_early(builder: StepBuilder, observation: Exit, reason: str, incident: in
     for known in builder.state.incidents:
         builder.close_incident(known.id, "the trainer exited")
     builder.move("end_early", EndedEarly(), reason)
-    report, resume = builder.knowledge.typed("report"), builder.knowledge.typed("resume")
-    hint = f"read the end of its log (`{report}`), then: {resume}"
+    report = builder.knowledge.typed("report")
+    again = untold.starts_again(builder.state, builder.knowledge)
+    hint = f"read the end of its log (`{report}`); {again}"
     builder.notify("give_up", "ended early", f"{reason}\n{hint}", incident=incident)
     at_end.run_command(builder, "give_up")
-    builder.decide(EndWatch, f"ended early; `{resume}` starts again", incident=incident, exit_code=1)
+    builder.decide(EndWatch, f"ended early; {again}", incident=incident, exit_code=1)
 
 
 def give_up(builder: StepBuilder, reason: str, incident: int | None, advice: tuple[str, ...] = ()) -> None:
@@ -239,5 +241,5 @@ def give_up(builder: StepBuilder, reason: str, incident: int | None, advice: tup
         builder.note(sentence)
     builder.notify("give_up", "given up", "\n".join((reason, *advice)), incident=incident)
     at_end.run_command(builder, "give_up")
-    again = builder.knowledge.typed("resume")
-    builder.decide(EndWatch, f"given up; `{again}` starts again", incident=incident, exit_code=1)
+    again = untold.starts_again(builder.state, builder.knowledge)
+    builder.decide(EndWatch, f"given up; {again}", incident=incident, exit_code=1)

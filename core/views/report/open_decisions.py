@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from ...model.launch.ways_on import how_to_resume
 from ...model.run import TERMINAL_STATES
 from ...model.situation import Situation
 from ...model.summary import Need
@@ -47,6 +48,11 @@ def _typed(now: Situation, verb: str, *words: str) -> str:
     return typed(verb, *(() if now.story.run is None else (now.story.run.run,)), *words)
 
 
+def _resume(now: Situation) -> str:
+    """The command that goes on with a run that is over; all of them if ``resume`` alone is refused."""
+    return how_to_resume(now.story, () if now.story.run is None else (now.story.run.run,))
+
+
 def _attempt(now: Situation) -> int:
     return 0 if now.story.attempt is None else now.story.attempt.number
 
@@ -55,11 +61,11 @@ def _of_the_end(now: Situation) -> Iterator[Need]:
     story = now.story
     reason = story.state_reason or "no reason given"
     if story.state == "given_up":
-        text = f"No further attempt is made: {reason}. Fix the cause, then `{_typed(now, 'resume')}`."
+        text = f"No further attempt is made: {reason}. Fix the cause, then {_resume(now)}."
         yield Need(kind="given_up", text=text, subject=_attempt(now))
     if story.state == "ended_early":
-        read, resume = _typed(now, "logs"), _typed(now, "resume")
-        text = f"The trainer exited before the end: {reason}. Read the end of its log (`{read}`), then `{resume}`."
+        read = _typed(now, "logs")
+        text = f"The trainer exited before the end: {reason}. Read the end of its log (`{read}`), then {_resume(now)}."
         yield Need(kind="ended_early", text=text, subject=_attempt(now))
     if story.question is not None:
         asked = story.question.action
@@ -71,7 +77,7 @@ def _of_the_end(now: Situation) -> Iterator[Need]:
     elif story.state == "stopped":
         unclear = any(i.open and i.class_ == "not_understood" for i in story.incidents)
         named = _typed(now, "resume", "--from", "newest")
-        how = f"`{named}` or `{_typed(now, 'resume', '--fresh')}`" if unclear else f"`{_typed(now, 'resume')}`"
+        how = f"`{named}` or `{_typed(now, 'resume', '--fresh')}`" if unclear else _resume(now)
         why = (story.state_reason or "stopped by a person").removeprefix("held: ")
         held = story.state_reason.startswith("held: ")  # a person who stopped it knows that
         text = f"The run is held: {why}. Continue with {how}."

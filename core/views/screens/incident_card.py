@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from ...model.incident import EvidenceFile, Incident
+from ...model.launch.ways_on import lacks_place
 from ...model.run import LIVE_STATES, TERMINAL_STATES
 from ...model.situation import Situation
 from ...model.story import ActionStory
@@ -278,7 +279,10 @@ def _choices(now: Situation, incident: Incident, detail: IncidentDetail, line: i
         yield Choice(key=letter, text=f"{verb} {start} with {row.words}{price}", act="take", name=row.name)
     over = live and not incident.open  # nothing has to be done about it
     if story.attempts and not over and (live or story.state in TERMINAL_STATES or story.state == "interrupted"):
-        yield Choice(key="r", text=f"{verb} {start}, or choose another checkpoint", act="resume")
+        text = f"{verb} {start}, or choose another checkpoint"
+        if not live and lacks_place(story):
+            text = "resume, once the script has an option that takes the path of a checkpoint, or begin anew"
+        yield Choice(key="r", text=text, act="resume")
     if live and incident.open:
         yield Choice(key="k", text="kill it", act="kill")
     if incident.open and not incident.acknowledged:

@@ -31,6 +31,7 @@ from trainwatch.core.model.fact import (
     RemediesDropped,
     RemedyApplied,
     RemedyProposed,
+    ResumeWayKnown,
     RunCreated,
     SaveMeasured,
     StateChanged,
@@ -44,6 +45,7 @@ from trainwatch.core.model.text.printable import printable, printable_lines
 from trainwatch.core.model.text.suggestion import typed
 from trainwatch.core.model.text.verdict_words import verdict_word
 from trainwatch.core.views.metric_words import view_command
+from trainwatch.core.views.resume_words import resume_line
 
 
 def event_line(record: Record, run: str | None = None) -> str | None:
@@ -75,6 +77,8 @@ def _fact_text(fact: Fact, run: tuple[str, ...]) -> str | None:
     match fact:
         case RunCreated():
             return printable(f"run {fact.name} created: {' '.join(fact.command)}")
+        case ResumeWayKnown():
+            return printable(f"from now on: {resume_line(fact.way)}")
         case SupervisorStarted():
             adopted = f", adopts attempt {fact.adopted_attempt}" if fact.adopted_attempt else ""
             return f"supervisor {fact.pid} watches{adopted}"

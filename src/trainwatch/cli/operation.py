@@ -50,12 +50,14 @@ def operate(
     launches: whether it does so although a check fails; None: it launches nothing.
     """
     from trainwatch.core.app.operate import (
+        LAUNCHING,
         checkpoint_argument,
         profile_argument,
         remedies_argument,
         require_checked,
         send_command,
     )
+    from trainwatch.core.app.start.way_again import read_way_again
     from trainwatch.core.model.observation import Command
 
     run = run_of(args)
@@ -63,6 +65,8 @@ def operate(
     values["profile"] = profile_argument(run, values.get("profile"))
     values["remedies"] = remedies_argument(values.get("remedies", ()))
     command = Command(t=0.0, verb=args.verb, by=by, **values)
+    if args.verb in LAUNCHING and (told := read_way_again(run)) is not None:
+        warn(told)
     if ask is not None and not args.yes and sys.stdin.isatty():
         confirm(ask.format(run=run.load_spec().name))
     known = None if forced is None else require_checked(run, command, forced=forced)

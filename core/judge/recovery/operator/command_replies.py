@@ -15,7 +15,8 @@ from ...knowledge import Knowledge
 from ...run_states import Hung, Paused, Running, Starting, Stopping, Suspended
 from ...state import JudgeState
 from ..resume_point import unclear_states
-from ..resume_point.resume_choice import cannot_be_told, why_not_resumable
+from ..resume_point.resume_choice import why_not_resumable
+from ..resume_point.untold import cannot_be_told, ways
 from ..save_first import can_ask
 from . import question
 
@@ -104,8 +105,11 @@ def _next_attempt(state: JudgeState, knowledge: Knowledge, command: Command) -> 
             return refused(f"{unclear}; `{knowledge.typed(command.verb, '--fresh')}` begins anew")
     if why is None:
         return _remedies(knowledge, command)
-    hint = f"; `{knowledge.typed(command.verb, '--fresh')}` does that" if command.checkpoint is None else ""
-    return refused(f"{why}{hint}")
+    if command.checkpoint is not None:
+        return refused(why)
+    if cannot_be_told(knowledge) and not run_machine.is_live(state.machine):
+        return refused(f"{why}; go on with {ways(knowledge)}")
+    return refused(f"{why}; `{knowledge.typed(command.verb, '--fresh')}` does that")
 
 
 def _remedies(knowledge: Knowledge, command: Command) -> CommandReply:

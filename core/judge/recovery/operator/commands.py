@@ -294,7 +294,9 @@ def _shutdown(builder: StepBuilder, command: Command) -> None:
         else:
             restart_stages.stop(builder, "end", plan, by=command.by)
         return
-    builder.decide(EndWatch, f"shutdown by {command.by}; a running trainer goes on", exit_code=0)
+    runs = launching or run_machine.is_live(machine)
+    rest = "a running trainer goes on" if runs else "nothing of the run is running"
+    builder.decide(EndWatch, f"shutdown by {command.by}; {rest}", exit_code=0)
 
 
 def _close_hangs(builder: StepBuilder, ending: str) -> None:

@@ -25,6 +25,7 @@ from ...state import JudgeState
 from ...step_builder import StepBuilder
 from ..attempts import give_up, launch_after_delay
 from . import found_way, unclear_output, unclear_states
+from .untold import cannot_be_told
 
 replace = msgspec.structs.replace
 
@@ -44,6 +45,7 @@ def _ways(knowledge: Knowledge) -> tuple[str, ...]:
     """Return what a person can do about a command that cannot be given a checkpoint."""
     other = knowledge.typed("resume", "--", "NEW", "COMMAND")
     return (
+        f"add an option that takes the path of a checkpoint to the training script, then `{knowledge.typed('resume')}`",
         f"write {{resume}} into the command where the path of a checkpoint belongs (--resume {{resume}}): `{other}`",
         f"`{knowledge.typed('resume', '--fresh')}` begins anew all the same",
         '[restart] if_not_told = "go_on" starts it by itself: for a trainer that finds its newest checkpoint itself',
@@ -354,10 +356,3 @@ def why_not_resumable(state: JudgeState, knowledge: Knowledge, wanted: str | Non
         return None
     why = resume_support.objection(newest.shape, newest.holds)
     return f"{base_name(newest.path)}: {why}; a start would begin anew and write over it"
-
-
-def cannot_be_told(knowledge: Knowledge) -> bool:
-    """Whether the command has no place for a checkpoint's path and the settings leave a new start to a person."""
-    if knowledge.resume_support.forms or knowledge.preset.resume == "none":
-        return False
-    return knowledge.settings.restart.if_not_told == "wait"

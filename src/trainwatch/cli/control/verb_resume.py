@@ -42,7 +42,7 @@ def act(args: argparse.Namespace) -> int:
 
         run = run_of(args)
         checkpoint_argument(run, args.checkpoint)  # a wrong one changes nothing
-        warn(give_command(run, args.command_after_dashes, forced=args.force))
+        warn(give_command(run, args.command_after_dashes, forced=args.force, tell=warn))
         if not args.fresh and args.checkpoint is None:
             args.checkpoint = checkpoint_after(run)
         by = "command line, with a new command"
@@ -52,7 +52,7 @@ def act(args: argparse.Namespace) -> int:
 
         run = run_of(args)
         checkpoint_argument(run, args.checkpoint)  # a wrong one changes nothing
-        changed = give_settings(run, args.settings, args.lr)
+        changed = give_settings(run, args.settings, args.lr, tell=warn)
         warn(f"run {run.id} has from now on: {changed}")
         if not args.fresh and args.checkpoint is None:
             args.checkpoint = checkpoint_after(run)
