@@ -64,10 +64,11 @@ def act(args: argparse.Namespace) -> int:
     from trainwatch.core.app.start.start_choice import Wish, choose_start
 
     plan = _plan(args)
-    if plan.spec.project is None and (unused := not_used_for_a_command()) is not None:
-        warn(unused)
+    unused = not_used_for_a_command() if plan.spec.project is None else None
     wish = Wish(checkpoint=args.checkpoint, fresh=args.fresh, given=_given(args.typed))
     if args.dry_run:
+        if unused is not None:
+            warn(unused)
         return _show(plan, wish, forced=args.force, as_json=args.json)
     for warning in command_warnings(plan.spec):
         warn(warning)
@@ -86,6 +87,8 @@ def act(args: argparse.Namespace) -> int:
     if choice.known is None and not args.yes and sys.stdin.isatty():
         _confirm_resume(plan.spec)
     ready = create_run(plan, choice, forced=args.force)
+    if unused is not None:  # a refused start has one line
+        warn(unused)
     if choice.known is not None and not choice.watches and (known := told_at_resume(plan_of_choice(plan, choice))):
         warn(check_line(known))
     return supervise_run(ready, args, "runs")
