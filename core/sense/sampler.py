@@ -3,6 +3,7 @@
 import threading
 import time
 
+from ..model.ports.rounds import next_round
 from ..model.ports.supervision import AttemptTarget
 from .sensor_problem import OnProblem, ProblemReport, ignore_problem
 
@@ -54,11 +55,14 @@ class Sampler:
         """Take one sample and put it into the inbox."""
         raise NotImplementedError
 
-    def sample_if_due(self) -> float:
-        """Take a sample if it is time. Returns when the next one is due (monotonic seconds)."""
-        due_s, now = self._due_s, time.monotonic()
-        if now >= due_s and not self._stopping:
-            self._due_s = max(due_s + self._interval_s, now) if due_s else now + self._interval_s
+    def sample_if_due(self, now: float | None = None) -> float:
+        """Take a sample if it is time. Returns when the next one is due (monotonic seconds).
+
+        ``now``: one moment for several samplers, which are due together then, too.
+        """
+        now = time.monotonic() if now is None else now
+        if now >= self._due_s and not self._stopping:
+            self._due_s = next_round(now, self._interval_s)
             self._sample_or_report()
         return self._due_s
 
@@ -117,5 +121,6 @@ class SamplersInOneThread:
     def _run(self) -> None:
         while not self._stopping:
             self._wake.clear()
-            due_s = min(sampler.sample_if_due() for sampler in self._samplers)
+            now = time.monotonic()
+            due_s = min([sampler.sample_if_due(now) for sampler in self._samplers])
             self._wake.wait(max(0.0, due_s - time.monotonic()))

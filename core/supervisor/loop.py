@@ -20,6 +20,7 @@ If this process dies, the trainer goes on under its runner, and the next supervi
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
+from time import monotonic
 
 import msgspec
 
@@ -40,6 +41,7 @@ from ..model.fact import (
     SupervisorStarted,
 )
 from ..model.observation import Command, Exit, Learned, Observation, Outcome, Start, Tick
+from ..model.ports.rounds import next_round
 from ..model.ports.supervision import Actor, AttemptTarget, Clock, JournalWriter, Judge, Recorder, Sensor
 from ..model.record import Entry, Record
 from ..model.run import TERMINAL_STATES, RunState
@@ -49,6 +51,8 @@ from .write_ahead import WriteAhead
 
 TICK_S = 0.5
 """Longest time without an observation. Deadlines of the judge become due at this interval."""
+AFTER_SAMPLES_S = 0.02
+"""The wait for an observation ends this long after the sensors take their samples, so that it finds them."""
 SNAPSHOT_S = 300.0
 """Period of the judge's snapshot in the journal. The next supervisor loses at most what was learned since."""
 LAST_POLL_S = 0.05
@@ -178,7 +182,8 @@ class Supervisor:
         try:
             self._begin()
             while self._exit_code is None:
-                observation = self._inbox.take(TICK_S)
+                now = monotonic()
+                observation = self._inbox.take(next_round(now, TICK_S) + AFTER_SAMPLES_S - now)
                 self._turn(observation if observation is not None else Tick(t=self._clock.now()))
         finally:
             self._close()

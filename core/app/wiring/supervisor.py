@@ -46,7 +46,7 @@ from ...store.recent_trace import RecentTrace, recent_trace_folder
 from ...store.run_directory import RunDirectory
 from ...store.trace import TraceWriter
 from ...supervisor.inbox import BoundedInbox
-from ...supervisor.loop import Supervisor
+from ...supervisor.loop import TICK_S, Supervisor
 from ..errors import ExitCode
 from ..gpu_survey import named_users
 from ..plan.declared_options import as_declared
@@ -103,7 +103,7 @@ def build_supervisor(
     output = RunOutput(run, spec, story, lambda text: supervisor.note(text))  # noqa: PLW0108  made below
     spec = output.spec
     clock = RunClock(spec.created_wall, not_before=story.t)
-    inbox = BoundedInbox()
+    inbox = BoundedInbox(patient=spec.settings.watch.interval_s >= 2 * TICK_S)
     keeper = vitality.keeper
     journal = keeper.journal
     created = story.run if story.run is not None else run_created(plan, run.path.parents[1])

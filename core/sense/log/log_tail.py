@@ -208,8 +208,8 @@ class LogTail:
                     self._finished = wanted
                     self._passes.notify_all()
             looked = time.monotonic()
-            if self._events.wait(pause_s, self._wakeup):
-                self._wakeup.wait(looked + self._poll_s - time.monotonic())
+            if self._events.wait(pause_s, self._wakeup) and (early_s := looked + self._poll_s - time.monotonic()) > 0:
+                self._wakeup.wait(early_s)
         self._close()
 
     def _pause_s(self) -> float:

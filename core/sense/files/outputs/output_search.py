@@ -20,6 +20,7 @@ from types import MappingProxyType
 
 from ....model.checkpoints.other_files import is_copy_folder, is_other_file
 from ....model.launch.output_place import is_below
+from ....model.ports.rounds import next_round
 from ....model.ports.supervision import AttemptTarget, Clock, Inbox
 from ...process.run_tree import RunTree
 from ...sensor_problem import OnProblem, ProblemReport, ignore_problem
@@ -214,7 +215,7 @@ class OutputSearch:
         self._waited = now
         if paths and now - self._looked >= EVENT_LOOKS_S:
             self._look(now)
-        if now - self._sampled >= self._period() and not self._over:
+        if now >= next_round(self._sampled, self._period()) and not self._over:
             self._sample(now)
         if again:
             folders = [*self._roots, *self._writers.folders()]
@@ -232,7 +233,7 @@ class OutputSearch:
             return WAKE_S
         if self._followed is None or self._over:
             return KNOWN_S
-        return max(0.0, self._sampled + self._period() - time.monotonic())
+        return max(0.0, next_round(self._sampled, self._period()) - time.monotonic())
 
     def _wait(self, timeout_s: float) -> list[str]:
         if self._inotify is None or self._tree is None:
