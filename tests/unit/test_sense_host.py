@@ -10,7 +10,7 @@ from trainwatch.core.model.observation import HostSample
 from trainwatch.core.model.run import ProcessIdentity
 from trainwatch.core.sense.host import host_sensor
 from trainwatch.core.sense.host import memory_limit as memory_limit_module
-from trainwatch.core.sense.host.disk_space import DiskSpace, Room, nearest_existing, room_of
+from trainwatch.core.sense.host.disk_space import DiskSpace, Room, is_local, nearest_existing, room_of
 from trainwatch.core.sense.host.host_sensor import (
     Host,
     HostMemory,
@@ -183,7 +183,7 @@ def test_room_is_asked_for_in_one_thread_that_a_stuck_file_system_keeps(
         return os.statvfs_result((4096, 4096, 1000, 500, 400, 100, 50, 40, 0, 255))
 
     monkeypatch.setattr(os, "statvfs", statvfs)
-    disk = DiskSpace(tmp_path, timeout_s=0.02)
+    disk = DiskSpace(tmp_path, timeout_s=0.02, local=lambda _path: False)
     wait_until(lambda: disk.room() is not None, "an answer")
     free.clear()
     wait_until(lambda: disk.room() is None, "no answer")
@@ -192,6 +192,25 @@ def test_room_is_asked_for_in_one_thread_that_a_stuck_file_system_keeps(
     assert len(asking) == 1
     disk.close()
     assert disk.room() is None
+
+
+def test_room_on_a_local_file_system_is_read_without_a_thread_after_the_first_answer(tmp_path: Path) -> None:
+    disk = DiskSpace(tmp_path, local=lambda _path: True)
+    wait_until(lambda: disk.room() is not None, "an answer")
+    wait_until(lambda: all(thread.name != "sense-disk" for thread in threading.enumerate()), "the end of the thread")
+    room = disk.room()
+    assert room is not None
+    assert room.total_bytes > 0
+    disk.close()
+    assert disk.room() is None
+
+
+@pytest.mark.parametrize(("kind", "local"), [("ext4", True), ("nfs4", False), ("fuse.sshfs", False), ("new", False)])
+def test_only_known_file_systems_of_this_machine_answer_at_once(tmp_path: Path, kind: str, local: bool) -> None:
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(f"30 24 0:26 / {tmp_path.resolve()} rw - {kind} disk rw\n")
+    assert is_local(tmp_path / "not/made/yet", mounts) is local
+    assert not is_local(tmp_path, tmp_path / "missing")
 
 
 def test_only_groups_with_a_limit_are_read_each_second(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
