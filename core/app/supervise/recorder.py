@@ -2,10 +2,10 @@
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from ...judge.handlers.learned_habits import habits_of
-from ...judge.progress.metric_reader import MetricReader
 from ...judge.state import JudgeState
 from ...judge.text.shapes.shape_table import ShapeTable
 from ...model.checkpoints.evaluation import SERIES
@@ -18,17 +18,12 @@ from ...store.learned.unknown_ends import UnknownEnds
 from ...store.log_index import FILE_NAME, LogIndexWriter
 from ...store.metrics.history import HistoryWriter, ProgressPoint
 from ...store.trace import TraceWriter
+from .log_metrics import LogMetrics
 
 FIRST_READING_S = 2.0
 """A working driver answers within a second; a launch does not wait longer for one that does not."""
 HABITS_S = 300.0
 """Period of writing what was learned, for later runs of the command; it is written at the end, too."""
-
-METRICS_SHARE, METRICS_LONGEST_S = 1 / 600, 60.0
-"""Metrics are kept every second for the first 10 minutes, every 6 s after an hour, every minute after ten hours: 64 of
-them for a week are about 20 MB."""
-CHUNK_READ = 65_536
-"""Characters at the end of a burst that are searched for metrics: a thousand lines hold each name."""
 
 UNHEARD = Progress()
 
@@ -59,11 +54,10 @@ class RunRecorder:
         self._unknown = UnknownEnds(habits.path.parents[1])
         self._room = room
         self._seen = seen
-        self._shapes = shapes
+        self._metrics = LogMetrics(shapes)
         self._lines_behind: Callable[[], int] = lambda: 0
         self._shown, self._outlook = shown, outlook
-        self._readers: dict[str | None, MetricReader] = {}
-        self._next_metrics_t = self._t = 0.0
+        self._t = 0.0
         self._next_habits_t = HABITS_S
         self._state: JudgeState | None = None
         self._log_growth: LogIndexWriter | None = None
@@ -87,10 +81,9 @@ class RunRecorder:
         elif isinstance(observation, Start) and observation.log and observation.directory:
             self._follow_log(observation.t, observation.log, Path(observation.directory), new=not observation.adopted)
         elif isinstance(observation, LogChunk):
-            self._read_metrics(observation)
+            self._metrics.add(observation)
         if isinstance(observation, Start):
-            for reader in self._readers.values():
-                reader.begin_attempt()
+            self._metrics.begin_attempt()
         elif isinstance(observation, Outcome) and observation.action == "evaluate_checkpoint":
             self._keep_scores(observation)
         self._history.add(observation)
@@ -103,28 +96,15 @@ class RunRecorder:
             if isinstance(record.fact, IncidentOpened):
                 self._trace.incident(record.t)
 
-    def _read_metrics(self, chunk: LogChunk) -> None:
-        if self._shapes is None:
-            return
-        if chunk.source not in self._readers:
-            self._readers[chunk.source] = MetricReader(self._shapes)
-        text, skipped = chunk.text, chunk.skipped_bytes > 0
-        if len(text) > CHUNK_READ:
-            text, skipped = text[text.find("\n", len(text) - CHUNK_READ) + 1 :], True
-        self._readers[chunk.source].read(text, skipped=skipped)
-
     def _keep_scores(self, outcome: Outcome) -> None:
         values = outcome.data.get("values") if outcome.ok else None
         if values:
             named = {f"{SERIES}{name}": float(value) for name, value in values.items()}
             self._history.add(MetricValues(t=outcome.t, values=named, source="evaluate"))
 
-    def _keep_metrics(self, t: float) -> None:
-        self._next_metrics_t = t + min(METRICS_LONGEST_S, t * METRICS_SHARE)
-        for reader in self._readers.values():
-            values = reader.take()
-            if values:
-                self._history.add(MetricValues(t=t, values=dict(values), left_out=reader.left_out))
+    def _keep_metrics(self, *, whole: bool) -> None:
+        for values in self._metrics.take(self._t, whole=whole):
+            self._history.add(values)
 
     def commit(self, t: float, state: JudgeState, *, whole: bool = False) -> None:
         """Make the samples visible to readers, with the judge's progress. ``whole``: the curves, too."""
@@ -141,10 +121,8 @@ class RunRecorder:
                 lines_behind=self._lines_behind(),
             )
             self._history.add(self.newest)
-        if whole or t >= self._next_metrics_t:
-            self._keep_metrics(t)
         if self._room():
-            self._history.show(t, whole=whole)
+            self._history.show(t, whole=whole, before_commit=partial(self._keep_metrics, whole=whole))
             self._trace.flush_if_due(t)
         self._keep_ends(state)
         self._state = state
@@ -165,7 +143,7 @@ class RunRecorder:
 
     def close(self) -> None:
         self._keep_habits()
-        self._keep_metrics(self._t)
+        self._keep_metrics(whole=True)
         if self._log_growth is not None:
             self._log_growth.close()
         self._history.close()

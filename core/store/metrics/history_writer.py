@@ -6,7 +6,7 @@ It serves charts only, so disk and file errors are not raised: the writer sets `
 import contextlib
 import math
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -106,15 +106,16 @@ class HistoryWriter:
         self._newest.put(kind, line)
         self._newest_t = max(self._newest_t, entry.t)
 
-    def show(self, t: float, *, whole: bool = False) -> None:
+    def show(self, t: float, *, whole: bool = False, before_commit: Callable[[], None] = lambda: None) -> None:
         """Show readers the newest samples; commit if somebody reads charts, or every COMMIT_S. ``t``: run seconds.
 
-        ``whole``: commit in any case.
+        ``whole``: commit in any case. ``before_commit``: adds what need not be computed before.
         """
         self._newest.write()
         looked_at = self._newest.is_looked_at()
         if t - self._commit_t >= COMMIT_S or looked_at or whole:
             self._commit_t = t
+            before_commit()
             self.commit(fine=looked_at or whole)
 
     def commit(self, *, fine: bool = True) -> None:
