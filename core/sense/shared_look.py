@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
+from .kernel_text import kernel_bytes
+
 _HEAD = struct.Struct(">IdI")
 """CRC-32 of the rest, CLOCK_MONOTONIC of the reading, length."""
 TORN_READS = 3
@@ -72,8 +74,7 @@ class SharedLook:
 
     def _read_for_all(self, path: Path) -> Look:
         try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = os.open(_lock_of(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            lock = _open_lock(path)
         except OSError:
             return self._new()
         try:
@@ -93,7 +94,7 @@ class SharedLook:
     def _newest(path: Path, max_age_s: float) -> Look | None:
         for _ in range(TORN_READS):
             try:
-                data = path.read_bytes()
+                data = kernel_bytes(str(path))
                 crc, at, length = _HEAD.unpack_from(data)
             except (OSError, struct.error):
                 return None
@@ -120,6 +121,15 @@ def _age_s(path: Path) -> float:
 
 def _lock_of(path: Path) -> Path:
     return path.with_name(f"{path.name}.lock")
+
+
+def _open_lock(path: Path) -> int:
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+    try:
+        return os.open(_lock_of(path), flags, 0o600)
+    except FileNotFoundError:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return os.open(_lock_of(path), flags, 0o600)
 
 
 def _write(path: Path, data: bytes) -> None:
