@@ -58,6 +58,8 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     stride: int = 1
     saved_at: tuple[int, int] | None = None
     nan_t: float | None = None
+    lost_at: float | None = None
+    """Active seconds at which a checkpoint was read that makes the training lost; None = none, or it is answered."""
     resume_verdict: str = "none"
     lines_checked: int = 0
     """Of the first lines of its log, so many have not shown that the resume was taken."""

@@ -5,7 +5,8 @@ This module only passes each observation to its handler. What one step does, in 
 1. Move the run's time; after a suspend, restart all waits.
 2. Pass the observation to its handler: ``handlers/`` for log, samples and checkpoints, ``recovery/`` for starts, exits,
    commands and outcomes.
-3. If the run's state has become due, handle that as well; so the time at which the run is to end.
+3. If the run's state has become due, handle that as well; so NaN weights with which the trainer goes on, and the time
+   at which the run is to end.
 4. If checkpoints are to be evaluated, begin or end an evaluation.
 """
 
@@ -57,7 +58,7 @@ from .handlers import (
 from .hang import active_time, liveness, log_activity, step_clock
 from .hang.quiet import GpuFault
 from .knowledge import Knowledge
-from .recovery import attempts, restart_stages, takeover
+from .recovery import attempts, nan_rollback, restart_stages, takeover
 from .recovery.ending import end_time, exits
 from .recovery.operator import command_replies, commands, gate, question
 from .recovery.restored_state import from_story
@@ -168,6 +169,9 @@ class Judge:
         state, entries = self._handlers[type(observation)](self.knowledge, state, observation)
         if state.wake_t is not None and due(state):
             state, more = _on_due(self.knowledge, state)
+            entries = (*entries, *more)
+        if nan_rollback.is_due(state):
+            state, more = _on_lost(self.knowledge, state)
             entries = (*entries, *more)
         if end_time.is_due(state, self.knowledge):
             state, more = _on_time(self.knowledge, state)
@@ -321,6 +325,12 @@ def _on_outcome(knowledge: Knowledge, state: JudgeState, outcome: Outcome) -> Re
         case _:
             if not outcome.ok:
                 builder.note(f"{outcome.action} failed: {outcome.detail or 'no detail'}")
+    return builder.state, tuple(builder.entries)
+
+
+def _on_lost(knowledge: Knowledge, state: JudgeState) -> Result:
+    builder = StepBuilder(knowledge, state)
+    nan_rollback.on_due(builder)
     return builder.state, tuple(builder.entries)
 
 

@@ -245,7 +245,7 @@ def test_a_finite_checkpoint_shows_that_only_the_average_is_stained() -> None:
 
 
 def test_a_checkpoint_with_nan_shows_that_it_is_not_the_average_alone() -> None:
-    assert stained(("w",)).of(StopAttempt) != []
+    assert stained(("w",)).wait(nan_rollback.GOES_ON_S).of(StopAttempt) != []
 
 
 def test_stop_leaves_it_to_a_person() -> None:
@@ -339,14 +339,16 @@ def steps(world: World, count: int) -> World:
 
 
 def checkpoint(world: World, step: int, *, nonfinite: Iterable[str] = (), nan: bool = True, read: bool = True) -> World:
-    """A complete checkpoint of this run; its values are read a little later."""
+    """A complete checkpoint of this run; its values are read a little later, and the trainer goes on after that."""
     path, mtime = f"out/step-{step}", 1000.0 + world.t
     event = CheckpointEvent(
         t=world.t, path=path, event="complete", step=step, size_bytes=1e6, mtime=mtime, verdict="complete"
     )
     world.see(event).wait(1.0)
     names = tuple(nonfinite)
-    return values(world, step, mtime, names, names if nan else ()) if read else world
+    if not read:
+        return world
+    return values(world, step, mtime, names, names if nan else ()).wait(nan_rollback.GOES_ON_S)
 
 
 def values(world: World, step: int, mtime: float, names: tuple[str, ...], nan: tuple[str, ...]) -> World:

@@ -5,14 +5,18 @@ so each further step is lost. Known false alarms: an overflowing step under mixe
 an average keeps one such value (text/loss_run.py tells both apart).
 """
 
+import msgspec
+
 from ...model.checkpoints.checkpoint import Verdict
 from ...model.decision import CaptureStacks
 from ...model.incident import Evidence
 from ...model.observation import CheckpointValues
+from ..failure.diagnosis import hidden_failure
+from ..hang import active_time
 from ..resume import checkpoint_index, known_checkpoint
 from ..resume.finite_values import values_of, with_values
 from ..resume.known_checkpoint import KnownCheckpoint
-from ..run_machine import is_watched
+from ..run_machine import is_live, is_watched
 from ..run_states import RestartPlan
 from ..state import JudgeState
 from ..step_builder import StepBuilder
@@ -22,6 +26,14 @@ from .apply import answer_failure
 from .failure_history import Cause
 
 CLASS = "nan_loss"
+GOES_ON_S = 10.0
+"""A trainer that lives so long after a checkpoint was found lost goes on. One that ends before ends by itself.
+
+Values are read in a thread of their own, and an end is seen seconds late: either may come first. What an attempt ended
+of must not depend on that, so its own end counts. Ten seconds of steps are little beside what the reading took.
+"""
+DYING_S = 60.0
+"""The same if the last lines show a failure: it may still free its GPU, or wait for its other ranks."""
 LAST_STEPS = 5
 """NaN steps in a row at the end of an attempt that are no accident. A gradient scaler skips a single one."""
 
@@ -67,7 +79,10 @@ def act(builder: StepBuilder, reason: str, position: int | None, lost_t: float |
 
 
 def on_values(builder: StepBuilder, read: CheckpointValues) -> None:
-    """The values of a checkpoint were read. One that is newly not finite is lost, and so is what follows it."""
+    """The values of a checkpoint were read. One that is newly not finite is lost, and so is what follows it.
+
+    Nothing is ended yet: ``on_due`` does once the trainer is known to go on.
+    """
     before = builder.state.checkpoints
     index = with_values(before, read.path, read.nonfinite, read.nan, read.reason)
     builder.set(checkpoints=index)
@@ -76,14 +91,38 @@ def on_values(builder: StepBuilder, read: CheckpointValues) -> None:
         if was is not None and was.bad != known.bad:
             verdict: Verdict = "complete" if known.bad is None else "nonfinite"
             builder.fact(known_checkpoint.as_fact(known, builder.knowledge.created_wall, verdict))
-    lost = _first_lost(builder.state)
-    if lost is None or not is_watched(builder.state.machine):
+    state = builder.state
+    if state.attempt.lost_at is None and is_live(state.machine) and _first_lost(state) is not None:
+        builder.set(attempt=msgspec.structs.replace(state.attempt, lost_at=active_time.now(state.time)))
+
+
+def is_due(state: JudgeState) -> bool:
+    """Whether a checkpoint that was read makes the training lost, and the trainer lived on after that."""
+    at = state.attempt.lost_at
+    return at is not None and is_watched(state.machine) and active_time.now(state.time) - at >= GOES_ON_S
+
+
+def on_due(builder: StepBuilder) -> None:
+    """Act on the first lost checkpoint. A trainer whose last lines show a failure is left to end by itself."""
+    state, at = builder.state, builder.state.attempt.lost_at
+    assert at is not None
+    if active_time.now(state.time) - at < DYING_S and _is_dying(builder):
         return
-    found = values_of(index, lost)
+    builder.set(attempt=msgspec.structs.replace(state.attempt, lost_at=None))
+    lost = _first_lost(state)
+    if lost is None:
+        return
+    found = values_of(state.checkpoints, lost)
     more = "" if len(found.new) == 1 else f" and {len(found.new) - 1} other tensors"
     name = known_checkpoint.base_name(lost.path)
     finite = ", finite in an earlier checkpoint" if found.compared else ""
     act(builder, f"{name} holds NaN or Inf in {found.new[0]}{more}{finite}", lost.position, lost.t)
+
+
+def _is_dying(builder: StepBuilder) -> bool:
+    """Whether a failure other than the NaN stands in the last lines, after the last steps."""
+    shown = hidden_failure(builder.state.diagnosis, builder.knowledge.catalogue)
+    return shown is not None and shown.failure != CLASS
 
 
 def _first_lost(state: JudgeState) -> KnownCheckpoint | None:

@@ -156,7 +156,8 @@ def started(builder: StepBuilder, start: Start) -> None:
     )
     if same:
         # A new supervisor: the attempt is known, and its log is read from the beginning again.
-        attempt = msgspec.structs.replace(read_anew(state.attempt, start.pid), adopted_t=builder.t)
+        lost_at = None if state.attempt.lost_at is None else now
+        attempt = msgspec.structs.replace(read_anew(state.attempt, start.pid), adopted_t=builder.t, lost_at=lost_at)
     close_quiet(builder, "a new supervisor took over")
     fresh_clock = step_clock.begin_attempt(state.clock, now)
     builder.set(
