@@ -27,7 +27,7 @@ class Place(msgspec.Struct, frozen=True):
     """Where the trainer's counters stand. ``words``: "step 399 of 1000".
 
     ``is_last_line``: a further line of the log would be past the end. A loop that counts from 0 and prints each tenth
-    step of 100 ends with "90/100".
+    step, or epoch, of 100 ends with "90/100".
     """
 
     at: Literal["end", "short", "unknown"]
@@ -43,8 +43,8 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True):
     a bar without a label or a loss may count anything. ``first_epoch_seen``: the
     attempt began with the first epoch, so it is known whether they count from 0. ``counts_done``: the epoch is a number
     of completed ones (the bar counts epochs). ``lossy``: a loss was printed with or after the last counter.
-    ``first_epoch``: the first one printed. ``interval``: steps between the last two printed ones. ``bar``: they are
-    those of a bar, which shows its total when it is done.
+    ``first_epoch``: the first one printed. ``interval``, ``epoch_gap``: steps, and epochs, between the last two printed
+    ones. ``bar``: they are those of a bar, which shows its total when it is done.
     """
 
     progress: Progress = Progress()
@@ -57,6 +57,7 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True):
     lossy: bool = False
     first_epoch: float | None = None
     interval: int = 1
+    epoch_gap: int = 1
     bar: bool = False
 
 
@@ -187,7 +188,8 @@ def _place(seen: Counters) -> Place:
             return Place("short", in_epochs)
         if epochs == "last" and (seen.lossy or seen.counts_done):
             return Place("end", in_epochs)
-        return _by_time(seen, in_epochs or ("" if step is None else f"step {step}"))
+        words = in_epochs or ("" if step is None else f"step {step}")
+        return _by_time(seen, words, is_last_line=epochs == "near")
     made, whole = progress.run_step, progress.run_total_steps
     words = f"step {step} of {total}"
     if seen.per_epoch and made is not None and whole is not None:
@@ -204,7 +206,7 @@ def _place(seen: Counters) -> Place:
             return Place("end" if left <= 0 else "short" if left >= total else "unknown", words, near)
         if step >= total and epochs == "last":
             return Place("end", words)
-        return _by_time(seen, words, is_last_line=last_line and epochs == "last")
+        return _by_time(seen, words, is_last_line=last_line and epochs in {"last", "near"})
     if short:
         return Place("short", words)
     # Whether a bar counts within the epoch shows only when the epoch changes.
@@ -221,8 +223,11 @@ def _by_time(seen: Counters, words: str, *, is_last_line: bool = False) -> Place
     return Place("unknown", words, is_last_line)
 
 
-def _epochs(seen: Counters) -> Literal["last", "left", "unknown"]:
-    """Whether the epoch is the last one; unknown if it is the last one only if they count from 0, and that is open."""
+def _epochs(seen: Counters) -> Literal["last", "near", "left", "unknown"]:
+    """Whether the epoch is the last one, or ``near``: the next one that is printed would be past the end.
+
+    Unknown if that depends on whether they count from 0, and that is open. A bar of epochs shows the last one, too.
+    """
     epoch, total = seen.progress.epoch, seen.progress.total_epochs
     if epoch is None or not total:
         return "unknown"
@@ -231,4 +236,9 @@ def _epochs(seen: Counters) -> Literal["last", "left", "unknown"]:
     last = total if seen.counts_done or not seen.zero_based or seen.names_last else total - 1
     if epoch >= last:
         return "last"
-    return "unknown" if epoch == total - 1 and not seen.first_epoch_seen else "left"
+    gap = 1 if seen.counts_done or seen.bar else seen.epoch_gap
+    if gap > 1 and epoch + gap > last:
+        return "near"
+    counted_from = seen.zero_based or (gap > 1 and seen.first_epoch == 1)
+    open_ = not seen.first_epoch_seen or (gap > 1 and not counted_from)
+    return "unknown" if open_ and epoch + gap >= total else "left"

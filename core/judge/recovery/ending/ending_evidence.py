@@ -20,6 +20,8 @@ FINAL = LazyPattern(r"(?<![a-z])final(?![a-z])", re.IGNORECASE)
 """What trainers that print no end call their last checkpoint: ``model_final.pth``, ``checkpoint-final``."""
 SAVE_SLACK_S = 30.0
 """A checkpoint that became complete this long before the last printed step still belongs to it (lines lag)."""
+TWO_LINES = 2
+"""Printed positions from which their distance is known."""
 NAN_VALUES = 2
 """Printed NaN losses in a row, up to the end, from which the weights count as NaN: one bad batch may be skipped."""
 
@@ -76,7 +78,8 @@ def place(state: JudgeState) -> Place:
             counts_done=any(counter.name == "epochs" for counter in now.counters),
             lossy=now.lossy,
             first_epoch=now.first_epoch,
-            interval=now.interval,
+            interval=_interval(state, now),
+            epoch_gap=now.run.epoch_gap,
             bar=now.main is not None,
         )
     )
@@ -85,6 +88,11 @@ def place(state: JudgeState) -> Place:
         if abs(whole - attempt.position) <= max(1, attempt.stride, now.interval):
             return Place("end", f"step {attempt.position} of {whole}, counted over the resume")
     return found
+
+
+def _interval(state: JudgeState, now: Reading) -> int:
+    """Steps between two printed ones; where an attempt has printed one only, as the attempt before printed them."""
+    return max(now.interval, state.attempt.widest_gap_before if main_reading(state).heartbeats < TWO_LINES else 1)
 
 
 def _is_training(now: Reading) -> bool:

@@ -79,7 +79,8 @@ def _on_success(builder: StepBuilder, observation: Exit) -> None:
         case Proven(why=why):
             finish(builder, observation, f"the training is done: {why}")
         case Unproven(place=last, is_last_line=True):
-            finish(builder, observation, f"exit {observation.code}; {last} is the last printed step, {WITHIN}")
+            of = "epoch" if last.startswith("epoch") else "step"
+            finish(builder, observation, f"exit {observation.code}; {last} is the last printed {of}, {WITHIN}")
         case Unproven(place=last):
             at = f" ({last})" if last else ""
             finish(builder, observation, f"exit {observation.code}; {NOT_SAID}{at}")

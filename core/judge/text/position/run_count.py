@@ -136,7 +136,9 @@ def next_attempt(before: RunCount) -> RunCount:
     """The count for the log of the next attempt: how the trainer counts stays known."""
     known = before.per_epoch if before.seen else None
     base = 1 if before.base is None and before.first_named == 1 else before.base  # a resumed log begins at a later one
-    return RunCount(base=base, names_last=before.names_last, per_epoch=known, seen=before.seen)
+    return RunCount(
+        base=base, names_last=before.names_last, per_epoch=known, seen=before.seen, epoch_gap=before.epoch_gap
+    )
 
 
 def without_counts(run: RunCount) -> RunCount:
