@@ -147,19 +147,22 @@ def can_loop(run: HangInput, hang: Hang) -> bool:
 
 
 def can_wait(run: HangInput, hang: Hang) -> bool:
-    """Return whether all GPUs of the run have been at rest for so long that a wait for them is worth a look."""
+    """Return whether all GPUs that may be the run's have been at rest so long that a wait for them is worth a look."""
     return gpus_rest_s(run) >= QUIET_SHARE * deadlines.for_dead(run, hang, partly_seen=False)
 
 
 def gpus_rest_s(run: HangInput) -> float:
-    """Return for how long all GPUs of the run were at rest and no byte moved; 0 if one is not, or is not seen."""
+    """Return for how long all GPUs that may be the run's were at rest and no byte moved; 0 if one is not, or not seen.
+
+    GPUs that are known to be of others say nothing about what it waits for.
+    """
     seen, now = run.liveness, run.now
     fresh = seen.gpu_at is not None and now - seen.gpu_at <= longest_gap(run.period_s)
-    if not fresh or seen.foreign or not seen.gpu or any(state != "idle" for state in seen.gpu):
+    unrest_at = seen.unrest_at or 0.0
+    if not fresh or unrest_at >= (seen.gpu_at or 0.0):
         return 0.0
-    loaded = (at for at in (seen.spin_at, seen.pinned_at, seen.dim_at) if at is not None)
     since = deadlines.last_progress(run.clock, run.log_activity)
-    return now - max(liveness.last_work(seen), since, *loaded)
+    return now - max(unrest_at, liveness.last_work(seen), since)
 
 
 def in_loop(run: HangInput, hang: Hang, watch: LoopWatch) -> Verdict | None:

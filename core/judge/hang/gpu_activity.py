@@ -63,12 +63,22 @@ class GpuNormal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def own_gpus(sample: GpuSample) -> tuple[GpuReading, ...]:
-    """Return the GPUs that the trainer uses: those marked as its own, or all if none is marked."""
-    gpus = sample.gpus
-    if len(gpus) == 1:
-        return gpus
-    own = [g for g in gpus if g.own]
-    return tuple(own) if own and len(own) < len(gpus) else gpus
+    """Return the GPUs that the trainer uses or may use; all if it uses none of them, as far as is known."""
+    may = tuple([gpu for gpu in sample.gpus if may_be_own(gpu)])
+    return may or sample.gpus
+
+
+def may_be_own(gpu: GpuReading) -> bool:
+    """Return whether the trainer may use this GPU: it is not known to be of others, or its processes hold memory there.
+
+    The numbers in the trainer's environment need not be those of the driver, and its ranks may have others.
+    """
+    return gpu.own is not False or bool(gpu.own_mem_bytes)
+
+
+def are_at_rest(gpus: tuple[GpuReading, ...], states: tuple[GpuState, ...]) -> bool:
+    """Return whether all of them are seen to do nothing. Low power alone may be a slice of a GPU that works."""
+    return all(s == "idle" and g.util_pct is not None for s, g in zip(states, gpus, strict=True))
 
 
 SLOWING = frozenset({"hardware slowdown", "thermal (driver)", "thermal (hardware)", "power brake", "board limit"})

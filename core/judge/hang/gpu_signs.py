@@ -12,16 +12,23 @@ def with_gpus(seen: Liveness, sample: GpuSample, now: float, hang: Hang, beat_at
     """Take a GPU sample. ``beat_at``: the last step, in active seconds; a run that steps is not silent."""
     gpus = gpu_activity.own_gpus(sample)
     if not gpus:
-        return seen
+        return seen if seen.gpu_at is None else msgspec.structs.replace(seen, unrest_at=now)
+    others = bool(seen.normals) and [n.index for n in seen.normals] != [g.index for g in gpus]
     normals = gpu_activity.watch(seen.normals, gpus)
-    foreign = gpus[0].own is False and not any(g.own is not False for g in gpus)
+    foreign = not any(gpu_activity.may_be_own(g) for g in gpus)
     if foreign != seen.foreign:
         seen = msgspec.structs.replace(seen, foreign=foreign)
     held = gpu_activity.throttle(gpus)
     if held != seen.throttle:
         seen = msgspec.structs.replace(seen, throttle=held)
-    seen = msgspec.structs.replace(seen, util_pct=gpu_activity.mean_util(seen.util_pct, gpus))
     states = tuple([gpu_activity.read(n, g, hang.idle_util_pct) for n, g in zip(normals, gpus, strict=True)])
+    # Of GPUs that were others until now it is not known what they did before.
+    at_rest = not foreign and not others and gpu_activity.are_at_rest(gpus, states)
+    seen = msgspec.structs.replace(
+        seen,
+        util_pct=gpu_activity.mean_util(seen.util_pct, gpus),
+        unrest_at=seen.unrest_at if at_rest else now,
+    )
     if states.count("unknown") == len(states):
         return msgspec.structs.replace(seen, normals=normals, gpu=states)
     if "busy" in states or "active" in states:

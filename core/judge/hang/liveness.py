@@ -36,6 +36,8 @@ class Liveness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """All GPUs that can be seen are marked as not the trainer's: whether it uses one is unknown."""
     busy_at: float | None = None
     """Some GPU worked (busy or active)."""
+    unrest_at: float | None = None
+    """Newest sample in which some GPU that may be the trainer's did something, or was not seen."""
     pinned_at: float | None = None
     """Some GPU was near 100 % and its power is unknown."""
     dim_at: float | None = None
