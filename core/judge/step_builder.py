@@ -116,12 +116,15 @@ class StepBuilder:
         title: str = "",
         ending: str | None = None,
         evidence: tuple[Evidence, ...] = (),
+        detect_s: float | None = None,
     ) -> int:
         """Open an incident that does not stop the training, and notify people. Returns its id.
 
         One that comes and goes is notified again only after ``notify.again_s``. ``title``: if the reason is too long.
         """
-        number = self.open_incident(kind, class_, reason, severity="warning", ending=ending, evidence=evidence)
+        number = self.open_incident(
+            kind, class_, reason, severity="warning", ending=ending, evidence=evidence, detect_s=detect_s
+        )
         if not self.warned_lately(kind, class_):
             self.set(warned={**self.state.warned, f"{kind}:{class_}": self.t})
             self.notify("warning", title or reason, reason if title else "", incident=number)

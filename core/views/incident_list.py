@@ -9,6 +9,7 @@ from ..model.health import Level
 from ..model.incident import Incident
 from ..model.situation import Situation
 from . import quantity
+from .state.readings import reason_now
 from .words import title_of
 
 KIND_LEVELS: dict[str, Level] = {"info": "safe", "warning": "warning", "danger": "danger"}
@@ -70,7 +71,7 @@ def incident_view(i: Incident, now: Situation) -> IncidentView:
     return IncidentView(
         id=i.id,
         kind=i.kind,
-        title=known if i.kind in {"crash", "hang"} else i.reason,
+        title=known if i.kind in {"crash", "hang"} else reason_now(i, now),
         at=quantity.clock(i.wall, now.now_wall, seconds=True),
         level=KIND_LEVELS[i.severity],
         open=i.open,

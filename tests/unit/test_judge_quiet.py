@@ -23,6 +23,8 @@ def test_people_are_told_before_anything_is_decided() -> None:
     world = running(steps=100).watch(Story(meta=False).dead(200))
     (quiet,), (hang,) = of_kind(world, "quiet"), world.hangs
     assert hang.t - quiet.t > 30.0
+    assert quiet.detect_s is not None
+    assert quiet.t - quiet.detect_s == pytest.approx(hang.t - (hang.detect_s or 0.0))  # both since the last step
     assert [n.title for n in world.of(NotifyPeople)][:2] == ["run: quiet (idle)", "run: hang (idle)"]
     assert quiet.ending == f"it became a hang (incident {hang.id})"
     assert [c.incident for c in world.of(CaptureStacks)] == [quiet.id, hang.id]

@@ -641,3 +641,24 @@ def test_the_steps_of_a_further_log_are_those_of_the_run_if_the_output_shows_non
         world.see(LogChunk(t=5.0 * step, text=f"step {step}/100 loss 0.5\n"))
     world.see(LogChunk(t=300.0, text="step 9/100 loss 0.9\n", source="out/train.log"))
     assert world.state.progress.step == 52
+
+
+def test_the_evidence_of_a_hang_dates_the_last_bytes_by_the_newest_sample_with_any() -> None:
+    """A few megabytes beside a dead trainer are no sign of life, and it was said that nothing had moved since long."""
+    world = running(steps=100).watch(Story(meta=False).dead(60).dead(2, write_per_s=5e6).dead(140))
+    (hang,) = world.hangs
+    (told,) = [evidence.what for evidence in hang.evidence if "bytes moved" in evidence.what]
+    ago_s = int(told.split()[3])
+    assert told == f"last bytes moved {ago_s} s ago (less than 65.5 kB/s since)"
+    assert ago_s < (hang.detect_s or 0.0) - 50.0
+
+
+def test_the_evidence_of_a_hang_says_nothing_of_bytes_that_cannot_be_read() -> None:
+    story = Story(meta=False).load(60).train(300).dead(300)
+    story.observations = [
+        msgspec.structs.replace(seen, read_bytes=None, write_bytes=None) if isinstance(seen, ProcessSample) else seen
+        for seen in story.observations
+    ]
+    (hang,) = World().begin().watch(story).hangs
+    unknown = ("read and written", "bytes moved", "nothing read")
+    assert not [e.what for e in hang.evidence if any(words in e.what for words in unknown)]

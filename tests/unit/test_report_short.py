@@ -3,11 +3,12 @@
 import msgspec
 import pytest
 
-from tests.fakes.feed import asking, empty, finished, given_up, healthy
+from tests.fakes.feed import asking, crashed, empty, finished, given_up, healthy, hung
 from tests.unit.test_report_texts import report
 from tests.unit.test_views_header import NAN, stepped, with_incidents
 from trainwatch.core.model.checkpoints.evaluation import Evaluation
 from trainwatch.core.model.incident import ENDED_WITH_ATTEMPT
+from trainwatch.core.model.situation import Situation
 from trainwatch.core.views.checkpoint_list import step_words
 from trainwatch.core.views.panes.timeline import timeline_view
 from trainwatch.core.views.report.html_report import html
@@ -112,3 +113,62 @@ def test_a_crash_whose_cause_nobody_knows_is_told_by_what_was_seen() -> None:
     )
     text = short_report(msgspec.structs.replace(found, incidents=(killed,)))
     assert "crash: signal SIGKILL; the log does not say why → recovered" in text
+
+
+def silent(**changes: object) -> Situation:
+    """A run whose steps stopped 96 s ago: nothing is decided yet."""
+    now = hung()
+    quiet = msgspec.structs.replace(now.story.incidents[-1], kind="quiet", severity="warning")
+    incidents = (*now.story.incidents[:-1], quiet)
+    states = now.story.states[:-1]
+    running = msgspec.structs.replace(
+        now.story, state="running", state_reason="", until_t=None, incidents=incidents, states=states
+    )
+    return msgspec.structs.replace(now, story=msgspec.structs.replace(running, **changes))
+
+
+@pytest.mark.parametrize("now", [silent(), hung(), crashed()], ids=["silence", "hang", "restart"])
+def test_what_trainwatch_handles_by_itself_needs_nobody(now: Situation) -> None:
+    text = short_report(report(now))
+    assert text.splitlines()[-1] == "  nothing needs you"
+    assert "→ open: trainwatch restarts" in text or "→ open: if no step comes, trainwatch ends" in text
+    assert "nothing needs your decision" in report(now).summary
+    assert not any(need.urgent for need in needs(now))
+
+
+@pytest.mark.parametrize(
+    "now",
+    [
+        silent(act="notify"),
+        silent(budget_used=3),
+        msgspec.structs.replace(silent(), supervisor_alive=False),
+        msgspec.structs.replace(silent(), frozen="supervisor 4000 does not respond"),
+        asking(),
+    ],
+    ids=["only notifies", "no restart left", "unwatched", "frozen", "asks"],
+)
+def test_a_silence_that_nobody_handles_needs_a_person(now: Situation) -> None:
+    text = short_report(report(now))
+    assert "  needs you: " in text
+    assert "if no step comes" not in text
+
+
+def test_late_steps_are_not_told_as_training_before_there_is_an_incident() -> None:
+    now = msgspec.structs.replace(healthy(), step_t=healthy().now_t - 40)
+    text = short_report(report(now))
+    assert ", no step for 40 s (1 restart)" in text
+    assert "done about" not in text
+    fresh = short_report(report(msgspec.structs.replace(now, step_t=now.now_t - 2)))
+    assert "no step for" not in fresh
+    assert "done about" in fresh
+
+
+def test_a_silence_that_goes_on_is_not_told_as_training() -> None:
+    before, now = report(healthy()), report(silent())
+    assert before.lost is not None
+    assert now.lost is not None
+    assert (now.lost.silent_s, before.lost.silent_s) == (96.0, 0.0)
+    assert now.lost.trained_s == pytest.approx((before.lost.trained_s or 0.0) - 96)
+    assert ", no step for 96 s (1 restart)" in short_report(now)
+    assert "done about" in short_report(before)
+    assert "done about" not in short_report(now)

@@ -1,6 +1,16 @@
 """Readings of the machine in the text of ``status`` and in the health line."""
 
-from trainwatch.cli.watch.status_text import machine_lines, reason_words
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.fakes.feed import given_up, healthy, hung
+from trainwatch.cli.watch.status_text import attempt_line, machine_lines, reason_words
+from trainwatch.core.model.situation import Situation
+from trainwatch.core.model.story import RunStory
+from trainwatch.core.views.panes.header import header_view
+from trainwatch.core.views.state.status import status_object
 
 
 def test_status_has_a_line_per_gpu_and_one_for_memory() -> None:
@@ -17,6 +27,13 @@ def test_status_leaves_out_unknown_values() -> None:
     assert machine_lines({"gpus": gpus, "host": {}}) == ["GPU 1  50 °C", "GPU 2  no answer for 9 s"]
 
 
+def test_readings_of_a_run_that_nobody_reads_have_their_age() -> None:
+    host = {"disk_free": 414e3}
+    assert machine_lines({"gpus": [], "host": host, "readings_age_s": 2.0}) == ["disk 414 kB free"]
+    old = machine_lines({"gpus": [], "host": host, "readings_age_s": 7200.0})
+    assert old == ["readings of 2 h 00 m ago:", "disk 414 kB free"]
+
+
 def test_what_is_wrong_and_the_reason_stand_there_once_if_they_are_the_same() -> None:
     held = "held: params_800.npz may be of this run"
     status = {
@@ -26,3 +43,16 @@ def test_what_is_wrong_and_the_reason_stand_there_once_if_they_are_the_same() ->
     }
     assert reason_words(status, "") == held
     assert reason_words({**status, "reason": "stopped by a person"}, "").startswith("stopped by a person · Held: ")
+
+
+def said(story: RunStory, wall: float) -> dict[str, Any]:
+    return status_object(story, run="luca", wall=wall, gpu=None, host=None, progress=None)
+
+
+@pytest.mark.parametrize("now", [healthy(), hung(), given_up()])
+def test_status_and_the_screen_count_the_restarts_that_are_left_in_the_same_words(now: Situation) -> None:
+    status = said(now.story, now.now_wall)
+    told = [fact for fact in header_view(now).facts if "restart" in fact]
+    assert [part for part in attempt_line(status).split(" · ") if "restart" in part] == told
+    unlimited = msgspec.structs.replace(now.story, budget_max=0)
+    assert "restart" not in attempt_line(said(unlimited, now.now_wall))

@@ -13,6 +13,7 @@ from trainwatch.core.model.fact import AttemptStarted, Fact, IncidentOpened, Run
 from trainwatch.core.model.incident import Incident
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.run import RunSpec, RunState
+from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply
 from trainwatch.core.model.supervisor_life import RESPONSIVE_S, SupervisorLife, Trouble
@@ -44,9 +45,9 @@ def incident(number: int, severity: str) -> IncidentOpened:
 
 
 def test_troubles_are_listed_worst_first_and_a_healthy_run_has_none() -> None:
-    assert troubles(story(), ALIVE, wall=1100.0) == ()
+    assert troubles(Situation(story=story(), now_wall=1100.0), ALIVE) == ()
     own = Trouble(kind="state_disk", level="danger", text="full")
-    found = troubles(story("running", incident(1, "warning")), FROZEN, [own], wall=1100.0)
+    found = troubles(Situation(story=story("running", incident(1, "warning")), now_wall=1100.0), FROZEN, [own])
     assert [t.kind for t in found] == ["supervisor_frozen", "state_disk", "loss"]
     assert found[0].since == 1060.0
     assert "kill -CONT 7" in found[0].text
@@ -56,12 +57,12 @@ def test_the_supervisors_own_report_replaces_what_is_seen_from_outside() -> None
     told_by_it = Trouble(kind="state_disk", level="danger", text="told", since=5.0)
     seen = Trouble(kind="state_disk", level="danger", text="seen")
     life = msgspec.structs.replace(ALIVE, troubles=(told_by_it,))
-    assert troubles(story(), life, [seen], wall=0.0) == (told_by_it,)
+    assert troubles(Situation(story=story()), life, [seen]) == (told_by_it,)
 
 
 @pytest.mark.parametrize(("state", "kinds"), [("running", ["supervisor_dead"]), ("finished", []), ("stopped", [])])
 def test_a_run_that_is_over_needs_no_supervisor(state: RunState, kinds: list[str]) -> None:
-    assert [t.kind for t in troubles(story(state), SupervisorLife(), wall=0.0)] == kinds
+    assert [t.kind for t in troubles(Situation(story=story(state)), SupervisorLife())] == kinds
 
 
 def test_status_has_the_fields_of_a_frozen_supervisor() -> None:

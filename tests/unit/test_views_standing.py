@@ -1,16 +1,22 @@
 """What is said of a run that stands still or ended: suspended by a signal, held, given up."""
 
+import re
+
 import msgspec
 import pytest
 
 from tests.fakes.feed import crashed, given_up, healthy, host, in_state
 from tests.unit.test_views_header import NAN, incident, said, with_incidents
+from trainwatch.core.model.health import HealthReading
 from trainwatch.core.model.incident import ENDED_WITH_ATTEMPT
 from trainwatch.core.model.situation import Situation
+from trainwatch.core.model.supervisor_life import SupervisorLife
+from trainwatch.core.views.incident_list import incident_view
 from trainwatch.core.views.panes.header import header_view
 from trainwatch.core.views.panes.timeline import timeline_view
 from trainwatch.core.views.report.open_decisions import needs
 from trainwatch.core.views.screens.incident_card import incident_card
+from trainwatch.core.views.state.troubles import troubles
 from trainwatch.tui.dialogs.incident_dialog import card_text
 
 replace = msgspec.structs.replace
@@ -115,3 +121,25 @@ def test_what_waits_for_a_person_is_red_and_what_goes_on_by_itself_is_not(reason
     for state in ("backing_off", "cleaning"):
         for each in (now, nothing_open):
             assert said(replace(each, story=replace(each.story, state=state))).level == level
+
+
+def test_the_room_that_a_held_restart_has_is_that_of_now_or_has_its_time() -> None:
+    """Before: the free space at the beginning of the incident, hours old."""
+    low = incident(31, "disk", "disk_free", "disk nearly full: 8.39 MB (limit 2.00 GB)")
+    reading = HealthReading(metric="disk_free", value=8.39e6, unit="B", level="warning")
+    now = held("held: the disk is full; it continues when 6 MB are free (0 B were)")
+    story = replace(now.story, incidents=(*now.story.incidents, low), health={"disk_free": reading})
+    now = replace(now, story=story, host=replace(host(now.now_t), disk_free_bytes=414e3))
+    told = " ".join(need.text for need in needs(now))
+    assert "(0 B were); now 414 kB are free." in told
+    assert "disk nearly full: 414 kB" in told
+    assert any(title.startswith("disk nearly full: 414 kB") for title in titles(now))
+    assert any("414 kB" in trouble.text for trouble in troubles(now, SupervisorLife()))
+    later = replace(now, now_t=now.now_t + 7200, now_wall=now.now_wall + 7200, supervisor_alive=False)
+    told = " ".join([*(need.text for need in needs(later)), *titles(later)])
+    assert "now 414 kB" not in told
+    assert re.search(r"disk nearly full: 414 kB \(limit [^)]*\), read at \d\d:\d\d", told)
+
+
+def titles(now: Situation) -> list[str]:
+    return [incident_view(i, now).title for i in now.story.incidents]

@@ -84,6 +84,7 @@ def _input(knowledge: Knowledge, state: JudgeState, now: float, period_s: float)
         checkpoint_age_s=None if setting.checkpoint_age_s is None else _checkpoint_age_s(state),
         warmup_beats=setting.warmup_steps,
         min_s=setting.min_s,
+        idle_io_bytes_per_s=setting.idle_io_bytes_per_s,
         silent_rank=ranks.silent(state.ranks, state.time.t),
         begun_again=state.launcher.restarts > 0,
         waiting=launcher.waiting(state.launcher),
@@ -200,7 +201,14 @@ def _is_due(builder: StepBuilder, run: deadlines.HangInput, verdict: detector.Ve
 def open_quiet(builder: StepBuilder, sign: detector.Verdict, *, capture: bool) -> None:
     """Tell people of the silence, and collect evidence. ``capture``: the hang that follows at once does not do it."""
     reason = _reason(builder, sign)
-    number = builder.warn("quiet", sign.kind, reason, title=f"quiet ({sign.kind})", evidence=_evidence(sign))
+    number = builder.warn(
+        "quiet",
+        sign.kind,
+        reason,
+        title=f"quiet ({sign.kind})",
+        evidence=_evidence(sign),
+        detect_s=_since_sign_s(builder),
+    )
     order = 0
     if capture:
         order = builder.decide(
@@ -267,7 +275,6 @@ def declare(builder: StepBuilder, verdict: detector.Verdict) -> None:
     stopped = state.pause.stopped == "part"
     if state.quiet is not None and state.quiet.kind is not None and verdict.kind != "exiting" and not stopped:
         verdict = replace(verdict, kind=state.quiet.kind, evidence=(*verdict.evidence, *state.quiet.signs))
-    last = state.attempt.beat_t if state.attempt.beat_t is not None else state.attempt.start_t
     reason = _reason(builder, verdict)
     number = builder.open_incident(
         "hang",
@@ -276,7 +283,7 @@ def declare(builder: StepBuilder, verdict: detector.Verdict) -> None:
         severity="info" if verdict.kind == "exiting" else "danger",
         evidence=_evidence(verdict),
         confidence=cost.likelihood(verdict.weight, silent_s=verdict.silent_s, deadline_s=verdict.deadline_s),
-        detect_s=builder.t - last,
+        detect_s=_since_sign_s(builder),
     )
     close_quiet(builder, f"it {BECAME_A_HANG} (incident {number})")
     for incident in builder.state.incidents:
@@ -290,6 +297,12 @@ def declare(builder: StepBuilder, verdict: detector.Verdict) -> None:
         attempt=state.attempt.number,
     )
     builder.move("hang", Hung(incident=number, capture=capture, until_t=builder.t + CAPTURE_S), verdict.reason)
+
+
+def _since_sign_s(builder: StepBuilder) -> float:
+    """The time since the last step, or since the launch before the first one, in seconds."""
+    attempt = builder.state.attempt
+    return builder.t - (attempt.beat_t if attempt.beat_t is not None else attempt.start_t)
 
 
 def _reason(builder: StepBuilder, verdict: detector.Verdict) -> str:

@@ -72,6 +72,8 @@ class HangInput(msgspec.Struct, frozen=True, kw_only=True):
     warmup_beats: int = 3
     min_s: float = 90.0
     """``hang.min_s``."""
+    idle_io_bytes_per_s: float = 65536.0
+    """``hang.idle_io_bytes_per_s``."""
     silent_rank: str = ""
     """A sentence about the rank for which the others wait."""
     begun_again: bool = False

@@ -1,10 +1,10 @@
 """The evidence of a hang in sentences for the user: each names a sign of life and how long ago it was last seen."""
 
+from ...model.text.size_words import size
 from .deadlines import HangInput, is_announced, still_prints
 from .liveness import Liveness
 
 MINUTES_FROM_S = 600.0
-NO_BYTES = "nothing read or written yet"
 
 
 def evidence_of(run: HangInput) -> list[str]:
@@ -24,8 +24,11 @@ def evidence_of(run: HangInput) -> list[str]:
         usual = f" (usually {seen.cpu_normal:.2f})" if seen.cpu_normal is not None else ""
         of = f" of {seen.procs} process{'es' * (seen.procs != 1)}" if seen.procs is not None else ""
         lines.append(f"CPU{of}: {seen.cpu:.2f} cores{usual}")
-        moved = seen.io_at
-        lines.append(f"last bytes moved {duration(now - moved)} ago" if moved is not None else NO_BYTES)
+    if seen.read_bytes is not None or seen.write_bytes is not None:
+        few = f"less than {size(run.idle_io_bytes_per_s)}/s"
+        moved = seen.bytes_at
+        none_yet = f"{few} read and written so far"
+        lines.append(none_yet if moved is None else f"last bytes moved {duration(now - moved)} ago ({few} since)")
     if seen.net_at is not None:
         lines.append(f"last traffic of its sockets {duration(now - seen.net_at)} ago")
     if run.stopped_s is not None:

@@ -68,6 +68,9 @@ class Liveness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cpu_normal: float | None = None
     io_bits: int = 0
     io_at: float | None = None
+    """Bytes were read or written for most of the window, or many at once."""
+    bytes_at: float | None = None
+    """The newest sample with more than ``idle_io_bytes_per_s``, a sign of life or not."""
     read_bytes: float | None = None
     write_bytes: float | None = None
     net_bytes: float | None = None

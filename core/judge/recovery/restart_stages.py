@@ -11,6 +11,7 @@ import msgspec
 
 from ...model.decision import ClearGpu, EndLeftovers, EndWatch, StopAttempt
 from ...model.launch.disk_need import has_inodes
+from ...model.launch.held import DISK_IS_FULL, NO_INODES
 from ...model.observation import Exit, HostSample, Outcome
 from ...model.text.size_words import sizes_apart
 from ...model.text.suggestion import typed
@@ -269,11 +270,11 @@ def wait_for_room(builder: StepBuilder, plan: RestartPlan, need_bytes: float) ->
     need, then = sizes_apart(need_bytes, free)
     output_dir = builder.knowledge.output_dir
     where = f" in {output_dir}" if output_dir else ""
-    reason = f"held: the disk is full; it continues when {need} are free{then and f' ({then} were)'}{where}"
+    reason = f"{DISK_IS_FULL}; it continues when {need} are free{then and f' ({then} were)'}{where}"
     folder = output_dir or "DIR"
     how = f"make room: `{typed('checkpoints prune', folder, '--keep', 'N')}` shows what could go"
     if not has_inodes(state.disk_free_inodes):
-        reason = "held: no more files can be created on the disk (no free inodes); it continues when some are deleted"
+        reason = f"{NO_INODES} (no free inodes); it continues when some are deleted"
         how = "`df -i` shows it; caches and folders with many small files take the most"
     for incident in state.incidents:
         if incident.class_ == disk_forecast.CLASS:

@@ -3,9 +3,10 @@
 import msgspec
 
 from ...model.launch.elsewhere.job import JobRecord, left_s
-from ...model.run import LIVE_STATES, TERMINAL_STATES
+from ...model.run import LIVE_STATES
 from ...model.situation import Situation
 from .. import quantity
+from ..restart_words import restarts_left
 from ..state.position_words import unwatched
 from ..state.run_progress import fraction, run_progress
 from ..state.verdict import Verdict, verdict
@@ -64,9 +65,7 @@ def _facts(now: Situation) -> tuple[str, ...]:
     live = attempt is not None and attempt.ended_t is None and story.state in LIVE_STATES
     if attempt is not None:
         facts.append(f"attempt {attempt.number}")
-        if story.budget_max and story.state not in TERMINAL_STATES:
-            left = max(0, story.budget_max - story.restarts_made)
-            facts.append(f"{quantity.plural(left, 'restart')} left")
+        facts += restarts_left(story.state, story.restarts_made, story.budget_max)
     if now.job is not None and live:
         facts.append(job_fact(now.job, now.now_wall))
     if story.act in {"ask", "notify"}:

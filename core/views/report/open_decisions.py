@@ -8,8 +8,11 @@ from ...model.situation import Situation
 from ...model.summary import Need
 from ...model.text.suggestion import typed
 from .. import quantity
+from ..state.by_itself import next_by_itself
 from ..state.concerns import NAN, nan_since
+from ..state.held_words import room_now
 from ..state.position_words import unwatched
+from ..state.readings import reason_now
 from ..withheld_words import commands, would_have
 from ..words import title_of
 
@@ -83,7 +86,8 @@ def _of_the_end(now: Situation) -> Iterator[Need]:
         text = f"The run is held: {why}. Continue with {how}."
         yield Need(kind="held", text=text, subject=_attempt(now), urgent=held)
     elif story.state not in TERMINAL_STATES and story.state_reason.startswith("held: "):
-        text = f"The run is held: {story.state_reason.removeprefix('held: ')}."
+        room = room_now(now)
+        text = f"The run is held: {story.state_reason.removeprefix('held: ')}{room and f'; {room}'}."
         yield Need(kind="held", text=text, subject=_attempt(now))
 
 
@@ -94,10 +98,10 @@ def _of_incidents(now: Situation) -> Iterator[Need]:
         text = f"The loss is NaN{at}: what was saved since then may be worthless. Resume from a checkpoint before it."
         yield Need(kind="nan", text=text, incident=nan.id)
     for incident in sorted(now.story.incidents, key=lambda i: i.severity != "danger"):
-        if incident.class_ in NAN and nan is not None:
+        if (incident.class_ in NAN and nan is not None) or next_by_itself(incident, now):
             continue
         if incident.open and not incident.acknowledged and incident.severity != "info":
-            title = title_of(incident) if incident.kind in {"crash", "hang"} else incident.reason
+            title = title_of(incident) if incident.kind in {"crash", "hang"} else reason_now(incident, now)
             at = quantity.clock(incident.wall, now.now_wall)
             text = f"Incident {incident.id} is open since {at}: {title}."
             yield Need(kind="incident", text=text, incident=incident.id, urgent=incident.severity == "danger")

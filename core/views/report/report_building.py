@@ -19,10 +19,13 @@ from ...model.story import RunStory
 from ...model.text.redact import Redaction, url_secrets
 from .. import quantity
 from ..checkpoint_list import score_of, scores_of, step_words
+from ..state.by_itself import next_by_itself
 from ..state.cadence import cadence
-from ..state.concerns import nan_since
+from ..state.concerns import SILENT, nan_since
+from ..state.last_step import last_step
 from ..state.lost_time import lost_time
-from ..state.position_words import unwatched
+from ..state.position_words import standstill, unwatched
+from ..state.readings import reason_now
 from ..state.run_progress import live_progress, overall_step, run_progress
 from ..withheld_words import would_have
 from ..words import title_of
@@ -47,7 +50,7 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
     needed = tuple(msgspec.structs.replace(need, text=hide.text(need.text)) for need in needs(now))
     waiting = tuple(need.text for need in needed)
     redone = sum(i.lost_steps or 0 for i in incidents) + _gone_back(story, sources)
-    lost = lost_time(story, now.now_t, redone)
+    lost = lost_time(story, now.now_t, redone, silent_from_t=_silent_from_t(now))
     numbers = SummaryNumbers(
         wall_s=wall_s,
         step=step,
@@ -78,7 +81,7 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
         step=step,
         total_steps=progress.total_steps,
         total_by=live_progress(now).total_by,
-        eta_s=live_progress(now).eta_s if story.state in LIVE_STATES and not unwatched(now) else None,
+        eta_s=live_progress(now).eta_s if _advances(now) else None,
         loss=sources.loss,
         loss_is_nan=nan_since(story) is not None,
         metrics=tuple(msgspec.structs.replace(m, name=hide.text(m.name)) for m in sources.metrics),
@@ -98,6 +101,18 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
     )
 
 
+def _advances(now: Situation) -> bool:
+    """Whether its end can be told: it lives, is watched, and its steps come."""
+    silent = any(i.kind in SILENT for i in now.story.open_incidents) or bool(standstill(now))
+    return now.story.state in LIVE_STATES and not unwatched(now) and not silent
+
+
+def _silent_from_t(now: Situation) -> float | None:
+    """The last step, if the next one is late: no incident may tell of it yet."""
+    step = last_step(now)
+    return now.step_t if step is not None and step.level == "warning" else None
+
+
 def _away(now: Situation, since_wall: float, incidents: Sequence[IncidentRow]) -> Away:
     """Steps that were repeated because of what happened before do not count."""
     story = now.story
@@ -106,7 +121,7 @@ def _away(now: Situation, since_wall: float, incidents: Sequence[IncidentRow]) -
     return Away(
         since_wall=since_wall,
         wall_s=max(0.0, now.now_wall - since_wall),
-        lost=lost_time(story, now.now_t, redone, since_t=since_t),
+        lost=lost_time(story, now.now_t, redone, since_t=since_t, silent_from_t=_silent_from_t(now)),
         restarts=sum(a.t >= since_t for a in story.attempts[1:]),
     )
 
@@ -200,8 +215,9 @@ def _incident(i: Incident, now: Situation, done: Mapping[int, list[str]], hide: 
     over_t = i.closed_t if i.lost_steps is not None else _next_start(i.t, now)  # no automatic restart followed
     if i.kind in {"crash", "hang"} and i.closed_t is not None and over_t is not None:
         down_s = max(0.0, over_t - i.t) + (i.detect_s or 0.0)
-    title = title_of(i) if i.kind in {"crash", "hang"} else i.reason
-    ending = i.ending or ("still open" if i.open else "closed")
+    title = title_of(i) if i.kind in {"crash", "hang"} else reason_now(i, now)
+    follows = next_by_itself(i, now)
+    ending = i.ending or ("closed" if not i.open else f"still open: {follows}" if follows else "still open")
     return IncidentRow(
         id=i.id,
         wall=i.wall,

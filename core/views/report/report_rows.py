@@ -47,6 +47,7 @@ def lost_words(report: Report) -> str:
         ("detecting", lost.detection_s),
         ("ending and restarting", lost.restart_s),
         ("waiting for a person", lost.waited_s),
+        ("without a step until now", lost.silent_s),
     )
     told = [f"{quantity.duration(seconds)} {what}" for what, seconds in parts if seconds is None or seconds >= 1.0]
     return ", ".join(told) or "none"

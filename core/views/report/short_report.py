@@ -87,12 +87,14 @@ def _went(all_of_it: str, lost: LostTime | None, restarts: int) -> str:
         gone_s = lost.detection_s + lost.restart_s + lost.waited_s + (lost.redone_s or 0.0)
         if gone_s >= 1:
             parts.append(f"lost {quantity.duration(gone_s)}")
+        if lost.silent_s >= 1:
+            parts.append(f"no step for {quantity.duration(lost.silent_s)}")
     return ", ".join(parts) + (f" ({quantity.plural(restarts, 'restart')})" if restarts else "")
 
 
 def _incident(row: IncidentRow, report: Report) -> str:
     named = row.kind in {"crash", "hang"} and row.class_ != "unknown"
     what = row.title if named else row.seen
-    end = "open" if row.open else row.ending.partition(":")[0] or "closed"
+    end = row.ending.removeprefix("still ") if row.open else row.ending.partition(":")[0] or "closed"
     again = "" if not row.lost_steps else f", {quantity.plural(row.lost_steps, 'step')} again"
     return f"{quantity.clock(row.wall, report.written_wall)}  {row.kind}: {what} → {end}{again}"

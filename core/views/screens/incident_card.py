@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from ...model.incident import EvidenceFile, Incident
+from ...model.launch.held import HELD
 from ...model.launch.ways_on import lacks_place
 from ...model.run import LIVE_STATES, TERMINAL_STATES
 from ...model.situation import Situation
@@ -19,7 +20,6 @@ from ..checkpoint_list import resume_point
 from ..incident_list import IncidentView
 from ..remedy_words import of_incident
 from ..state.last_step import last_step
-from ..state.verdict import HELD
 from ..withheld_words import would_have
 from ..words import how_likely, sentence
 from .incident_detail import ACTION_WORDS, IncidentDetail, Part, changes_after, incident_detail, result_of
@@ -239,7 +239,7 @@ KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("steps", re.compile(r"^(step |the last step|no step|no new highest step)")),
     ("GPU", re.compile(r"^(GPU|a GPU)")),
     ("CPU", re.compile(r"^CPU")),
-    ("reads and writes", re.compile(r"^(last bytes|nothing read)")),
+    ("reads and writes", re.compile(r"^(last bytes|nothing read|less than .+ read and written)")),
     ("network", re.compile(r"^last traffic")),
     ("process states", re.compile(r"state [DTZ]\b|processes fewer")),
     ("stacks", re.compile(r"^process \d+|^all \d+ processes|\bstacks?\b")),

@@ -8,6 +8,7 @@ A perfect supervisor notices a failure at once and restarts at once, from the sa
 and repeats the same steps.
 """
 
+import math
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -24,13 +25,17 @@ HELD = frozenset({*TERMINAL_STATES, "idle", "interrupted", "paused", "suspended"
 
 
 class LostTime(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds. ``redone_s`` None: how long a step takes is unknown. ``waited_s``: for a person."""
+    """Seconds. ``redone_s`` None: how long a step takes is unknown. ``waited_s``: for a person.
+
+    ``silent_s``: of a silence that goes on. It is not known yet whether the training works in it.
+    """
 
     wall_s: float
     startup_s: float
     detection_s: float
     restart_s: float
     waited_s: float
+    silent_s: float = 0.0
     redone_s: float | None
 
     @property
@@ -38,7 +43,7 @@ class LostTime(msgspec.Struct, frozen=True, kw_only=True):
         """The time in which new steps were made."""
         if self.redone_s is None:
             return None
-        lost = self.startup_s + self.detection_s + self.restart_s + self.waited_s + self.redone_s
+        lost = self.startup_s + self.detection_s + self.restart_s + self.waited_s + self.redone_s + self.silent_s
         return max(0.0, self.wall_s - lost)
 
     @property
@@ -54,18 +59,25 @@ class LostTime(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def lost_time(
-    story: RunStory, now_t: float, redone_steps: int | None = None, *, since_t: float = 0.0
+    story: RunStory,
+    now_t: float,
+    redone_steps: int | None = None,
+    *,
+    since_t: float = 0.0,
+    silent_from_t: float | None = None,
 ) -> LostTime | None:
     """None before the first launch, and if the journal has no state or too many. ``redone_steps``: if known better.
 
-    ``since_t``: run seconds before which nothing counts.
+    ``since_t``: run seconds before which nothing counts. ``silent_from_t``: since when no step came although one was
+    due, also before that is an incident; None: not known.
     """
     if not story.attempts or not story.states or len(story.states) >= STATES:
         return None
     begin_t = max(story.attempts[0].t, since_t)
     end_t = story.state_t if story.state in TERMINAL_STATES or story.state == "interrupted" else max(now_t, story.t)
-    sums: dict[str, float] = dict.fromkeys(("running", "startup", "detection", "restart", "waited"), 0.0)
-    for from_t, until_t, what in _parts(story, begin_t, end_t):
+    sums: dict[str, float] = dict.fromkeys(("running", "startup", "detection", "restart", "waited", "silent"), 0.0)
+    silent_t = min(_silent_from_t(story), math.inf if silent_from_t is None else silent_from_t)
+    for from_t, until_t, what in _parts(story, begin_t, end_t, silent_t):
         sums[what] += max(0.0, until_t - from_t)
     steps = repeated_steps(story) if redone_steps is None else redone_steps
     pace_s = story.progress.sec_per_step
@@ -76,6 +88,7 @@ def lost_time(
         detection_s=sums["detection"],
         restart_s=sums["restart"],
         waited_s=sums["waited"],
+        silent_s=sums["silent"],
         redone_s=redone_s,
     )
 
@@ -95,8 +108,8 @@ def _gone_back(story: RunStory) -> int:
     return total
 
 
-def _parts(story: RunStory, begin_t: float, end_t: float) -> Iterator[tuple[float, float, str]]:
-    """The time from the first launch to the end: from, until, where it went."""
+def _parts(story: RunStory, begin_t: float, end_t: float, silent_t: float) -> Iterator[tuple[float, float, str]]:
+    """The time from the first launch to the end: from, until, where it went. ``silent_t``: no step came since then."""
     ends = [span.t for span in story.states[1:]]
     unnoticed_s = _unnoticed_s(story)
     for span, next_t in zip(story.states, [*ends, end_t], strict=True):
@@ -115,7 +128,9 @@ def _parts(story: RunStory, begin_t: float, end_t: float) -> Iterator[tuple[floa
             yield asked_t, until_t, "waited"
         else:
             noticed_t = min(until_t, max(since_t, until_t - unnoticed_s.get(until_t, 0.0)))
-            yield since_t, noticed_t, "startup" if span.state == "starting" else "running"
+            stepped_t = max(since_t, min(noticed_t, silent_t)) if until_t == end_t else noticed_t
+            yield since_t, stepped_t, "startup" if span.state == "starting" else "running"
+            yield stepped_t, noticed_t, "silent"
             yield noticed_t, until_t, "detection"
 
 
@@ -126,3 +141,8 @@ def _unnoticed_s(story: RunStory) -> dict[float, float]:
         if i.kind in {"crash", "hang"}:
             found[i.t] = max(found.get(i.t, 0.0), i.detect_s or 0.0)
     return found
+
+
+def _silent_from_t(story: RunStory) -> float:
+    """Since when no step came, if that is an open silence; infinite without one."""
+    return min((i.t - (i.detect_s or 0.0) for i in story.open_incidents if i.kind == "quiet"), default=math.inf)

@@ -8,8 +8,12 @@ from ...model.incident import Incident
 from ...model.situation import Situation
 from ...model.story import RunStory
 from ...model.text.health_words import health_clause
+from .. import quantity
 from .level import Bounds, level_of, limit_in
 from .run_progress import bounds_now
+
+FRESH_S = 60.0
+"""An older sample says nothing about now; machines are sampled every second or two."""
 
 if TYPE_CHECKING:
     from ...model.observation import GpuSample, HostSample
@@ -54,7 +58,7 @@ def _values(gpu: "GpuSample | None", host: "HostSample | None") -> Iterator[tupl
 
 
 def reason_now(incident: Incident, now: Situation) -> str:
-    """The reason of an open incident; of one about a reading, with the value of now.
+    """The reason of an open incident; of one about a reading, with its newest value, and its time if that is not now.
 
     For example "GPU 0 too hot: 86 °C (limit 85)".
     """
@@ -65,4 +69,8 @@ def reason_now(incident: Incident, now: Situation) -> str:
     if found is None or found.value is None:
         return incident.reason
     limit = limit_in(bounds_now(now)[found.metric.rpartition(".")[2]], found.level)
-    return health_clause(found.metric, found.value, found.unit, found.level, limit)
+    sample = now.gpu if found.metric.startswith("gpu") else now.host
+    clause = health_clause(found.metric, found.value, found.unit, found.level, limit)
+    if sample is None or now.age_s(sample.t) <= FRESH_S:
+        return clause
+    return f"{clause}, read at {quantity.clock(now.story.wall0 + sample.t, now.now_wall)}"

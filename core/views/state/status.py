@@ -11,6 +11,7 @@ from ...model.launch.resume_way import ResumeWay
 from ...model.progress import Progress
 from ...model.run import HALTED_STATES, LIVE_STATES
 from ...model.settings import Health
+from ...model.situation import Situation
 from ...model.story import RunStory, WithheldAction
 from ...model.supervisor_life import SupervisorLife, Trouble
 from ..checkpoint_list import scores_of
@@ -55,7 +56,8 @@ def status_object(
     ``act``: ``restart.act`` of the settings; a person may have changed it for the run. ``resume``: how it is resumed.
     ``step_t``: when the newest step was seen, in run seconds.
     A live state whose supervisor is gone is reported as last known; ``supervisor.alive`` says so.
-    ``health``: the bounds of its levels.
+    ``health``: the bounds of its levels. ``readings_age_s``: of ``gpus`` and ``host``; nobody reads them without a
+    supervisor, and after its end.
     ``own``: troubles of trainwatch's own files, of which ``troubles`` has one list with the others.
     """
     attempt = story.attempt
@@ -66,6 +68,7 @@ def status_object(
     whole = over_run(story, seen)
     bounds = bounds_of(health, attempt.profile if attempt else None)
     now_t = wall - story.wall0 if story.run else 0.0
+    now = Situation(story=story, gpu=gpu, host=host, now_t=now_t, now_wall=wall, health=health)
     return {
         "run": run,
         "id": run_id,
@@ -84,6 +87,7 @@ def status_object(
         "gpus": [_reading(r) for r in gpu.gpus] if gpu else [],
         "gpu_trouble": gpu.trouble if gpu else None,
         "host": _sample(host),
+        "readings_age_s": _age_s(now_t, gpu, host),
         "preset": None if story.run is None else {"name": story.run.preset, "why": story.run.preset_why},
         "output": [{"folder": place.folder, "why": place.why} for place in _output(story)],
         "metric_files": [
@@ -134,7 +138,7 @@ def status_object(
         "wall0": story.wall0,
         "resume": resume_object(resume),
         "supervisor": supervisor.shown(),
-        "troubles": shown(troubles(story, supervisor, own, run_id=run_id, wall=wall)),
+        "troubles": shown(troubles(now, supervisor, own, run_id=run_id)),
     }
 
 
@@ -209,6 +213,12 @@ def _uptime(story: RunStory, now_t: float) -> float | None:
     if attempt.ended_t is not None:
         return attempt.ended_t - attempt.t
     return max(0.0, (now_t if story.state in LIVE_STATES else story.t) - attempt.t)
+
+
+def _age_s(now_t: float, *samples: "GpuSample | HostSample | None") -> float | None:
+    """How old the newest of them is."""
+    known = [sample.t for sample in samples if sample is not None]
+    return max(0.0, now_t - max(known)) if known else None
 
 
 def _reading(reading: Any) -> dict[str, Any]:

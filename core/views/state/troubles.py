@@ -6,12 +6,14 @@ from typing import Any
 import msgspec
 
 from ...model.run import TERMINAL_STATES
+from ...model.situation import Situation
 from ...model.story import RunStory
 from ...model.supervisor_life import SupervisorLife, Trouble
 from ...model.text.suggestion import typed
 from .. import quantity
 from ..withheld_words import commands, would_have
 from ..words import title_of
+from .readings import reason_now
 
 ORDER = ("danger", "warning", "info")
 ABOUT_READINGS = frozenset({"health", "disk"})
@@ -19,14 +21,15 @@ ABOUT_READINGS = frozenset({"health", "disk"})
 
 
 def troubles(
-    story: RunStory, life: SupervisorLife, own: Iterable[Trouble] = (), *, run_id: str = "", wall: float
+    now: Situation, life: SupervisorLife, own: Iterable[Trouble] = (), *, run_id: str = ""
 ) -> tuple[Trouble, ...]:
     """All of them. ``own``: troubles of trainwatch's files; of one kind the supervisor's own report counts."""
-    found = [*_of_supervisor(story, life, run_id, wall), *life.troubles]
+    story = now.story
+    found = [*_of_supervisor(story, life, run_id, now.now_wall), *life.troubles]
     said = {trouble.kind for trouble in found}
     found += [trouble for trouble in own if trouble.kind not in said]
     found += _of_question(story)
-    found += _of_incidents(story)
+    found += _of_incidents(now)
     return tuple(sorted(found, key=lambda trouble: ORDER.index(trouble.level)))
 
 
@@ -72,11 +75,13 @@ def _of_question(story: RunStory) -> Iterator[Trouble]:
         yield Trouble(kind=kind, level="danger", text=f"{text} {answers}", since=story.wall0 + held.t)
 
 
-def _of_incidents(story: RunStory) -> Iterator[Trouble]:
-    for incident in story.open_incidents:
+def _of_incidents(now: Situation) -> Iterator[Trouble]:
+    for incident in now.story.open_incidents:
         yield Trouble(
             kind=incident.kind,
             level=incident.severity,
-            text=incident.reason if incident.kind in ABOUT_READINGS else f"{title_of(incident)}: {incident.reason}",
+            text=reason_now(incident, now)
+            if incident.kind in ABOUT_READINGS
+            else f"{title_of(incident)}: {incident.reason}",
             since=incident.wall,
         )

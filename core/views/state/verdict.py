@@ -6,6 +6,7 @@ import msgspec
 
 from ...model.health import Level
 from ...model.incident import Incident
+from ...model.launch.held import HELD
 from ...model.run import NOT_SAID, TERMINAL_STATES
 from ...model.situation import Situation
 from .. import quantity
@@ -13,6 +14,7 @@ from ..checkpoint_list import how_many, resume_point
 from ..withheld_words import question_clause
 from ..words import PHASE_WORDS, STATE_WORDS, sentence, title_of
 from .concerns import NAN, concerns, nan_since, saved_after_nan, worst_clause
+from .held_words import room_now
 from .last_step import usually
 from .level import SEVERITY
 from .position_words import expected, last_seen, unwatched, where
@@ -200,8 +202,6 @@ def _stopping(now: Situation) -> Verdict:
 
 BY_A_PERSON = "stopped by "
 """How the reason begins if a person ended it."""
-HELD = "held:"
-"""How the reason begins if a restart waits for something that it cannot do by itself."""
 REPEATED = "; it is launched again in "
 """Part of the reason of a hold that ends by itself: no person is needed for the next launch."""
 
@@ -212,13 +212,10 @@ def _cleaning(now: Situation) -> Verdict:
 
 def _held(now: Situation) -> Verdict | None:
     """What the restart waits for; None if it waits for nothing."""
-    reason, host = now.story.state_reason, now.host
+    reason = now.story.state_reason
     if not reason.startswith(HELD):
         return None
-    room: tuple[str, ...] = ()
-    if reason.startswith(f"{HELD} the disk") and host is not None and host.disk_free_bytes is not None:
-        free = quantity.size(host.disk_free_bytes)
-        room = () if f"({free} were)" in reason else (f"now {free} are free",)
+    room = tuple(filter(None, [room_now(now)]))
     level: Level = "warning" if REPEATED in reason else "danger"  # nothing goes on before a person did something
     return msgspec.structs.replace(_after_trouble(now, (reason, *room)), level=level)
 

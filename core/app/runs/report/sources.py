@@ -15,6 +15,7 @@ from ....config.shipped import load_log_shapes
 from ....judge.progress.log_progress import START, read_progress
 from ....judge.text.shapes.shape_table import ShapeTable
 from ....model.fact import CheckpointKnown, HealthChanged, JudgeSnapshot, PhaseChanged, ProgressMade
+from ....model.progress import Outlook
 from ....model.record import Record
 from ....model.run import RunSpec
 from ....model.situation import Situation
@@ -24,14 +25,15 @@ from ....model.text.edge import EDGE
 from ....model.text.log_lines import LogLine
 from ....sense.log.log_browser import FileLogBrowser
 from ....store.journal import JournalTooNew, load_story, read_journal
-from ....store.lock import is_held
 from ....store.metrics.history import HistoryReader
 from ....store.run_directory import RunDirectory, RunUnreadable
 from ....views.report.report import LossCourse, MetricCourse, Report, ReportSources
 from ....views.report.report_building import build_report
 from ....views.report.short_report import short_report, summary
+from ....views.state.troubles import frozen_text
 from ...errors import CliError, ExitCode
 from ...gpu_survey import survey
+from ..supervisor_life import supervisor_life
 from ..unwatched import as_found
 from ..usage import usage_of
 
@@ -84,7 +86,7 @@ def gather(
     found = as_found(run, story)
     if found is not story:  # no supervisor saw its end: the time of the last record is all that is known
         story = msgspec.structs.replace(found, state_t=story.t)
-    wall = time.time()
+    wall, life = time.time(), supervisor_life(run)
     now_t = max(story.t, wall - story.wall0) if story.run is not None else 0.0
     with HistoryReader(run.history) as history:
         latest = history.latest()
@@ -103,7 +105,11 @@ def gather(
         progress_t=progress.t if progress is not None else 0.0,
         now_t=now_t,
         now_wall=wall,
-        supervisor_alive=is_held(run.lock),
+        supervisor_alive=life.alive,
+        frozen=frozen_text(life) if life.frozen else "",
+        step_t=progress.step_t if progress is not None else None,
+        outlook=progress.outlook if progress is not None and life.alive else Outlook(),
+        health=spec.settings.health,
     )
     sources = ReportSources(
         spec=spec,

@@ -12,7 +12,9 @@ from trainwatch.core.model.text.verdict_words import verdict_word
 from trainwatch.core.views import quantity
 from trainwatch.core.views.act_words import ACT_WORDS
 from trainwatch.core.views.length_words import by_words
+from trainwatch.core.views.restart_words import restarts_left
 from trainwatch.core.views.state.backup_state import backup_line
+from trainwatch.core.views.state.readings import FRESH_S
 
 from ..output import printable
 
@@ -49,10 +51,7 @@ def status_lines(status: dict[str, Any], still: str) -> list[str]:
         wall = time.time()
         position.append(f"done about {quantity.clock(wall + progress['eta_s'], wall)}{by_words(progress['total_by'])}")
     lines += ["  " + " · ".join(position)] if position else []
-    lines.append(
-        f"  attempt {status['attempt']} · pid {status['pid'] or '–'} · "
-        f"restarts {status['budget']['made']} of {status['budget']['max']} · profile {status['profile'] or '–'}"
-    )
+    lines.append(f"  {attempt_line(status)}")
     lines.extend(
         f"  the ramp fell from {rung['profile']}: {rung['failure']} after {quantity.duration(rung['ran_s'])} there"
         for rung in status["ramp"]["dead"]
@@ -88,6 +87,18 @@ def status_lines(status: dict[str, Any], still: str) -> list[str]:
     elif not alive and status["state"] not in {"finished", "ended_early", "given_up", "stopped"}:
         lines.append(f"  no supervisor is watching: `{typed('resume', status['id'])}` starts one (or S on the screen)")
     return [printable(line) for line in lines]
+
+
+def attempt_line(status: dict[str, Any]) -> str:
+    """The attempt and its process, the restarts that are left, the profile."""
+    left = restarts_left(status["state"], status["budget"]["made"], status["budget"]["max"])
+    facts = (
+        f"attempt {status['attempt']}",
+        f"pid {status['pid'] or '–'}",
+        *left,
+        f"profile {status['profile'] or '–'}",
+    )
+    return " · ".join(facts)
 
 
 def _incident(i: dict[str, Any]) -> str:
@@ -150,6 +161,9 @@ def machine_lines(status: dict[str, Any]) -> list[str]:
     ]
     if any(parts):
         lines.append(("RAM  " if any(parts[:2]) else "") + " · ".join(part for part in parts if part))
+    age_s = status.get("readings_age_s")
+    if lines and age_s is not None and age_s > FRESH_S:
+        lines.insert(0, f"readings of {quantity.duration(age_s)} ago:")
     return lines
 
 
