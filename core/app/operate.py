@@ -79,8 +79,28 @@ def require_checked(run: RunDirectory, command: Command, *, forced: bool) -> "Ch
     plan = plan_launch(spec, definitions_of(spec), run.path.parents[1])
     begins = "" if command.fresh else command.checkpoint
     plan = msgspec.structs.replace(plan, begins=begins)
-    require_startable(plan, known=True, forced=forced)
+    require_startable(plan, known=True, forced=forced, waits_for_room=goes_on_waiting(run, command) != "")
     return told_at_resume(plan)
+
+
+def goes_on_waiting(run: RunDirectory, command: Command) -> str:
+    """Why its restart is held, if that is a full disk, no supervisor is left, and the command asks for nothing else.
+
+    A new supervisor launches it once there is room.
+    """
+    from ..model.launch.held import waits_for_room
+    from ..store.journal import load_outline
+    from ..store.lock import is_held
+
+    if not _is_plain_resume(command) or is_held(run.lock):
+        return ""
+    story = load_outline(run.journal)
+    return story.state_reason if waits_for_room(story) else ""
+
+
+def _is_plain_resume(command: Command) -> bool:
+    """Whether nothing but to go on is asked for."""
+    return command == Command(t=command.t, verb="resume", by=command.by)
 
 
 def send_command(run: RunDirectory, command: Command, *, starts_supervisor: bool) -> str:
@@ -156,11 +176,13 @@ def _start_with(run: RunDirectory, command: Command) -> str:
         again = typed("resume", run.id, "--from", "newest")
         return f"{name} is finished: nothing to resume (`{again}` trains on, if it is told to train longer)"
     require_own_output_to_start(run)
-    if command == Command(t=command.t, verb="resume", by=command.by) and trainer_pid(run) is not None:
+    if _is_plain_resume(command) and trainer_pid(run) is not None:
         # It needs a supervisor and no new attempt, also if it ends before the supervisor is there.
         return f"resume: a supervisor (pid {start_detached(run)}) watches {name} now; its training goes on"
     if command.verb in LAUNCHING:
         _require_way_to_resume(run, command)
+    if held := goes_on_waiting(run, command):
+        return f"resume: a supervisor (pid {start_detached(run)}) watches {name} now; it is {printable(held)}"
     follower = JournalFollower(run.journal, fold_whole_lines(run.journal))
     pid = start_detached(run, command)
     refusal = _refusal(follower, command.verb)

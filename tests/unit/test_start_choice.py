@@ -4,33 +4,53 @@ import io
 import json
 import os
 import pickle
+import shutil
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import pytest
 
 from tests.fakes.checkpoint_layouts import safetensors_file
 from trainwatch.cli import main
+from trainwatch.cli.event_printer import EventPrinter
 from trainwatch.core.act import processes
 from trainwatch.core.act.launch import lock_slots, spool
 from trainwatch.core.act.launch.lock_slots import Owner
 from trainwatch.core.app.errors import CliError, ExitCode
+from trainwatch.core.app.operate import goes_on_waiting, require_checked
 from trainwatch.core.app.plan.project_plan import plan_command, plan_project
+from trainwatch.core.app.plan.unused_file import partly_used_when_adopted
+from trainwatch.core.app.rehearse import rehearse as rehearse_module
 from trainwatch.core.app.runs.output_owner import rival_of
 from trainwatch.core.app.runs.unwatched import as_found
+from trainwatch.core.app.screen.folder_launcher import FolderLauncher
 from trainwatch.core.app.start.new_command import give_command
 from trainwatch.core.app.start.project_run import create_run, project_run
 from trainwatch.core.app.start.standing_state import resumes_by_itself
 from trainwatch.core.app.start.start_choice import StartChoice, Wish, choose_start
+from trainwatch.core.app.trial import trial_here
 from trainwatch.core.config.spec import Overrides
 from trainwatch.core.model.fact import ActionWithheld, AttemptEnded, AttemptStarted, RunCreated, StateChanged
+from trainwatch.core.model.launch.launch_preview import LaunchRequest
+from trainwatch.core.model.observation import Command
 from trainwatch.core.model.run import RunState
 from trainwatch.core.store.journal import JournalWriter, load_story
 from trainwatch.core.store.lock import SupervisorLock
 from trainwatch.core.store.run_directory import RunDirectory
+from trainwatch.core.views.screens.launch import plan_rows
 
 COMMAND = ("true", "--resume", "{resume}", "--output_dir", "out")
 NO_PLACE = ("true", "--output_dir", "out")
+replace = msgspec.structs.replace
+
+
+class Usage(NamedTuple):
+    """As ``shutil.disk_usage`` has it, in bytes."""
+
+    total: int
+    used: int
+    free: int
 
 
 @pytest.fixture(autouse=True)
@@ -45,14 +65,16 @@ def saved(name: str = "model-step00000020.safetensors") -> Path:
     return safetensors_file(Path("out")).rename(Path("out") / name)
 
 
-def ran(command: tuple[str, ...] = COMMAND, state: RunState = "running", step: int | None = 30) -> RunDirectory:
+def ran(
+    command: tuple[str, ...] = COMMAND, state: RunState = "running", step: int | None = 30, reason: str = "r"
+) -> RunDirectory:
     """A run of this command that was launched once, as its journal shows it; nothing of it lives."""
     spec = plan_command(command).spec
     run = RunDirectory.create(Path(os.environ["TRAINWATCH_HOME"]), msgspec.structs.replace(spec, created_wall=1.0))
     created = RunCreated(run=spec.id, name=spec.name, command=command, cwd=spec.cwd, preset=spec.preset)
     ended = AttemptEnded(attempt=1, how="lost", last_step=step)
     with JournalWriter(run.journal) as journal:
-        facts = (created, AttemptStarted(attempt=1, pid=1), ended, StateChanged(state=state, reason="r"))
+        facts = (created, AttemptStarted(attempt=1, pid=1), ended, StateChanged(state=state, reason=reason))
         journal.append_all(1.0, 2.0, facts)
     run.attempt(1).mkdir()
     return run
@@ -84,6 +106,47 @@ def test_a_run_that_was_interrupted_goes_on(state: RunState) -> None:
     assert choice.known == run
     assert choice.first is None
     assert "going on with it" in choice.said
+
+
+FULL = "held: the disk is full; it continues when 903 kB are free (0 B were) in /out"
+
+
+def test_a_run_that_is_held_for_a_full_disk_is_waited_with_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before: refused for the full disk, by ``run`` and by the ``resume`` that the report named."""
+    run = ran(state="backing_off", reason=FULL)
+    saved()
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: Usage(10**9, 10**9, 0))
+    choice = chosen()
+    assert (choice.known, choice.first, choice.waits_for_room) == (run, None, True)
+    assert FULL in choice.said
+    assert create_run(plan_command(COMMAND), choice).first is None
+    plain = Command(t=0.0, verb="resume", by="command line")
+    assert require_checked(run, plain, forced=False) is None
+    assert goes_on_waiting(run, plain) == FULL
+    assert f"the restart is {FULL}" in as_found(run, load_story(run.journal)).state_reason
+    for other in (replace(plain, fresh=True), replace(plain, checkpoint="out/x"), replace(plain, verb="restart")):
+        assert goes_on_waiting(run, other) == ""
+    with pytest.raises(CliError, match="disk: 0 B free"):
+        require_checked(run, replace(plain, fresh=True), forced=False)
+
+
+def test_a_supervisor_in_the_foreground_says_what_the_run_it_takes_over_waits_for(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Before: *supervisor 4711 watches*, and nothing more for hours."""
+    run = ran(state="backing_off", reason=FULL)
+    EventPrinter(run, as_json=False).begin(load_story(run.journal))
+    assert capsys.readouterr().out.startswith(f"{FULL} (since ")
+    EventPrinter(run, as_json=True).begin(load_story(run.journal))
+    EventPrinter(run, as_json=False).begin(load_story(ran(("true", "b")).journal))
+    assert capsys.readouterr().out == ""
+
+
+def test_another_hold_is_not_taken_for_a_full_disk() -> None:
+    run = ran(state="backing_off", reason="held: no GPU of this run answers; it continues when one does")
+    saved()
+    assert not chosen().waits_for_room
+    assert goes_on_waiting(run, Command(t=0.0, verb="resume", by="command line")) == ""
 
 
 @pytest.mark.parametrize("state", ["finished", "given_up", "stopped"])
@@ -542,3 +605,53 @@ def test_what_is_said_of_a_trainwatch_toml_beside_a_command(
     told = capsys.readouterr().err
     assert said in told
     assert ("not used" in told) is bool(said)
+
+
+def test_the_start_page_the_rehearsal_and_the_trial_say_it_too(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before: only ``run`` and ``queue add`` said it."""
+    (folder / "trainwatch.toml").write_text('[run]\nname = "a"\ncommand = ["false"]\n[notify]\ncommand = ["true"]\n')
+    said = "trainwatch.toml is not used for this command: [notify] and all else in it do not apply"
+    preview = FolderLauncher().plan(LaunchRequest(command="true"))
+    assert said in preview.unused
+    assert any(row.label == "file" and said in row.text for row in plan_rows(preview))
+    of_file = FolderLauncher().plan(LaunchRequest(run="a"))
+    assert of_file.unused == ""
+    assert not any(row.label == "file" for row in plan_rows(of_file))
+
+    def refuse(*_: object, **__: object) -> None:
+        raise CliError(ExitCode.FAILED, "not in this test")
+
+    monkeypatch.setattr(rehearse_module, "rehearse", refuse)
+    monkeypatch.setattr(trial_here, "try_here", refuse)
+    for words, use in ((["rehearse"], "`trainwatch rehearse`"), (["trial", "--yes"], "`trainwatch trial`")):
+        assert main([*words, "--", "true"]) == 1
+        told = capsys.readouterr().err
+        assert said in told
+        assert f"with {use}, without a command" in told
+        assert main(words) == 1
+        assert "not used" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            '[run]\ncommand = ["true"]\n[hang]\nmin_s = 60\n[notify]\nurls = []\n',
+            "[hang], [notify] apply to the adopted",
+        ),
+        ('[run]\ncommand = ["true"]\n', "is not used for an adopted training"),
+        ('[run]\ncommand = ["true"]\n[profiles]\nuse = "x"\n[hang]\nmin_s = 60\n', "of [profiles] the ladder alone"),
+        ('[hosts.box1]\nssh = "box1"\n', None),
+        (None, None),
+    ],
+)
+def test_an_adopted_training_is_told_what_of_a_trainwatch_toml_applies(
+    text: str | None, said: str | None, folder: Path
+) -> None:
+    if text is not None:
+        (folder / "trainwatch.toml").write_text(text)
+    told = partly_used_when_adopted()
+    assert (told is None) == (said is None)
+    assert (said or "") in (told or "")

@@ -1,8 +1,10 @@
 """What ``check`` fails on stops a start, unless it is forced: missing checkpoints, scripts and data, a changed model."""
 
 import json
+import shutil
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -221,3 +223,23 @@ def test_an_unattended_launch_is_not_refused_for_a_package(folder: Path) -> None
     (folder / "train.py").write_text("import no_such_package\n")
     readiness, _ = before_launch(plan_command((sys.executable, "train.py", "--output_dir", "out"), Overrides()))
     assert readiness.refusal is None
+
+
+@pytest.mark.parametrize(
+    ("free_gb", "said"),
+    [(500, "check    disk: 500 GB free"), (5, "check    disk: warn: 5.00 GB free"), (0.5, "problem  disk: ")],
+)
+def test_a_dry_run_shows_the_room_on_the_disk(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], free_gb: float, said: str
+) -> None:
+    """Before: a start noted the check in its events, and a dry run did not show it."""
+    usage = SimpleNamespace(total=1e12, used=1e12 - free_gb * 1e9, free=free_gb * 1e9)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: usage)
+    words = ["run", "--dry-run", "--output-dir", "out", "--", "python3", "train.py"]
+    assert main([*words]) == 0
+    shown = capsys.readouterr().out
+    assert said in shown
+    assert shown.count(" free in ") == 1
+    assert main(["run", "--json", *words[1:]]) == 0
+    checks = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
+    assert "free in" in checks["disk"]["found"]

@@ -29,6 +29,7 @@ from ..gpu_survey import survey
 from ..plan.definitions import read_definitions
 from ..plan.resume_plan import decided
 from ..plan.trainer_folders import with_output_folder
+from ..plan.unused_file import partly_used_when_adopted
 from ..runs.known_runs import all_runs, here, home
 from ..runs.output_owner import require_own_output
 from .adopted_again import take_over_options
@@ -225,6 +226,8 @@ def _remarks(spec: RunSpec, trainer: Trainer, log: str, *, own_words: bool) -> I
         f"adopts process {trainer.identity.pid} ({' '.join(trainer.argv[:6])}) as run {spec.id}, preset {spec.preset}; "
         f"log {log}"
     )
+    if (file := partly_used_when_adopted()) is not None:
+        yield file
     if spec.output_dir is None:
         yield "where it saves is not known yet; its files are watched for it (--output-dir D says it)"
     elif not Path(spec.output_dir).exists():

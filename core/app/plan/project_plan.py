@@ -3,10 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ...config.document import Document
 from ...config.location import FILE_NAME, find_project
-from ...config.problem import ConfigError, display_path
-from ...config.project import load_project
 from ...config.spec import Overrides
 from ...model.run import RunSpec
 from ..runs.known_runs import here
@@ -42,27 +39,3 @@ def spec_and_definitions(name: str | None, overrides: Overrides) -> tuple[RunSpe
         return None
     definitions = read_definitions(path)
     return spec_of_project(path, name, overrides, definitions), definitions
-
-
-def not_used_for_a_command() -> str | None:
-    """A sentence about this folder's trainwatch.toml, whose settings a run of a command does not have.
-
-    None without such a file, and if it names other machines only.
-    """
-    path = find_project(here())
-    if path is None:
-        return None
-    where = display_path(path)
-    try:
-        written = set(Document.read(path).data)
-        if written <= {"hosts"}:
-            return None
-        load_project(path)
-    except ConfigError as error:
-        problems = "; ".join(map(str, error.problems))
-        return f"{where} is not used for this command, and `trainwatch run` without a command refuses it: {problems}"
-    sections = ", ".join(f"[{name}]" for name in sorted(written - {"run", "runs", "hosts"}))
-    return (
-        f"{where} is not used for this command: {f'{sections} and all else in it do' if sections else 'it does'} not "
-        "apply. To use it, write the command into its [run] and start that with `trainwatch run`, without a command"
-    )

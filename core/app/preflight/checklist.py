@@ -68,6 +68,11 @@ SHOWN_COMMAND = 200
 """Characters of the command in the sentence that refuses it."""
 
 
+DISK = "disk"
+SHOWN_APART = frozenset({"output_dir", "hand-over"})
+"""Checks whose finding a dry run shows in a row of its own."""
+
+
 class RunCheck(NamedTuple):
     """A check of a planned launch.
 
@@ -209,6 +214,14 @@ def told_at_launch(plan: LaunchPlan) -> tuple[Check, ...]:
     )
 
 
+def told_before_start(plan: LaunchPlan) -> tuple[Check, ...]:
+    """What a start would tell: at once, and in its first events (*check before the launch*); the disk in any case."""
+    told = told_at_launch(plan)
+    apart = {*SHOWN_APART, *(check.name for check in told)}
+    quick = [check for _, check in _quick(plan, Machine(home=home(), environ=os.environ)) if check.name not in apart]
+    return (*told, *(check for check in quick if check.result != "pass" or check.name == DISK))
+
+
 def told_at_resume(plan: LaunchPlan) -> Check | None:
     """What a person should know who lets a known run go on: the data set is another one than at its last launch."""
     found = _result(check_data_changed, plan, Machine(home=home(), environ=os.environ))
@@ -222,12 +235,15 @@ class Obstacle(NamedTuple):
     sentence: str
 
 
-def why_not_start(plan: LaunchPlan, *, known: bool = False, forced: bool = False) -> Obstacle | None:
+def why_not_start(
+    plan: LaunchPlan, *, known: bool = False, forced: bool = False, waits_for_room: bool = False
+) -> Obstacle | None:
     """The first check that refuses a start; None if the run can be started.
 
     Takes a tenth of a second for a script that imports packages, for SDXL as long as one question to the GPU driver.
     ``known``: an earlier run goes on, so that
-    only what ``check`` fails on stops it. ``forced``: that stops nothing.
+    only what ``check`` fails on stops it. ``forced``: that stops nothing. ``waits_for_room``: its supervisor launches
+    nothing before there is room.
     """
     machine = Machine(home=home(), environ=os.environ)
     if not known:
@@ -238,13 +254,15 @@ def why_not_start(plan: LaunchPlan, *, known: bool = False, forced: bool = False
                 return Obstacle(row.refuses, origin + "; ".join(part for part in (check.found, check.remedy) if part))
     if forced or plan.derived is None:
         return None
-    return _what_fails(plan, look_at_machine() if is_sdxl(plan) else machine)
+    return _what_fails(plan, look_at_machine() if is_sdxl(plan) else machine, waits_for_room=waits_for_room)
 
 
-def _what_fails(plan: LaunchPlan, machine: Machine) -> Obstacle | None:
+def _what_fails(plan: LaunchPlan, machine: Machine, *, waits_for_room: bool) -> Obstacle | None:
     """The first check that fails, although nothing but its finding prevents the launch."""
     asked = [
-        (row.stops, partial(_result, row.at_start or row.function, plan, machine)) for row in _rows(plan) if row.stops
+        (row.stops, partial(_result, row.at_start or row.function, plan, machine))
+        for row in _rows(plan)
+        if row.stops and not (waits_for_room and row.function is check_disk)
     ]
     for code, ask in asked:
         check = ask()
@@ -254,9 +272,11 @@ def _what_fails(plan: LaunchPlan, machine: Machine) -> Obstacle | None:
     return None
 
 
-def require_startable(plan: LaunchPlan, *, known: bool = False, forced: bool = False) -> None:
+def require_startable(
+    plan: LaunchPlan, *, known: bool = False, forced: bool = False, waits_for_room: bool = False
+) -> None:
     """Raise CliError if the run cannot be started. Options as for ``why_not_start``."""
-    obstacle = why_not_start(plan, known=known, forced=forced)
+    obstacle = why_not_start(plan, known=known, forced=forced, waits_for_room=waits_for_room)
     if obstacle is not None:
         command = shlex.join(plan.command_shown)[:SHOWN_COMMAND]
         raise CliError(obstacle.exit_code, f"{obstacle.sentence}; nothing was started: {command}")

@@ -4,6 +4,7 @@ import msgspec
 
 from ...act.launch.attempt_records import read_exit, read_start
 from ...model.attempt import AttemptStory, ExitRecord
+from ...model.launch.held import HELD
 from ...model.run import TERMINAL_STATES
 from ...model.story import RunStory
 from ...sense.process.process_identity import is_alive
@@ -34,6 +35,7 @@ def as_found(run: RunDirectory, story: RunStory) -> RunStory:
         story,
         state="interrupted",
         state_reason=f"no supervisor is running, and {_how_it_ended(attempt.number, read_exit(folder))}"
+        + (f"; the restart is {story.state_reason}" if story.state_reason.startswith(HELD) else "")
         + (f"; {LOST}" if story.run is None else ""),
         attempts=(*story.attempts[:-1], msgspec.structs.replace(attempt, pid=None, runner_pid=None)),
     )

@@ -70,6 +70,8 @@ class FolderLauncher:
 
     def plan(self, order: LaunchRequest) -> LaunchPreview:
         """The first launch as it would be now."""
+        from ..plan.unused_file import not_used_for_a_command
+
         with _sentences():
             plan = _plan(order)
             self._planned = (order, plan)
@@ -89,6 +91,7 @@ class FolderLauncher:
                 changes=EDGE.value(plan.derived.changes),
                 resume=resume_words(spec.resume_way),
                 resumes=spec.resume_way is not None and spec.resume_way.will in {"yes", "self"},
+                unused="" if order.run is not None else not_used_for_a_command() or "",
             )
 
     def check(self, order: LaunchRequest, seen: Callable[[LaunchCheck], None], wanted: Callable[[], bool]) -> None:

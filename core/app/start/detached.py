@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 
+from ...model.launch.held import waits_for_room
 from ...model.observation import Command
 from ...model.story import RunStory
 from ...model.text.json_line import encode_exact
@@ -19,6 +20,8 @@ START_PATIENCE_S = 20.0
 """Imports take a second or two on a busy machine; after ten times that it has failed."""
 LAUNCH_PATIENCE_S = 10.0
 """How long a launch is waited for before it is said that nothing runs yet. It takes less than a second."""
+ROOM_PATIENCE_S = 3.0
+"""The same of a restart that is held for a full disk: the first look at the disk tells whether there is room now."""
 POLL_S = 0.05
 UNDECIDED = {"idle", "starting"}
 LAST_BYTES = 4096
@@ -94,7 +97,8 @@ def launch_detached(
     """
     before = load_outline(run.journal)
     pid = start_detached(run, command, claim)
-    deadline = time.monotonic() + LAUNCH_PATIENCE_S
+    waits = command is None and waits_for_room(before)
+    deadline = time.monotonic() + (ROOM_PATIENCE_S if waits else LAUNCH_PATIENCE_S)
     while trainer_pid(run) is None:
         story = load_outline(run.journal)
         if len(story.attempts) > len(before.attempts):

@@ -3,6 +3,7 @@
 import os
 from typing import Literal, NamedTuple
 
+from ...model.launch.held import waits_for_room
 from ...model.run import TERMINAL_STATES, RunSpec
 from ...model.story import RunStory
 from ...store.journal import JournalTooNew, load_story
@@ -27,6 +28,8 @@ class EarlierRun(NamedTuple):
     spec: RunSpec
     story: RunStory
     condition: Condition
+    held_for_room: str = ""
+    """The reason, if its restart is held until there is room on a disk."""
 
     @property
     def trained(self) -> bool:
@@ -69,7 +72,8 @@ def earlier_run(spec: RunSpec) -> EarlierRun | None:
 def described(run: RunDirectory) -> EarlierRun | None:
     """A run with its condition; None if its journal is of a newer version."""
     try:
-        story = as_found(run, load_story(run.journal))
+        told = load_story(run.journal)
+        story = as_found(run, told)
     except JournalTooNew:
         return None
     condition: Condition = (
@@ -81,7 +85,8 @@ def described(run: RunDirectory) -> EarlierRun | None:
         if story.state in TERMINAL_STATES
         else "interrupted"
     )
-    return EarlierRun(run, run.load_spec(), story, condition)
+    held = told.state_reason if condition == "interrupted" and waits_for_room(told) else ""
+    return EarlierRun(run, run.load_spec(), story, condition, held)
 
 
 def runs_into(spec: RunSpec) -> RunDirectory | None:

@@ -47,7 +47,8 @@ def create_run(plan: LaunchPlan, choice: StartChoice | None = None, *, forced: b
     choice = choose_start(plan, Wish()) if choice is None else choice
     if choice.known is not None:
         if not choice.watches:
-            require_startable(plan_of_choice(plan, choice), known=True, forced=forced)
+            found = plan_of_choice(plan, choice)
+            require_startable(found, known=True, forced=forced, waits_for_room=choice.waits_for_room)
             if choice.supervised:
                 end_supervisor(choice.known, "a new start")
         return RunToStart(_as_given(choice.known, plan.spec), first=choice.first, said=choice.said)

@@ -49,7 +49,7 @@ class StartChoice(msgspec.Struct, frozen=True, kw_only=True):
     ``checkpoint``: what a new run begins from. ``said``: a sentence about it; "" for a plain start. ``endangered``:
     names of the checkpoints that the trainer may write over. ``by_itself``: the trainer goes on from what is there.
     ``watches``: the trainer of ``known`` runs, so that nothing is launched. ``supervised``: ``known`` is over, and its
-    supervisor is still there.
+    supervisor is still there. ``waits_for_room``: ``known`` is held for a full disk, and a new supervisor waits on.
     """
 
     known: RunDirectory | None = None
@@ -60,6 +60,7 @@ class StartChoice(msgspec.Struct, frozen=True, kw_only=True):
     by_itself: bool = False
     watches: bool = False
     supervised: bool = False
+    waits_for_room: bool = False
 
     @property
     def begins(self) -> str | None:
@@ -105,6 +106,9 @@ def choose_start(plan: LaunchPlan, wish: Wish) -> StartChoice:
         _refuse_ended(earlier, there, wish)
     if (why := _cannot_go_on(plan, earlier, there, wish)) is not None:
         raise CliError(ExitCode.OWNED, f"run {earlier.run.id} of this command was interrupted, and {why}")
+    if earlier.held_for_room:
+        said = f"run {earlier.run.id} of this command is {earlier.held_for_room}: a supervisor waits for that"
+        return StartChoice(known=earlier.run, said=said, waits_for_room=True)
     # By itself such a run goes on only if act = "all"; here a person orders it.
     ordered = None if spec.settings.restart.act == "all" else Command(t=0.0, verb="resume", by="command line")
     return StartChoice(

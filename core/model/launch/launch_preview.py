@@ -33,7 +33,8 @@ class LaunchPreview(msgspec.Struct, frozen=True, kw_only=True):
     """What a start would launch. ``changes``: all that differs from the user's own config, flags and environment.
 
     ``preset_why``: how it was found. ``profiles``: (name, title) to choose from: the ladder, or the default first.
-    ``resume``: how it is resumed after a crash, in words; ``resumes``: whether it is.
+    ``resume``: how it is resumed after a crash, in words; ``resumes``: whether it is. ``unused``: a sentence about the
+    folder's trainwatch.toml, if it is not used for a command; else empty.
     """
 
     name: str
@@ -48,6 +49,7 @@ class LaunchPreview(msgspec.Struct, frozen=True, kw_only=True):
     changes: tuple[Change, ...] = ()
     resume: str = ""
     resumes: bool = True
+    unused: str = ""
 
 
 class LaunchCheck(msgspec.Struct, frozen=True, kw_only=True):

@@ -53,6 +53,8 @@ def plan_rows(plan: LaunchPreview) -> list[Told]:
     rows = [Told(f"{plan.preset}: {plan.preset_why}", "preset")]
     if plan.resume:
         rows.append(Told(plan.resume, "resume", "text" if plan.resumes else "strong"))
+    if plan.unused:
+        rows.append(Told(plan.unused, "file", "warning"))
     names = [name for name, _ in plan.profiles]
     if plan.profile is None:
         others = f" · {quantity.plural(len(names), 'profile')} to choose from: ← →" if names else ""

@@ -14,9 +14,12 @@ from trainwatch.core.app.errors import ExitCode
 from trainwatch.core.app.plan.launch_plan import LaunchPlan
 from trainwatch.core.app.runs.known_runs import RunDirectory
 from trainwatch.core.app.runs.output_claim import OutputClaim
+from trainwatch.core.model.launch.held import HELD
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.record import Record
+from trainwatch.core.model.story import RunStory
 
+from .output import printable
 from .quick_start import collector_as_usual
 from .watch.verb_events import show
 
@@ -39,7 +42,7 @@ def supervise_and_print(
     try:
         return supervise(
             run,
-            listener=lambda _story: printer,
+            listener=printer.begin,
             turning=printer.turn,
             plan=plan,
             first=first,
@@ -63,6 +66,13 @@ class EventPrinter:
         self._summary_at = math.inf if as_json else time.monotonic() + self._summary_s
         self._lock = threading.Lock()
         self._gives_way: Callable[[], bool] = lambda: False
+
+    def begin(self, story: RunStory) -> Callable[[Sequence[Record]], None]:
+        """What gets the records. What the run waits for was told by an earlier supervisor; it is said again."""
+        if story.state_reason.startswith(HELD) and not self._as_json:
+            since = _clock(story.state_t, story.wall0)
+            print(f"{printable(story.state_reason)} (since {since})", flush=True)
+        return self
 
     def after_fault(self, gives_way: Callable[[], bool]) -> None:
         """Set what is asked if a health line fails: whether a new version of trainwatch goes on."""
@@ -101,7 +111,7 @@ class EventPrinter:
 
         status, still = read_run(self._run)
         said = [*status_lines(status, still)[:4], *machine_lines(status)]
-        said += [f"ALERT {i['kind']} since {_clock(i['t'], status)}: {i['reason']}" for i in _alerts(status)]
+        said += [f"ALERT {i['kind']} since {_clock(i['t'], status['wall0'])}: {i['reason']}" for i in _alerts(status)]
         now = time.strftime("%Y-%m-%d %H:%M:%S")
         return f"{now}  health: {' | '.join(' '.join(x.split()) for x in said)}"
 
@@ -111,5 +121,5 @@ def _alerts(status: dict[str, Any]) -> list[dict[str, Any]]:
     return [i for i in status["incidents"] if i["open"] and not i["acknowledged"] and i["severity"] != "info"]
 
 
-def _clock(t: float, status: dict[str, Any]) -> str:
-    return time.strftime("%H:%M", time.localtime(status["wall0"] + t))
+def _clock(t: float, wall0: float) -> str:
+    return time.strftime("%H:%M", time.localtime(wall0 + t))

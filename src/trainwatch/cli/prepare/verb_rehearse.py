@@ -47,6 +47,7 @@ def act(args: argparse.Namespace) -> int:
     """0 if the rehearsal found nothing that would stop the real run."""
     from trainwatch.core.app.plan.project_plan import plan_command, plan_project
     from trainwatch.core.app.plan.specs import Overrides
+    from trainwatch.core.app.plan.unused_file import not_used_for_a_command
     from trainwatch.core.app.rehearse.proven_config import write_proven
     from trainwatch.core.app.rehearse.rehearse import Limits, rehearse
     from trainwatch.core.views.rehearsal_text import rehearsal_lines
@@ -68,6 +69,8 @@ def act(args: argparse.Namespace) -> int:
         raise CliError(
             ExitCode.USAGE, "no command to rehearse: trainwatch rehearse -- COMMAND, or write a trainwatch.toml"
         )
+    if words and (unused := not_used_for_a_command("rehearse that with `trainwatch rehearse`")) is not None:
+        warn(unused)
     limits = Limits(limit_s=args.timeout, scratch=Path(args.scratch) if args.scratch else None, keep=args.keep)
     result = rehearse(plan, limits, lambda line: print(f"rehearsal: {printable(line)}", file=sys.stderr, flush=True))
     written = None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainwatch.core.app.errors import CliError, ExitCode
 
-from ..output import jsonable, print_json, printable
+from ..output import jsonable, print_json, printable, warn
 
 if TYPE_CHECKING:
     from trainwatch.core.model.launch.trial import TrialResult
@@ -45,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def act(args: argparse.Namespace) -> int:
     """One trial after the other; 1 if one of them was not stable."""
+    from trainwatch.core.app.plan.unused_file import not_used_for_a_command
     from trainwatch.core.app.trial.trial_choice import run_to_try
     from trainwatch.core.app.trial.trial_here import try_here
     from trainwatch.core.app.trial.trial_outlook import trial_outlook
@@ -56,6 +57,8 @@ def act(args: argparse.Namespace) -> int:
     spec, names = run_to_try(
         args.run, None if args.all else args.profile or (), beside_others=args.yes, command=() if extra else words
     )
+    if words and not extra and (unused := not_used_for_a_command("try that with `trainwatch trial`")) is not None:
+        warn(unused)
     length = TrialLength(minutes=args.minutes, steps=args.steps, limit_s=args.timeout)
     scratch = Path(args.scratch) if args.scratch else None
     results: list[TrialResult] = []

@@ -72,7 +72,8 @@ def act_add(args: argparse.Namespace) -> int:
     """Add the run, and start the process that starts queued runs."""
     import msgspec
 
-    from trainwatch.core.app.plan.project_plan import not_used_for_a_command, plan_command, plan_project
+    from trainwatch.core.app.plan.project_plan import plan_command, plan_project
+    from trainwatch.core.app.plan.unused_file import not_used_for_a_command
     from trainwatch.core.app.queue.entries import add_entry, amount, measured_need, new_entry
     from trainwatch.core.app.queue.worker_process import ensure_worker
     from trainwatch.core.app.runs.known_runs import home

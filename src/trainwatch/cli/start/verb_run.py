@@ -15,7 +15,7 @@ from ..output import print_json, printable, printable_lines, warn
 
 if TYPE_CHECKING:
     from trainwatch.core.app.plan.launch_plan import LaunchPlan
-    from trainwatch.core.app.start.start_choice import Wish
+    from trainwatch.core.app.start.start_choice import StartChoice, Wish
     from trainwatch.core.model.run import RunSpec
 
 ANSWER_S = 20.0
@@ -56,8 +56,8 @@ def act(args: argparse.Namespace) -> int:
     """Create the run and supervise it; the exit code is that of ``--headless`` (0 finished, 1 given up)."""
     from msgspec import structs
 
-    from trainwatch.core.app.plan.project_plan import not_used_for_a_command
     from trainwatch.core.app.plan.rehearsed import rehearsed_words
+    from trainwatch.core.app.plan.unused_file import not_used_for_a_command
     from trainwatch.core.app.preflight.checklist import told_at_resume
     from trainwatch.core.app.preflight.handover_check import command_warnings
     from trainwatch.core.app.start.project_run import create_run, plan_of_choice
@@ -163,30 +163,21 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> i
     from trainwatch.core.app.plan.job_script import job_script
     from trainwatch.core.app.plan.launch_plan import plan_from
     from trainwatch.core.app.plan.rehearsed import rehearsed_words
-    from trainwatch.core.app.preflight.checklist import told_at_launch, why_not_start
+    from trainwatch.core.app.preflight.checklist import told_before_start
     from trainwatch.core.app.preflight.handover_check import command_warnings
     from trainwatch.core.app.start.project_run import plan_of_choice
-    from trainwatch.core.app.start.start_choice import StartChoice, choose_start
     from trainwatch.core.views.act_words import by_itself
     from trainwatch.core.views.resume_words import resume_line, resume_object
 
     spec, derived = plan.spec, plan.derived
     if derived is None:
         raise CliError(ExitCode.USAGE, plan.problem or "the launch cannot be derived")
-    try:
-        choice = choose_start(plan, wish)
-        known = choice.known is not None
-        obstacle = None
-        if not choice.watches:
-            obstacle = why_not_start(plan_of_choice(plan, choice), known=known, forced=forced)
-        problem = None if obstacle is None else obstacle.sentence
-    except CliError as error:
-        choice, problem = StartChoice(), str(error)
+    choice, problem = _choice(plan, wish, forced=forced)
     start = choice.said or "a new run from the beginning"
-    if problem is None and choice.known is None and choice.checkpoint is not None:
+    if not problem and choice.known is None and choice.checkpoint is not None:
         plan = plan_from(plan, choice.checkpoint)
         derived = plan.derived or derived
-    checks = told_at_launch(plan if problem else plan_of_choice(plan, choice))
+    checks = told_before_start(plan if problem else plan_of_choice(plan, choice))
     if as_json:
         print_json(
             {
@@ -196,7 +187,7 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> i
                 "output_dir": spec.output_dir,
                 "output_why": _output_why(spec),
                 "argv": list(plan.command_shown),
-                "problem": problem,
+                "problem": problem or None,
                 "warnings": command_warnings(spec),
                 "checks": checks,
                 "start": None if problem else start,
@@ -220,7 +211,8 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> i
     for warning in command_warnings(spec):
         print(f"warning  {printable(warning)}")
     for check in checks:
-        print(f"check    {check_line(check)}")
+        if check.found not in problem:
+            print(f"check    {check_line(check)}")
     print(f"cwd      {spec.cwd}")
     print(f"output   {printable(spec.output_dir or spec.output_hint or 'not known')}: {printable(_output_why(spec))}")
     print(f"night    {printable(rehearsed_words(spec) or 'not rehearsed: `trainwatch rehearse` before the night')}")
@@ -235,6 +227,23 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> i
     print("nothing was started (--dry-run)" + ("; it would be refused: see *problem* above" if problem else ""))
     sys.stdout.flush()
     return ExitCode.DONE
+
+
+def _choice(plan: "LaunchPlan", wish: "Wish", *, forced: bool) -> "tuple[StartChoice, str]":
+    """What a start would do, and why it would be refused ("": it would not be)."""
+    from trainwatch.core.app.preflight.checklist import why_not_start
+    from trainwatch.core.app.start.project_run import plan_of_choice
+    from trainwatch.core.app.start.start_choice import StartChoice, choose_start
+
+    try:
+        choice = choose_start(plan, wish)
+        if choice.watches:
+            return choice, ""
+        known, waits = choice.known is not None, choice.waits_for_room
+        found = why_not_start(plan_of_choice(plan, choice), known=known, forced=forced, waits_for_room=waits)
+    except CliError as error:
+        return StartChoice(), str(error)
+    return choice, "" if found is None else found.sentence
 
 
 def _print_job(plan: "LaunchPlan") -> None:
