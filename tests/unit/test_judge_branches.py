@@ -98,7 +98,9 @@ def test_any_trainer_goes_on_from_a_whole_state_before_newer_weights() -> None:
 def test_from_weights_where_there_is_nothing_else() -> None:
     world = crash(saved(run_of(GENERIC, ANYWHERE), "out/weights-30.safetensors", 30, "weights"))
     assert resumed(world) == "out/weights-30.safetensors"
-    assert "contains only weights" in notes(world)
+    assert "contains only weights, and there is no complete training state: the trainer starts from these" in notes(
+        world
+    )
 
 
 def test_weights_count_like_a_state_where_that_is_how_the_framework_goes_on() -> None:

@@ -151,7 +151,10 @@ def _choose_from_list(builder: StepBuilder, plan: RestartPlan) -> None:
         and known.holds == "weights"
         and not knowledge.resume_support.weights_are_enough
     ):
-        builder.note(f"{base_name(path)} contains only weights: there is no complete training state to resume from")
+        builder.note(
+            f"{base_name(path)} contains only weights, and there is no complete training state: the trainer starts "
+            "from these weights, without the state of optimizer and schedule"
+        )
     order = builder.decide(
         VerifyCheckpoint,
         f"verify the resume point {base_name(path)} before the launch",
