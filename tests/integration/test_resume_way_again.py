@@ -109,6 +109,37 @@ def test_resume_uses_the_option_that_the_script_has_now(world: World) -> None:
     ended(world)
 
 
+@pytest.mark.parametrize("from_screen", [False, True])
+def test_restart_of_a_training_that_runs_uses_the_option_that_the_script_has_now(
+    world: World, from_screen: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before: refused, as if the script had none; stop and resume took it."""
+    script(world, option=False)
+    assert world.do("run", "--detach", "--output-dir", "out", "--", sys.executable, "t.py").code == 0
+    until(lambda: sum(c.verdict == "complete" for c in world.story().checkpoints) > 1, "two checkpoints")
+    refused = world.do("restart", "--yes")
+    assert refused.code == 1, refused
+    assert "--fresh" in refused.err
+    script(world, option=True)
+
+    if from_screen:
+        for name, value in world.env.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.chdir(world.project)
+        reply = StoreFeed(world.run, 0.0).send(Command(t=0.0, verb="restart", by="the screen"))
+        assert reply.ok, reply
+    else:
+        done = world.do("restart", "--yes")
+        assert done.code == 0, done
+        assert "Resume: yes (`--resume …`, t.py:7)" in done.err
+
+    until(lambda: len(world.story().attempts) == 2, "the next attempt")
+    first, second = world.story().attempts
+    assert first.how == "stopped", "the former supervisor left it running"
+    assert (second.resume_step or 0) >= 40
+    ended(world)
+
+
 @pytest.mark.parametrize("supervised", [False, True])
 def test_the_screen_uses_it_too(world: World, supervised: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     run = started(world, crashes=not supervised)

@@ -1,5 +1,7 @@
 """What SIGTERM means where the end of trainwatch is the end of everything."""
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -7,7 +9,7 @@ import pytest
 from tests.builders import World, judge
 from tests.unit.test_judge_recovery import running, save
 from trainwatch.core.app.supervise.as_init import AS_INIT
-from trainwatch.core.app.supervise.machine_end import ends_with_us, grace_s, passed_on
+from trainwatch.core.app.supervise.machine_end import JOBS, ends_with_us, grace_s, others_end_with, passed_on
 from trainwatch.core.model.attempt import AttemptStory
 from trainwatch.core.model.decision import EndWatch, StartAttempt, StopAttempt
 from trainwatch.core.model.observation import CheckpointEvent, Outcome, Start
@@ -112,3 +114,20 @@ def test_a_launch_that_fails_meanwhile_ends_the_supervisor() -> None:
     world.see(Outcome(t=world.t, decision=order, action="start_attempt", ok=False, detail="no room"))
     assert world.decisions == ["start_attempt", "end_watch"]
     assert world.word == "interrupted"
+
+
+@pytest.mark.parametrize(
+    ("variables", "ends"), [({}, False), ({"SLURM_JOB_ID": "7"}, True), ({"KUBERNETES_SERVICE_HOST": "h"}, True)]
+)
+def test_a_supervisor_whose_end_ends_the_trainer_too_is_not_replaced_beside_it(
+    variables: dict[str, str], ends: bool
+) -> None:
+    plain = {name: value for name, value in os.environ.items() if name not in JOBS}
+    other = subprocess.Popen(["sleep", "60"], env=plain | variables)
+    try:
+        assert others_end_with(other.pid) is ends
+    finally:
+        other.kill()
+        other.wait()
+    assert others_end_with(1)
+    assert others_end_with(other.pid), "of a process that is gone nothing is known"

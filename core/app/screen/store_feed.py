@@ -160,7 +160,7 @@ class StoreFeed:
         from ..start.detached import start_detached
         from ..start.way_again import read_way_again
 
-        told = read_way_again(self._directory)
+        told = read_way_again(self._directory, command)
         if told is not None:
             start_detached(self._directory, command)
         return told

@@ -21,7 +21,7 @@ class DetachedStarter:
         if then is not None and (why := unfit(run, then)) is not None:
             raise RuntimeError(why)
         try:
-            read_way_again(run)
+            read_way_again(run, then)
             start_detached(run, then)
         except CliError as error:
             raise RuntimeError(str(error)) from error

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ...model.settings import Settings
 from ...model.story import RunStory
+from ...sense.process.proc_stat import read_stat
 from ..errors import ExitCode
 from .as_init import AS_INIT
 
@@ -28,6 +29,22 @@ def ends_with_us(environ: Mapping[str, str] = os.environ, *, proc: Path = Path("
     if AS_INIT in environ or os.getpid() == 1 or (os.getppid() == 1 and _is_small_init(proc)):
         return "container"
     return None
+
+
+def others_end_with(pid: int, *, proc: Path = Path("/proc")) -> bool:
+    """Whether the end of this other process is the end of a container or a job, or that cannot be told."""
+    try:
+        names = {word.partition(b"=")[0].decode("utf-8", "replace") for word in _environ(pid, proc)}
+    except OSError:
+        return True
+    found = read_stat(pid)
+    if found is None or pid == 1 or names & {*JOBS, AS_INIT}:
+        return True
+    return found.parent == 1 and _is_small_init(proc)
+
+
+def _environ(pid: int, proc: Path) -> list[bytes]:
+    return (proc / str(pid) / "environ").read_bytes().split(b"\0")
 
 
 def _is_small_init(proc: Path) -> bool:

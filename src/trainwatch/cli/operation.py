@@ -65,7 +65,7 @@ def operate(
     values["profile"] = profile_argument(run, values.get("profile"))
     values["remedies"] = remedies_argument(values.get("remedies", ()))
     command = Command(t=0.0, verb=args.verb, by=by, **values)
-    if args.verb in LAUNCHING and (told := read_way_again(run)) is not None:
+    if args.verb in LAUNCHING and (told := read_way_again(run, command)) is not None:
         warn(told)
     if ask is not None and not args.yes and sys.stdin.isatty():
         confirm(ask.format(run=run.load_spec().name))
