@@ -1,5 +1,6 @@
 """The numbered screens: incidents, checkpoints, profiles, runs; at every size, by key and by mouse."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -499,6 +500,14 @@ async def test_profile_switch_is_compared_with_the_running_values() -> None:
         assert "runs now" in table
         row = next(line for line in table.splitlines() if "vae_batch_size" in line)
         assert row.split() == ["vae_batch_size", "2", "1", "1", "2", "4"]
+
+
+async def test_the_profile_of_a_finished_run_is_not_that_of_now() -> None:
+    async with open_place("5", finished(), size=(200, 50)) as (app, _pilot):
+        assert re.search(r"balanced +last", text(app, "ladder"))
+        assert "last balanced, rung 2 of 3" in flowing(text(app, "difference"))
+        assert "now" not in text(app, "ladder")
+        assert "ran last" in text(app, "table")
 
 
 @pytest.mark.parametrize(("key", "at_once"), [("enter", False), ("n", True)])

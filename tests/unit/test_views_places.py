@@ -3,12 +3,14 @@
 import msgspec
 import pytest
 
-from tests.fakes.feed import PROFILES, checkpoint, empty, finished, healthy
+from tests.fakes.feed import PROFILES, checkpoint, crashed, empty, finished, given_up, healthy
 from tests.fakes.screen_jobs import FILES, LADDER, FakeLaunch, comparison, dump, overview, prune_plan, troubled
+from tests.unit.test_views_header import HOT, NAN, with_incidents
 from trainwatch.core.model.incident import EvidenceFile
 from trainwatch.core.model.launch.change import Change
 from trainwatch.core.model.shipped.profile import NO_PROFILE, Profile
-from trainwatch.core.views.panes.timeline import event_words, events, timeline_view
+from trainwatch.core.model.situation import Situation
+from trainwatch.core.views.panes.timeline import RANK, event_words, events, timeline_view
 from trainwatch.core.views.screens.checkpoint_details import (
     Verification,
     checkpoint_rows,
@@ -33,6 +35,7 @@ from trainwatch.core.views.screens.profiles import (
     switch_differences,
 )
 from trainwatch.core.views.screens.stack_dumps import spreads
+from trainwatch.tui.panes.timeline_pane import MARK_STYLES
 
 pytestmark = pytest.mark.usefixtures("utc")
 
@@ -178,6 +181,24 @@ def test_before_the_first_launch_no_profile_is_in_use() -> None:
     view = profiles_view(empty(), PROFILES, LADDER, {})
     assert not any(r.now for r in view.rungs)
     assert view.why == ("Not launched yet.",)
+
+
+@pytest.mark.parametrize(
+    ("now", "over"), [(healthy(), False), (crashed(), False), (finished(), True), (given_up(), True)]
+)
+def test_the_profile_of_a_run_that_is_over_is_its_last_one_and_not_that_of_now(now: Situation, *, over: bool) -> None:
+    view = profiles_view(now, PROFILES, LADDER, {})
+    assert view.over is over
+    assert any(rung.now for rung in view.rungs)
+
+
+def test_an_incident_of_level_danger_is_red_in_the_timeline_as_elsewhere() -> None:
+    now = healthy()
+    marks = timeline_view(with_incidents(now, NAN, HOT)).marks
+    kinds = {mark.text: mark.kind for mark in marks}
+    assert (kinds[NAN.reason], kinds[HOT.reason]) == ("incident", "danger")
+    assert (MARK_STYLES["incident"], MARK_STYLES["danger"]) == ("warning", "danger")
+    assert RANK["incident"] < RANK["danger"], "in one column the worse one is drawn"
 
 
 def test_nested_settings_flags_and_variables_are_separate_rows() -> None:

@@ -16,18 +16,18 @@ IN_ROW = frozenset({"speed", "VRAM", "stable"})
 class LadderRows(RowsPane):
     """Shows Rungs, safest first."""
 
-    def show_ladder(self, rungs: Sequence[Rung], message: str, *, has_ladder: bool) -> None:
+    def show_ladder(self, rungs: Sequence[Rung], message: str, *, has_ladder: bool, over: bool = False) -> None:
         self.set_title("ladder · safest first" if has_ladder else "profiles · no ladder is set")
         width = max(0, self.size.width - 2)
         name = max((len(r.name) for r in rungs), default=0)
-        self.show([self._row(r, name, width) for r in rungs], message=message)
+        self.show([self._row(r, name, width, over=over) for r in rungs], message=message)
 
-    def _row(self, r: Rung, name: int, width: int) -> Line:
+    def _row(self, r: Rung, name: int, width: int, *, over: bool) -> Line:
         sign = self.glyphs.levels["safe"] if r.now else self.glyphs.expected if r.next else " "
         line: list[Span] = [
             ("safe" if r.now else "accent", f"{sign} "),
             ("strong" if r.now else "text", pad(r.name, name + 2)),
-            ("accent", "now   " if r.now else "next  " if r.next else "      "),
+            ("accent", f"{('last' if over else 'now') if r.now else 'next' if r.next else '':<6}"),
             ("label", r.title),
         ]
         if width >= EXPECT_FROM and r.measured:
@@ -48,9 +48,14 @@ class SettingsTable(Pane):
     chosen = 0
     top = 0
     message = ""
+    over = False
 
-    def show(self, rows: Sequence[KeyRow], names: Sequence[str], chosen: int, message: str) -> None:
+    def show(
+        self, rows: Sequence[KeyRow], names: Sequence[str], chosen: int, message: str, *, over: bool = False
+    ) -> None:
+        """``over``: nothing runs; the values are those of the last attempt."""
         self.rows, self.names, self.chosen, self.message = tuple(rows), tuple(names), chosen, message
+        self.over = over
         self.redraw()
 
     def scroll(self, rows: int) -> None:
@@ -65,7 +70,7 @@ class SettingsTable(Pane):
         sizes = [max(len(n), *(len(r.values[i]) for r in self.rows)) for i, n in enumerate(self.names)]
         sizes = [min(s, 16) for s in sizes]
         fixed = [("yours", min(16, max(5, *(len(r.own) for r in self.rows))))]
-        fixed.append(("runs now", min(16, max(8, *(len(r.running) for r in self.rows)))))
+        fixed.append(("ran last" if self.over else "runs now", min(16, max(8, *(len(r.running) for r in self.rows)))))
         longest, values = max(len(r.key) for r in self.rows), sum(s + 2 for s in (*sizes, *(s for _, s in fixed)))
         key = min(longest, max(12, width // 3, width - values))
         shown = self._columns(width - key - sum(s + 2 for _, s in fixed), sizes)

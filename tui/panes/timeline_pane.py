@@ -41,13 +41,14 @@ MARK_STYLES: dict[str, str] = {
     "bad_checkpoint": "danger",
     "crash": "danger",
     "hang": "danger",
+    "danger": "danger",
     "incident": "warning",
     "profile": "underused",
 }
 LOSS, PACE, STEPS = "progress.loss", "progress.sec_per_step", "progress.step"
 CHARTS: dict[str, str] = {LOSS: "loss", PACE: "spark-safe"}
 """Metric → style."""
-INCIDENT_KINDS = frozenset({"crash", "hang", "incident"})
+INCIDENT_KINDS = frozenset({"crash", "hang", "danger", "incident"})
 MOMENT_S = 30.0
 """Readings that are shown for an event are from so many seconds before it."""
 NUDGE = 2

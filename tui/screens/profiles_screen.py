@@ -188,9 +188,10 @@ class ProfilesScreen(PlaceScreen):
         if not self._placed_cursor and self.now.story.seq:
             self._placed_cursor = True
             self.ladder.cursor = next((i for i, r in enumerate(self.view.rungs) if r.now), 0)
-        self.ladder.show_ladder(self.view.rungs, NO_PROFILES, has_ladder=bool(run.ladder))
+        over = self.view.over
+        self.ladder.show_ladder(self.view.rungs, NO_PROFILES, has_ladder=bool(run.ladder), over=over)
         names = [p.name for p in self.profiles]
-        self.table.show(self.view.rows, names, self.ladder.cursor, "These profiles set nothing.")
+        self.table.show(self.view.rows, names, self.ladder.cursor, "These profiles set nothing.", over=over)
         self.page.show(self._difference(), title=self._title())
         self.work.show(self.session.long_task.state)
 
@@ -216,7 +217,8 @@ class ProfilesScreen(PlaceScreen):
         profile, view = self._profile, self.view
         if profile is None or view is None:
             return []
-        found = [Paragraph(text=text, label="now" if i == 0 else "", style="text") for i, text in enumerate(view.why)]
+        first = "last" if view.over else "now"
+        found = [Paragraph(text=text, label=first if i == 0 else "", style="text") for i, text in enumerate(view.why)]
         rung = view.rungs[self.ladder.cursor]
         if rung.description and rung.description != rung.title:
             found.append(Paragraph(text=rung.description, label="about"))
@@ -229,9 +231,9 @@ class ProfilesScreen(PlaceScreen):
         if not self.session.run.ladder:
             found.append(Paragraph(text=NO_LADDER, label="ladder", style="label"))
         found.append(Paragraph())
-        return found + self._changes(profile, is_now=rung.now)
+        return found + self._changes(profile, is_now=rung.now, over=view.over)
 
-    def _changes(self, profile: Profile, *, is_now: bool) -> list[Paragraph]:
+    def _changes(self, profile: Profile, *, is_now: bool, over: bool) -> list[Paragraph]:
         wanted = self.changes.get(profile.name)
         if isinstance(wanted, str):
             return [Paragraph(text=wanted, label="cannot", style="warning")]
@@ -241,7 +243,8 @@ class ProfilesScreen(PlaceScreen):
         attempt = self.now.story.attempt
         differences = switch_differences(attempt.changes if attempt is not None else (), wanted)
         if not differences:
-            text = "The run already uses these settings." if is_now else "No setting would differ."
+            same = "The last attempt used these settings." if over else "The run already uses these settings."
+            text = same if is_now else "No setting would differ."
             return [Paragraph(text=text, style="label")]
         width = max(len(d.key) for d in differences)
         found = [
@@ -295,6 +298,8 @@ class ProfilesScreen(PlaceScreen):
         if profile is None:
             self.show_message("No profile is known for this run.")
         elif self._in_use:
-            self.show_message(f"The run uses {profile.name} already.")
+            over = self.view is not None and self.view.over
+            used = "Its last attempt used" if over else "The run uses"
+            self.show_message(f"{used} {profile.name}{'' if over else ' already'}.")
         else:
             self.session.operations.switch_to(profile.name, at_once=at_once)

@@ -18,7 +18,7 @@ from ..state.concerns import NAN, nan_since
 from ..state.last_step import last_step
 from ..state.run_progress import live_progress
 
-MarkKind = Literal["start", "restart", "checkpoint", "bad_checkpoint", "crash", "hang", "incident", "profile"]
+MarkKind = Literal["start", "restart", "checkpoint", "bad_checkpoint", "crash", "hang", "danger", "incident", "profile"]
 RANK: dict[MarkKind, int] = {
     "start": 0,
     "checkpoint": 1,
@@ -26,8 +26,9 @@ RANK: dict[MarkKind, int] = {
     "profile": 3,
     "restart": 4,
     "incident": 5,
-    "hang": 6,
-    "crash": 7,
+    "danger": 6,
+    "hang": 7,
+    "crash": 8,
 }
 """Order of the marks: which one is drawn if two are in the same column."""
 MARK_WORDS: dict[MarkKind, str] = {
@@ -37,6 +38,7 @@ MARK_WORDS: dict[MarkKind, str] = {
     "profile": "profile",
     "restart": "restart",
     "incident": "incident",
+    "danger": "incident",
     "hang": "hang",
     "crash": "crash",
 }
@@ -195,7 +197,7 @@ def _marks(now: Situation) -> tuple[Mark, ...]:
         text = f"{step_words(c)} · {score}" if score else step_words(c)
         marks.append(Mark(t=checkpoint_t(now, c), kind="bad_checkpoint" if bad else "checkpoint", text=text))
     marks += [
-        Mark(t=i.t, kind=INCIDENT_MARKS.get(i.kind, "incident"), text=i.reason)
+        Mark(t=i.t, kind=INCIDENT_MARKS.get(i.kind, "danger" if i.severity == "danger" else "incident"), text=i.reason)
         for i in story.incidents
         if i.severity != "info"
     ]

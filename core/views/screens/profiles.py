@@ -6,6 +6,7 @@ import msgspec
 
 from ...model.launch.change import Change
 from ...model.launch.trial import TrialResult
+from ...model.run import TERMINAL_STATES
 from ...model.shipped.profile import Profile
 from ...model.situation import Situation
 from .. import quantity
@@ -45,8 +46,12 @@ class KeyRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProfilesView(msgspec.Struct, frozen=True, kw_only=True):
-    """``why``: which profile is used and why. ``rows``: one per key, in the order of the profiles."""
+    """``why``: which profile is used and why. ``rows``: one per key, in the order of the profiles.
 
+    ``over``: nothing of the run runs any more, so that the profile of its last launch is not that of now.
+    """
+
+    over: bool
     rungs: tuple[Rung, ...]
     why: tuple[str, ...]
     rows: tuple[KeyRow, ...]
@@ -83,6 +88,7 @@ def profiles_view(
     )
     keys = dict.fromkeys(key for p in profiles for key in leaves(p))
     return ProfilesView(
+        over=now.story.state in {*TERMINAL_STATES, "interrupted"},
         rungs=rungs,
         why=tuple(_why(now, current, waiting, ladder)),
         rows=tuple(_row(key, now, profiles, own) for key in keys),

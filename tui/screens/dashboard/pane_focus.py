@@ -12,7 +12,7 @@ PLACE_OF_PANE: dict[str, str] = {
     "log": "log",
 }  # fmt: skip
 PLACE_OF_MARK: dict[str, str] = {
-    "crash": "incidents", "hang": "incidents", "incident": "incidents",
+    "crash": "incidents", "hang": "incidents", "danger": "incidents", "incident": "incidents",
     "checkpoint": "checkpoints", "bad_checkpoint": "checkpoints", "profile": "profiles",
 }  # fmt: skip
 
