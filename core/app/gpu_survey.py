@@ -1,7 +1,6 @@
 """Read all GPUs and their processes once, in a child process: a driver call that hangs cannot be ended, only abandoned.
 
-Run as ``python -P -m trainwatch.core.app.gpu_survey``; prints one JSON object.
-``survey()`` runs it with a time limit.
+The child is ``driver_answer``. ``survey()`` runs it with a time limit, ``surveying()`` beside other work.
 """
 
 import contextlib
@@ -9,8 +8,10 @@ import os
 import pwd
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -50,24 +51,47 @@ class GpuSurvey(msgspec.Struct, frozen=True, kw_only=True):
 
 def survey(timeout_s: float = TIMEOUT_S) -> GpuSurvey:
     """Query the driver. Blocks for at most ``timeout_s``. Never raises because of the machine."""
+    with surveying(timeout_s) as answer:
+        return answer()
+
+
+@contextmanager
+def surveying(timeout_s: float = TIMEOUT_S) -> Iterator[Callable[[], GpuSurvey]]:
+    """Query the driver while the caller does something else; to call what it gets waits for the answer, as ``survey``.
+
+    A query that nobody waited for is ended.
+    """
     try:
         asked = subprocess.Popen(
-            bound([sys.executable, "-P", "-m", "trainwatch.core.app.gpu_survey"]),
+            bound([sys.executable, "-P", "-m", "trainwatch.core.app.driver_answer"]),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/",
         )  # fmt: skip
     except OSError as error:
-        return GpuSurvey(trouble=f"could not be queried: {error}")
+        trouble = GpuSurvey(trouble=f"could not be queried: {error}")
+        yield lambda: trouble
+        return
+    try:
+        yield partial(_answer, asked, timeout_s)
+    finally:
+        if asked.returncode is None:
+            _end(asked)
+
+
+def _answer(asked: "subprocess.Popen[bytes]", timeout_s: float) -> GpuSurvey:
     try:
         out, _ = asked.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
-        asked.kill()
-        with contextlib.suppress(subprocess.TimeoutExpired):  # it hangs in the kernel and ends when the driver returns
-            asked.communicate(timeout=0.5)
         return GpuSurvey(trouble=f"the GPU driver did not answer within {timeout_s:g} s", stuck=True)
     try:
         return msgspec.json.decode(out, type=GpuSurvey)
     except msgspec.MsgspecError:
         return GpuSurvey(trouble=f"the GPU driver ended the process that queried it (status {asked.returncode})")
+
+
+def _end(asked: "subprocess.Popen[bytes]") -> None:
+    asked.kill()
+    with contextlib.suppress(subprocess.TimeoutExpired):  # it hangs in the kernel and ends when the driver returns
+        asked.communicate(timeout=0.5)
 
 
 def process_name(pid: int) -> str:
@@ -116,50 +140,3 @@ def named_users(timeout_s: float = TIMEOUT_S) -> tuple[str, ...]:
         for gpu in survey(timeout_s).gpus
         for user in gpu.users or ()
     )
-
-
-def _ask() -> GpuSurvey:
-    import pynvml
-
-    try:
-        pynvml.nvmlInit()
-        count = int(pynvml.nvmlDeviceGetCount())
-    except pynvml.NVMLError as error:
-        return GpuSurvey(trouble=str(error))
-    cuda = _try(pynvml.nvmlSystemGetCudaDriverVersion)
-    return GpuSurvey(
-        gpus=tuple(_gpu(pynvml, index) for index in range(count)),
-        driver=_try(pynvml.nvmlSystemGetDriverVersion),
-        cuda=None if cuda is None else f"{cuda // 1000}.{cuda % 1000 // 10}",
-    )
-
-
-def _gpu(pynvml: Any, index: int) -> GpuSeen:
-    handle = _try(pynvml.nvmlDeviceGetHandleByIndex, index)
-    if handle is None:
-        return GpuSeen(index=index)
-    memory = _try(pynvml.nvmlDeviceGetMemoryInfo, handle)
-    users = _try(pynvml.nvmlDeviceGetComputeRunningProcesses, handle)
-    return GpuSeen(
-        index=index,
-        name=_try(pynvml.nvmlDeviceGetName, handle),
-        mem_used_bytes=None if memory is None else float(memory.used),
-        mem_total_bytes=None if memory is None else float(memory.total),
-        users=None if users is None else tuple(GpuUser(pid=u.pid, mem_bytes=_bytes(u.usedGpuMemory)) for u in users),
-    )
-
-
-def _bytes(value: Any) -> float | None:
-    return None if value is None else float(value)
-
-
-def _try(call: Any, *arguments: Any) -> Any:
-    try:
-        return call(*arguments)
-    except Exception:  # unknown stays unknown
-        return None
-
-
-if __name__ == "__main__":
-    os.write(1, msgspec.json.encode(_ask()))
-    os._exit(0)  # no clean-up: it may hang in the driver

@@ -14,12 +14,13 @@ from trainwatch.core.model.decision import NotifyPeople, StartAttempt, StopAttem
 from trainwatch.core.model.fact import CommandReceived
 from trainwatch.core.model.observation import Outcome
 from trainwatch.core.model.record import Record
+from trainwatch.core.model.report.particulars import particulars_of
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.views.report.html_report import html
 from trainwatch.core.views.report.markdown_report import markdown
 from trainwatch.core.views.report.report import LossCourse, Report, ReportSources
-from trainwatch.core.views.report.report_building import build_report
+from trainwatch.core.views.report.report_building import build_report, with_machine
 from trainwatch.core.views.report.report_rows import overview
 from trainwatch.core.views.report.summary_sentence import SummaryNumbers, summary_sentence
 
@@ -66,12 +67,12 @@ def records() -> tuple[Record, ...]:
 def report(now: Situation, *, with_records: bool = True) -> Report:
     sources = ReportSources(
         spec=SPEC,
-        records=records() if with_records and now.story.attempts else (),
+        particulars=particulars_of(records() if with_records and now.story.attempts else ()),
         loss=LossCourse(first=0.34, last=0.0713, lowest=0.0702) if now.story.attempts else LossCourse(),
-        machine={"driver": "570.86, CUDA 12.8", "kernel": "Linux 5.15.167.4-microsoft-standard-WSL2"},
         log_ends={1: ("Traceback (most recent call last):", "torch.OutOfMemoryError: CUDA out of memory | hf_SecretSecretSecret")},
     )  # fmt: skip
-    return build_report(now, sources)
+    machine = {"driver": "570.86, CUDA 12.8", "kernel": "Linux 5.15.167.4-microsoft-standard-WSL2"}
+    return with_machine(build_report(now, sources), machine, SPEC)
 
 
 pytestmark = pytest.mark.usefixtures("utc")
@@ -189,7 +190,7 @@ def test_a_verification_that_cannot_tell_has_not_failed() -> None:
         outcome = Outcome(t=1.0, decision=1, action="verify_checkpoint", ok=False, detail="state.q7", data=data)
         verify = VerifyCheckpoint(id=1, reason="verify state.q7", incident=1, path="out/state.q7", deep=True)
         said = (Record(seq=1, t=1.0, wall=WALL0, decision=verify), Record(seq=2, t=1.0, wall=WALL0, outcome=outcome))
-        sources = ReportSources(spec=SPEC, records=said, loss=LossCourse(), machine={}, log_ends={})
+        sources = ReportSources(spec=SPEC, particulars=particulars_of(said))
         return build_report(finished(), sources).incidents[0].did[0]
 
     assert done(understood=False).endswith("verify state.q7 (cannot tell: state.q7)")

@@ -22,6 +22,7 @@ from trainwatch.core.model.fact import (
 )
 from trainwatch.core.model.incident import Incident
 from trainwatch.core.model.record import Entry
+from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.store.journal import (
@@ -36,7 +37,11 @@ from trainwatch.core.store.journal import (
 )
 from trainwatch.core.store.journal.stored_story import NAME, OUTLINE, read_stored
 from trainwatch.core.store.run_directory import RunDirectory
+from trainwatch.core.views.report import report_rows
+from trainwatch.core.views.report.markdown_report import markdown
 from trainwatch.core.views.report.open_decisions import needs
+from trainwatch.core.views.report.report import ReportSources
+from trainwatch.core.views.report.report_building import build_report
 from trainwatch.core.views.state.status import status_object
 from trainwatch.core.views.state.verdict import verdict
 
@@ -48,6 +53,8 @@ CREATED = RunCreated(run="r-1", name="r", command=("x",), cwd="/", preset="gener
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few checkpoints are many, and each record is worth storing."""
     monkeypatch.setattr(left_out, "NEWEST", 3)
+    monkeypatch.setattr(left_out, "FEWEST", 2)
+    monkeypatch.setattr(report_rows, "CHECKPOINTS_SHOWN", 2)
     for module in (stored_story, outline):
         monkeypatch.setattr(module, "WORTH_BYTES", 0)
 
@@ -60,12 +67,13 @@ def checkpoint(number: int, mtime: float, verdict: Verdict = "complete", *, unde
 
 
 def said(story: RunStory) -> Any:
-    """All that a run's state, its verdict and its list of what needs a person say."""
+    """All that a run's state, its verdict, its list of what needs a person and its report say."""
     now = Situation(story=story, now_t=story.t + 60.0, now_wall=WALL0 + story.t + 60.0, supervisor_alive=True)
     status = status_object(
         story, run="r", wall=now.now_wall, gpu=None, host=None, progress=None, step_t=None
     )  # fmt: skip
-    return status, verdict(now), tuple(needs(now))
+    spec = RunSpec(id="r-1", name="r", command=("x",), cwd="/", created_wall=WALL0)
+    return status, verdict(now), tuple(needs(now)), markdown(build_report(now, ReportSources(spec=spec)))
 
 
 def append(path: Path, t: float, *entries: Entry) -> None:
@@ -146,14 +154,16 @@ def test_a_record_of_a_checkpoint_that_is_left_out_needs_the_whole_story(tmp_pat
     assert [c.verdict for c in story.checkpoints if c.path == "/out/c-2"] == ["torn"]
 
 
-def test_kinds_that_are_passed_over_are_left_out_and_counted(tmp_path: Path) -> None:
+def test_an_outline_that_names_too_few_of_the_newest_checkpoints_needs_the_whole_story(tmp_path: Path) -> None:
     journal = tmp_path / "journal.jsonl"
-    append(journal, 0.0, CREATED, *(CheckpointKnown(checkpoint=checkpoint(n, WALL0 + n)) for n in range(5)))
-    append(journal, 1.5, StateChanged(state="running", reason='"fact":{"fact":"checkpoint"'))
-    append(journal, 2.0, CheckpointKnown(checkpoint=checkpoint(9, WALL0)))
-    reading = read_journal(journal, without=frozenset({"checkpoint"}))
-    assert [type(record.fact) for record in reading] == [RunCreated, StateChanged]
-    assert (reading.seq, reading.skipped) == (8, 0)
+    append(journal, 0.0, CREATED, *(CheckpointKnown(checkpoint=checkpoint(n, WALL0 + n)) for n in range(50)))
+    load_outline(journal)
+    for gone in (49, 48, 47):
+        append(journal, 60.0, CheckpointKnown(checkpoint=checkpoint(gone, WALL0 + gone), removed=True))
+        assert [c.step for c in load_outline(journal).checkpoints[-2:]] == [gone - 2, gone - 1]
+    old = [CheckpointKnown(checkpoint=checkpoint(100 + n, WALL0 - n)) for n in range(5)]
+    append(journal, 61.0, *old, CheckpointKnown(checkpoint=checkpoint(46, WALL0 + 46), removed=True))
+    assert [c.step for c in load_outline(journal).checkpoints[-2:]] == [44, 45]
 
 
 def test_the_first_picture_has_the_newest_checkpoints_and_the_next_all(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def _before(file: BinaryIO, offset: int, lines: int, only: re.Pattern[str] | Non
     start, close, spent, open_size = end, end, 0, 0
     for block_start, block in _backwards(file, end):
         at = block_start + len(block)
-        for line in reversed(_lines(block, block_start, open_end=at >= size)):
+        for line in _lines_from_end(block, block_start, open_end=at >= size):
             start = line.offset
             if line.open:
                 close, open_size = line.offset, line.size
@@ -164,6 +164,18 @@ def _lines(block: bytes, start: int, *, open_end: bool) -> list[LogLine]:
     if last:
         found.append(_line(last, start, len(last), is_open=open_end))
     return found
+
+
+def _lines_from_end(block: bytes, start: int, *, open_end: bool) -> Iterator[LogLine]:
+    """The lines of a block, last to first: a block has thousands, of which some hundreds may be wanted."""
+    rows = block.split(b"\n")
+    last = rows.pop()
+    at = start + len(block) - len(last)
+    if last:
+        yield _line(last, at, len(last), is_open=open_end)
+    for row in reversed(rows):
+        at -= len(row) + 1
+        yield _line(row, at, len(row) + 1)
 
 
 def _line(row: bytes, start: int, size: int, *, is_open: bool = False) -> LogLine:

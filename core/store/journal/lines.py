@@ -1,7 +1,6 @@
 """One line of a journal, and the files that hold a journal's lines."""
 
 import contextlib
-import re
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -141,18 +140,6 @@ def parse_record(path: Path, line: bytes) -> tuple[Record | None, int]:
     if head.v > JOURNAL_VERSION:
         raise JournalTooNew(path, head.v)
     return record, head.seq
-
-
-@cache
-def _head_of_fact() -> re.Pattern[bytes]:
-    """Of a fact's line as this version writes it: its number, and its kind."""
-    return re.compile(rb'\{"v":1,"seq":(\d+),"t":[-+.\de]+,"wall":[-+.\de]+,"fact":\{"fact":"(\w+)"')
-
-
-def kind_of(line: bytes) -> tuple[str, int]:
-    """The kind of a fact and its number, without decoding it; empty and 0 of every other line."""
-    found = _head_of_fact().match(line)
-    return ("", 0) if found is None else (found[2].decode(), int(found[1]))
 
 
 def places(path: Path) -> Iterator[Path]:

@@ -11,7 +11,7 @@ from zlib import crc32
 
 import msgspec
 
-from ...model.checkpoints.left_out import counts_by_loss, outline
+from ...model.checkpoints.left_out import counts_by_loss, names_newest, newer_of, outline
 from ...model.fact import CheckpointEvaluated, CheckpointKnown, JudgeSnapshot
 from ...model.record import Record
 from ...model.story import RunStory
@@ -51,7 +51,7 @@ def fold_outline(path: Path) -> StoredStory:
         found = whole.with_records(known(reading.rest()))
     except _NeedsAll:
         return _from_whole_story(path)
-    if found.story.left_out and counts_by_loss(found.story):
+    if found.story.left_out and (counts_by_loss(found.story) or not names_newest(found.story, found.newest_left_out)):
         return _from_whole_story(path)
     if is_worth_storing(path, stored.offset, whole.offset, OUTLINE):
         store(path, _shortened(whole), OUTLINE)
@@ -72,9 +72,13 @@ def _from_whole_story(path: Path) -> StoredStory:
 
 
 def _shortened(whole: StoredStory) -> StoredStory:
-    story, paths = outline(whole.story)
+    story, gone = outline(whole.story)
+    numbers = array("I", (_number(each.path) for each in gone))
     return msgspec.structs.replace(
-        whole, story=story, left_out=whole.left_out + array("I", map(_number, paths)).tobytes()
+        whole,
+        story=story,
+        left_out=whole.left_out + numbers.tobytes(),
+        newest_left_out=newer_of(whole.newest_left_out, gone),
     )
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from ...model.record import Record
 from ...model.story import RunStory
-from .lines import kind_of, parse_record, places
+from .lines import parse_record, places
 from .stored_story import StoredStory, is_worth_storing, nothing_stored, read_stored, store
 
 
@@ -18,12 +18,11 @@ class JournalReading:
     """An iterator over a journal's records. ``skipped`` counts the lines it could not read so far.
 
     ``after``: what is folded already. ``offset``: end of the whole lines of the file that were read; ``seq``: the
-    highest number in them, unknown kinds included. ``without``: kinds of facts that are passed over.
+    highest number in them, unknown kinds included.
     """
 
-    def __init__(self, path: Path, after: StoredStory | None = None, *, without: frozenset[str] = frozenset()) -> None:
+    def __init__(self, path: Path, after: StoredStory | None = None) -> None:
         self.path = path
-        self.without = without
         self.after = nothing_stored() if after is None else after
         self.offset, self.seq, self.skipped = self.after.offset, self.after.seq, self.after.skipped
         self._unfinished = b""
@@ -43,15 +42,9 @@ class JournalReading:
                 if not line.endswith(b"\n"):
                     self._unfinished = line
                     return
-                kind, seq = kind_of(line) if self.without else ("", 0)
-                passed = kind in self.without
-                record = None
-                if not passed:
-                    record, seq = parse_record(self.path, line)
+                record, seq = parse_record(self.path, line)
                 self.offset += len(line)
                 self.seq = max(self.seq, seq)
-                if passed:
-                    continue
                 if record is not None:
                     yield record
                 elif line.strip():
@@ -84,15 +77,13 @@ class JournalReading:
                     self.skipped += 1
 
 
-def read_journal(path: Path, *, without: frozenset[str] = frozenset()) -> JournalReading:
+def read_journal(path: Path) -> JournalReading:
     """Return the records of a journal in their order; none when the file does not exist.
-
-    ``without``: kinds of facts that need not be returned; passing over a line takes a fifth of reading it.
 
     A torn last line, damaged lines and kinds of records that this version does not know are skipped and counted.
     Raises JournalTooNew (while iterating) and OSError.
     """
-    return JournalReading(path, without=without)
+    return JournalReading(path)
 
 
 def load_story(path: Path) -> RunStory:

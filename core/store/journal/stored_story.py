@@ -15,10 +15,13 @@ import msgspec
 
 from trainwatch import __version__
 
-from ...model import fact, story, story_fold
+from ...model import fact, outcome, story, story_fold
 from ...model.checkpoints import checkpoint_fold, left_out
+from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.fact import JudgeSnapshot
 from ...model.record import JOURNAL_VERSION, Record
+from ...model.report import particulars
+from ...model.report.particulars import Particulars, ParticularsFold, joined
 from ...model.story import RunStory
 from ...model.story_fold import apply_all
 from ..atomic import write_all
@@ -50,20 +53,39 @@ class StoredStory(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """The newest one, as the journal has it."""
     left_out: bytes = b""
     """Of an outline: the CRC-32 of each path that it leaves out, four bytes each in the machine's order."""
+    newest_left_out: Checkpoint | None = None
+    """Of an outline: the newest checkpoint that it leaves out."""
+    told: tuple[bytes, ...] = ()
+    """The particulars of the folded records, encoded in several parts: most readers need none of them."""
+    told_since: Particulars = Particulars()
+    """Those of records that were folded after the file was read."""
 
     def with_records(self, records: Iterable[Record]) -> "StoredStory":
         """The same with more records; ``offset`` stays."""
-        snapshot = self.snapshot
+        snapshot, told = self.snapshot, ParticularsFold()
 
         def seen() -> Iterator[Record]:
             nonlocal snapshot
             for record in records:
                 if isinstance(record.fact, JudgeSnapshot):
                     snapshot = record.fact
+                told.add(record)
                 yield record
 
         folded = apply_all(self.story, seen())
-        return msgspec.structs.replace(self, story=folded, snapshot=snapshot)
+        since = joined((self.told_since, told.found()))
+        return msgspec.structs.replace(self, story=folded, snapshot=snapshot, told_since=since)
+
+    def particulars(self) -> Particulars:
+        """What a report tells of the records one by one."""
+        decode = msgspec.msgpack.Decoder(Particulars).decode
+        return joined((*map(decode, self.told), self.told_since))
+
+    def packed(self) -> "StoredStory":
+        """The same with all particulars encoded. Raises what the encoder raises."""
+        if not self.told_since:
+            return self
+        return msgspec.structs.replace(self, told=(*self.told, _encode(self.told_since)), told_since=Particulars())
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -116,7 +138,7 @@ def store(journal: Path, stored: StoredStory, name: str = NAME) -> None:
         with journal.open("rb") as file:
             file.seek(max(0, stored.offset - MARK_BYTES))
             mark = file.read(stored.offset - file.tell())
-        payload = _encode(msgspec.structs.replace(stored, mark=mark))
+        payload = _encode(msgspec.structs.replace(stored.packed(), mark=mark))
         clear_leftovers(journal.parent)
         temporary = temporary_beside(journal.with_name(name))
         try:
@@ -135,7 +157,7 @@ def store(journal: Path, stored: StoredStory, name: str = NAME) -> None:
 def _fold() -> int:
     """Checksum of the version and of the code that folds: a story that other code stored is not used."""
     code = __version__.encode()
-    for module in (story, story_fold, fact, checkpoint_fold, left_out):
+    for module in (story, story_fold, fact, outcome, particulars, checkpoint_fold, left_out):
         with contextlib.suppress(OSError, TypeError):  # no source beside the byte code: the version must do
             code += Path(str(module.__file__)).read_bytes()
     return crc32(code, JOURNAL_VERSION)

@@ -10,6 +10,7 @@ from .report_rows import (
     attempt_cells,
     checkpoint_cells,
     checkpoint_head,
+    checkpoints_not_shown,
     footer,
     incident_points,
     incident_title,
@@ -55,9 +56,9 @@ def _lines(report: Report) -> Iterator[str]:
     yield ""
     cells = checkpoint_cells(report)
     yield from _table(checkpoint_head(report), cells) if cells else ("None.",)
-    if len(report.checkpoints) > len(cells):
+    if older := checkpoints_not_shown(report):
         yield ""
-        yield f"… and {len(report.checkpoints) - len(cells)} older ones."
+        yield f"… and {older} older ones."
     yield ""
     yield "## Changes made"
     yield ""

@@ -4,12 +4,12 @@ The texts of a Report hold no secrets, so every form of it can be sent to others
 ``report_building.py`` makes one, ``markdown_report.py`` and ``html_report.py`` write it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 
 import msgspec
 
-from ...model.record import Record
+from ...model.report.particulars import Particulars
 from ...model.run import RunSpec
 from ...model.summary import Need
 from .. import quantity
@@ -42,17 +42,15 @@ class MetricCourse(msgspec.Struct, frozen=True, kw_only=True):
 class ReportSources(msgspec.Struct, frozen=True, kw_only=True):
     """The input of a report besides the situation.
 
-    ``records``: of the journal, oldest first; facts that the story sums up (progress, checkpoints …) may be left out.
-    ``machine``: facts about driver, kernel … by name. ``log_ends``: attempt → the last lines of its log. ``log_steps``:
-    attempt → the last step in its log, if the journal does not have it (no supervisor watched its end).
+    ``log_ends``: attempt → the last lines of its log. ``log_steps``: attempt → the last step in its log, if the journal
+    does not have it (no supervisor watched its end).
     """
 
     spec: RunSpec
-    records: Sequence[Record] = ()
+    particulars: Particulars = Particulars()
     loss: LossCourse = LossCourse()
     metrics: tuple[MetricCourse, ...] = ()
     usage: Usage = Usage()
-    machine: Mapping[str, str] = {}
     log_ends: Mapping[int, tuple[str, ...]] = {}
     log_steps: Mapping[int, int] = {}
 
@@ -159,6 +157,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     attempts: tuple[AttemptRow, ...]
     incidents: tuple[IncidentRow, ...]
     checkpoints: tuple[CheckpointRow, ...]
+    left_out: int | msgspec.UnsetType = msgspec.UNSET
+    """Complete checkpoints, older than the newest, that are not among these; absent if all are."""
     scores: str = ""
     """The newest score and the best one; empty without ``[evaluate]``."""
     changes: tuple[str, ...]

@@ -8,12 +8,11 @@ import msgspec
 
 from ...model.attempt import AttemptStory
 from ...model.checkpoints.checkpoint import Checkpoint
-from ...model.decision import EndWatch, NotifyPeople
-from ...model.fact import CommandReceived, RampMoved
+from ...model.fact import CommandReceived
 from ...model.incident import Incident
 from ...model.launch.change import Change
-from ...model.record import Record
-from ...model.run import LIVE_STATES
+from ...model.report.particulars import Particulars
+from ...model.run import LIVE_STATES, RunSpec
 from ...model.situation import Situation
 from ...model.story import RunStory
 from ...model.text.redact import Redaction, url_secrets
@@ -29,6 +28,7 @@ from ..state.readings import reason_now
 from ..state.run_progress import live_progress, overall_step, run_progress
 from ..withheld_words import would_have
 from ..words import title_of
+from .attempt_starts import Starts
 from .open_decisions import needs
 from .report import AttemptRow, Away, CheckpointRow, IncidentRow, Report, ReportSources
 from .summary_sentence import SummaryNumbers, summary_sentence
@@ -38,14 +38,15 @@ from .targets import targets
 def build_report(now: Situation, sources: ReportSources, since_wall: float | None = None) -> Report:
     """Build the report; every part of it may be unknown. ``since_wall``: when a person last looked, epoch seconds."""
     story = now.story
-    hide = Redaction(sources.spec.env, url_secrets(sources.spec.settings.notify.urls))
+    hide = _redaction(sources.spec)
     progress = run_progress(now)
     first = story.attempts[0] if story.attempts else None
     ended_t = _ended_t(now)
     began = None if first is None else story.wall0 + first.t
     wall_s = None if first is None else max(0.0, (now.now_t if ended_t is None else ended_t) - first.t)
-    done = _done(sources.records)
-    incidents = tuple(_incident(i, now, done, hide) for i in sorted(story.incidents, key=lambda i: i.t))
+    done = _done(sources.particulars)
+    starts = Starts(story.attempts)
+    incidents = tuple(_incident(i, now, starts, done, hide) for i in sorted(story.incidents, key=lambda i: i.t))
     step = _step(now, sources)
     needed = tuple(msgspec.structs.replace(need, text=hide.text(need.text)) for need in needs(now))
     waiting = tuple(need.text for need in needed)
@@ -63,7 +64,7 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
         waiting=len(waiting),
         nan=nan_since(story) is not None,
     )
-    changes = tuple(_changes(now, sources.records))
+    changes = tuple(_changes(now, sources.particulars))
     return Report(
         run=sources.spec.name,
         id=sources.spec.id,
@@ -91,9 +92,10 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
         needs=needed,
         away=None if since_wall is None else _away(now, since_wall, incidents),
         withheld=hide.texts(_withheld(now)),
-        attempts=tuple(_attempt(a, now, sources, hide) for a in story.attempts),
+        attempts=tuple(_attempt(a, starts.after(a), now, sources, hide) for a in story.attempts),
         incidents=incidents,
         checkpoints=tuple(_checkpoint(c, story, hide) for c in reversed(story.checkpoints)),
+        left_out=story.left_out or msgspec.UNSET,
         scores=hide.text(scores_of(story)),
         changes=hide.texts(text for _, text in changes),
         change_walls=tuple(wall for wall, _ in changes),
@@ -111,6 +113,17 @@ def _silent_from_t(now: Situation) -> float | None:
     """The last step, if the next one is late: no incident may tell of it yet."""
     step = last_step(now)
     return now.step_t if step is not None and step.level == "warning" else None
+
+
+def with_machine(report: Report, machine: Mapping[str, str], spec: RunSpec) -> Report:
+    """The report with facts about driver, kernel … by name, for support."""
+    hide = _redaction(spec)
+    facts = ((name, hide.text(value)) for name, value in machine.items())
+    return msgspec.structs.replace(report, environment=(*report.environment, *facts))
+
+
+def _redaction(spec: RunSpec) -> Redaction:
+    return Redaction(spec.env, url_secrets(spec.settings.notify.urls))
 
 
 def _away(now: Situation, since_wall: float, incidents: Sequence[IncidentRow]) -> Away:
@@ -148,9 +161,10 @@ def _ended_t(now: Situation) -> float | None:
     return None
 
 
-def _attempt(a: AttemptStory, now: Situation, sources: ReportSources, hide: Redaction) -> AttemptRow:
+def _attempt(
+    a: AttemptStory, later: AttemptStory | None, now: Situation, sources: ReportSources, hide: Redaction
+) -> AttemptRow:
     ends = a.ended_t if a.ended_t is not None else now.now_t
-    later = next((b for b in now.story.attempts if b.number > a.number), None)
     if a.ended_t is None and (later is not None or _ended_t(now) is not None):  # no supervisor saw its end
         ends = later.t if later is not None else now.story.state_t
     return AttemptRow(
@@ -208,11 +222,13 @@ def _how(a: AttemptStory) -> str:
     return f"{a.how or 'ended'} ({status})" if status else a.how or "ended"
 
 
-def _incident(i: Incident, now: Situation, done: Mapping[int, list[str]], hide: Redaction) -> IncidentRow:
+def _incident(
+    i: Incident, now: Situation, starts: Starts, done: Mapping[int, list[str]], hide: Redaction
+) -> IncidentRow:
     sec_per_step = live_progress(now).sec_per_step
     lost_s = None if i.lost_steps is None or sec_per_step is None else i.lost_steps * sec_per_step
     down_s = None
-    over_t = i.closed_t if i.lost_steps is not None else _next_start(i.t, now)  # no automatic restart followed
+    over_t = i.closed_t if i.lost_steps is not None else starts.next_t(i.t)  # no automatic restart followed
     if i.kind in {"crash", "hang"} and i.closed_t is not None and over_t is not None:
         down_s = max(0.0, over_t - i.t) + (i.detect_s or 0.0)
     title = title_of(i) if i.kind in {"crash", "hang"} else reason_now(i, now)
@@ -239,26 +255,18 @@ def _incident(i: Incident, now: Situation, done: Mapping[int, list[str]], hide: 
     )
 
 
-def _next_start(t: float, now: Situation) -> float | None:
-    """When the user started it again."""
-    return next((a.t for a in now.story.attempts if a.t > t), None)
-
-
-def _done(records: Sequence[Record]) -> dict[int, list[str]]:
+def _done(particulars: Particulars) -> dict[int, list[str]]:
     """The actions of each incident (by its number) and their results."""
     done: dict[int, list[str]] = {}
-    outcomes = {r.outcome.decision: r.outcome for r in records if r.outcome is not None}
-    for record in records:
-        decision = record.decision
-        if decision is None or decision.incident is None or isinstance(decision, NotifyPeople | EndWatch):
-            continue
-        outcome = outcomes.get(decision.id)
+    results = {result.decision: result for result in particulars.results}
+    for action in particulars.actions:
+        result = results.get(action.id)
         how = ""
-        if outcome is not None:
-            how = f": {outcome.detail}" if outcome.detail else ""
-            how = how if outcome.ok else f" ({'cannot tell' if outcome.undecided else 'failed'}{how})"
-        text = f"{quantity.clock(record.wall, seconds=True)} {decision.reason}{how}"
-        done.setdefault(decision.incident, []).append(text)
+        if result is not None:
+            how = f": {result.detail}" if result.detail else ""
+            how = how if result.ok else f" ({'cannot tell' if result.undecided else 'failed'}{how})"
+        text = f"{quantity.clock(action.wall, seconds=True)} {action.reason}{how}"
+        done.setdefault(action.incident, []).append(text)
     return done
 
 
@@ -277,7 +285,7 @@ def _checkpoint(c: Checkpoint, story: RunStory, hide: Redaction) -> CheckpointRo
     )
 
 
-def _changes(now: Situation, records: Sequence[Record]) -> Iterable[tuple[float, str]]:
+def _changes(now: Situation, particulars: Particulars) -> Iterable[tuple[float, str]]:
     """When (epoch seconds), and what was changed by whom; oldest first."""
     told: list[tuple[float, str]] = []
     before: tuple[Change, ...] = ()
@@ -287,13 +295,12 @@ def _changes(now: Situation, records: Sequence[Record]) -> Iterable[tuple[float,
     for a, b in pairwise((None, *now.story.attempts)):
         if a is not None and b is not None and a.profile != b.profile:
             told.append((b.t, f"attempt {b.number}: profile {a.profile or 'none'} → {b.profile or 'none'}"))
-    for record in records:
-        if isinstance(record.fact, CommandReceived):
-            said = record.fact
-            told.append((record.t, f"{said.by}: {said.verb}" + (f" ({said.detail})" if said.detail else "")))
-        if isinstance(record.fact, RampMoved):
-            move = record.fact
-            told.append((record.t, f"ramp {move.direction}: {move.before} → {move.after} ({move.why})"))
+    for change in particulars.changes:
+        said = change.fact
+        if isinstance(said, CommandReceived):
+            told.append((change.t, f"{said.by}: {said.verb}" + (f" ({said.detail})" if said.detail else "")))
+        else:
+            told.append((change.t, f"ramp {said.direction}: {said.before} → {said.after} ({said.why})"))
     for t, text in sorted(told, key=lambda pair: pair[0]):
         wall = now.story.wall0 + t
         yield wall, f"{quantity.clock(wall, seconds=True)} {text}"
@@ -331,5 +338,3 @@ def _environment(now: Situation, sources: ReportSources, hide: Redaction) -> Ite
         yield "GPU", now.gpu.trouble
     if now.host is not None and now.host.ram_total_bytes is not None:
         yield "RAM", quantity.memory(now.host.ram_total_bytes)
-    for name, value in sources.machine.items():
-        yield name, hide.text(value)

@@ -36,7 +36,8 @@ def _lines(report: Report) -> Iterator[str]:
     yield from _time(report)
     found = [i for i in report.incidents if i.open or max(i.wall, i.closed_wall or 0.0) >= since]
     found = [i for i in found if not (i.kind == "quiet" and BECAME_A_HANG in i.ending)]
-    told = [i for i in found if not _needs_somebody(i, report)]
+    named = frozenset(need.incident for need in report.needs)
+    told = [i for i in found if not (i.open and (i.id in named or _is_said(i, report)))]
     yield from _newest([_incident(i, report) for i in told], MOST_INCIDENTS, "earlier incident")
     walls = report.change_walls or [report.written_wall] * len(report.changes)
     made = zip(walls, report.changes, strict=True)
@@ -54,10 +55,10 @@ def _lines(report: Report) -> Iterator[str]:
         yield f"done about {at}{by_words(report.total_by)}"
 
 
-def _needs_somebody(row: IncidentRow, report: Report) -> bool:
-    """Whether it is told with what needs a person: there it stands with its time, too."""
+def _is_said(row: IncidentRow, report: Report) -> bool:
+    """Whether what needs a person says it: there it stands with its time, too."""
     said = row.seen.removeprefix("held: ")
-    return row.open and any(need.incident == row.id or (said and said in need.text) for need in report.needs)
+    return bool(said) and any(said in need.text for need in report.needs)
 
 
 def _newest(lines: Sequence[str], most: int, what: str) -> Iterator[str]:

@@ -1,58 +1,39 @@
-"""The sources of a report: the run's journal, history and logs, and facts about this machine."""
+"""The sources of a report: the run's journal, history and logs."""
 
-import os
-import platform
-import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 
 import msgspec
 
-from trainwatch import __version__
-
-from ....config.shipped import load_log_shapes
-from ....judge.progress.log_progress import START, read_progress
-from ....judge.text.shapes.shape_table import ShapeTable
-from ....model.fact import CheckpointKnown, HealthChanged, JudgeSnapshot, PhaseChanged, ProgressMade
 from ....model.progress import Outlook
-from ....model.record import Record
 from ....model.run import RunSpec
 from ....model.situation import Situation
 from ....model.story import RunStory
 from ....model.summary import Summary
 from ....model.text.edge import EDGE
-from ....model.text.log_lines import LogLine
-from ....sense.log.log_browser import FileLogBrowser
-from ....store.journal import JournalTooNew, load_story, read_journal
+from ....store.journal import JournalTooNew, fold_journal, fold_outline
 from ....store.metrics.history import HistoryReader
 from ....store.run_directory import RunDirectory, RunUnreadable
-from ....views.report.report import LossCourse, MetricCourse, Report, ReportSources
+from ....views.report.report import LossCourse, MetricCourse, ReportSources
 from ....views.report.report_building import build_report
 from ....views.report.short_report import short_report, summary
 from ....views.state.troubles import frozen_text
 from ...errors import CliError, ExitCode
-from ...gpu_survey import survey
 from ..supervisor_life import supervisor_life
 from ..unwatched import as_found
 from ..usage import usage_of
+from .log_ends import last_step, last_words
 
-MANY = frozenset({"progress", "phase", "health", "checkpoint", "snapshot"})
-"""Kinds of facts that a long run has by the thousand, which the story sums up."""
 LOSS_POINTS = 400
 """The first and last loss are each the mean of a stretch, so that one outlier does not decide them."""
-LOG_LINES = 400
-"""Lines at the end of a log that are searched for the last traceback."""
-PLAIN_LINES = 12
-"""Lines that are shown if there is no traceback."""
-TRACEBACK = "Traceback (most recent call last)"
-TRACEBACK_LINES = 60
+EVIDENCED = frozenset({"crashed", "lost", "ended_early"})
+"""Ends of an attempt that its last words explain."""
 
 
-def report_of(run: RunDirectory) -> Report:
-    """The report of a run. Raises CliError if a newer trainwatch wrote its journal."""
+def short_report_of(run: RunDirectory) -> str:
+    """The report in a few lines. Raises CliError if a newer trainwatch wrote its journal."""
     try:
-        return build_report(*gather(run))
+        return short_report(EDGE.value(build_report(*gather(run))))
     except JournalTooNew as error:
         raise CliError(ExitCode.FAILED, str(error)) from None
 
@@ -62,27 +43,28 @@ def summary_of(run: RunDirectory, since_wall: float | None = None) -> Summary:
 
     Raises JournalTooNew, RunUnreadable, OSError.
     """
-    return summary(EDGE.value(build_report(*gather(run, since_wall, of_machine=False), since_wall)))
+    return summary(EDGE.value(build_report(*gather(run, since_wall), since_wall)))
 
 
 def end_in_words(run: RunDirectory) -> str:
     """What a notice at the end of a run says beside its reason; empty if the run cannot be read."""
     try:
-        return short_report(EDGE.value(build_report(*gather(run, of_machine=False))))
+        return short_report(EDGE.value(build_report(*gather(run))))
     except (JournalTooNew, RunUnreadable, OSError, ValueError):
         return ""
 
 
 def gather(
-    run: RunDirectory, since_wall: float | None = None, *, of_machine: bool = True
+    run: RunDirectory, since_wall: float | None = None, *, every_checkpoint: bool = False, log_ends: bool = False
 ) -> tuple[Situation, ReportSources]:
-    """Read all of it; no supervisor is needed. ``since_wall``: the loss is that of the time since then.
+    """Read all but facts about the machine; no supervisor is needed. ``since_wall``: the loss is of the time since.
 
-    ``of_machine``: facts about the machine, too, which takes seconds. Raises JournalTooNew, RunUnreadable.
+    ``every_checkpoint``: as for ``whole_report.report_of``. ``log_ends``: the last words of attempts that failed, too.
+    Raises JournalTooNew, RunUnreadable.
     """
     spec = run.load_spec()
-    story = load_story(run.journal)
-    records = tuple(record for record in read_journal(run.journal, without=MANY) if _is_for_report(record))
+    stored = fold_journal(run.journal) if every_checkpoint else fold_outline(run.journal)
+    story = stored.story
     found = as_found(run, story)
     if found is not story:  # no supervisor saw its end: the time of the last record is all that is known
         story = msgspec.structs.replace(found, state_t=story.t)
@@ -113,7 +95,7 @@ def gather(
     )
     sources = ReportSources(
         spec=spec,
-        records=records,
+        particulars=stored.particulars(),
         loss=LossCourse(
             first=losses[0][2] if losses else None,
             last=losses[-1][2] if losses else None,
@@ -121,18 +103,10 @@ def gather(
         ),
         metrics=metrics,
         usage=usage,
-        machine=machine() if of_machine else {},
-        log_ends={
-            a.number: last_words(a.log) for a in story.attempts if a.log and a.how in {"crashed", "lost", "ended_early"}
-        },
+        log_ends=dict(_last_words(story)) if log_ends else {},
         log_steps=dict(_log_steps(spec, story, watched=now.supervisor_alive is True)),
     )
     return now, sources
-
-
-def _is_for_report(record: Record) -> bool:
-    """All but MANY, of which a journal may have lines of another form."""
-    return not isinstance(record.fact, ProgressMade | PhaseChanged | HealthChanged | CheckpointKnown | JudgeSnapshot)
 
 
 def _courses(history: HistoryReader, end_t: float) -> Iterator[MetricCourse]:
@@ -148,6 +122,12 @@ def _courses(history: HistoryReader, end_t: float) -> Iterator[MetricCourse]:
             )
 
 
+def _last_words(story: RunStory) -> Iterator[tuple[int, tuple[str, ...]]]:
+    for a in story.attempts:
+        if a.log and a.how in EVIDENCED:
+            yield a.number, last_words(a.log)
+
+
 def _log_steps(spec: RunSpec, story: RunStory, *, watched: bool) -> Iterator[tuple[int, int]]:
     """Attempt → the last step in its log, if the journal does not contain it."""
     for a in story.attempts:
@@ -156,67 +136,3 @@ def _log_steps(spec: RunSpec, story: RunStory, *, watched: bool) -> Iterator[tup
             step = last_step(a.log, spec.settings.progress.shapes)
             if step is not None:
                 yield a.number, step
-
-
-def last_step(log: str, shapes: Sequence[str] = ()) -> int | None:
-    """The last step that the end of a log shows; None if it shows none, or cannot be read."""
-    try:
-        lines = _log_end(log)
-    except OSError:
-        return None
-    text = "".join(line.text if line.open else f"{line.text}\n" for line in lines)
-    return read_progress(START, text, ShapeTable(load_log_shapes(), shapes)).progress.any_step
-
-
-def _log_end(log: str) -> tuple[LogLine, ...]:
-    """The last lines of a log. Raises OSError."""
-    browser = FileLogBrowser()
-    return browser.before(log, browser.size(log), LOG_LINES).lines
-
-
-def machine() -> Mapping[str, str]:
-    """Driver, kernel, WSL2 … as they are now; unknown values are left out."""
-    gpus = survey()
-    found = {
-        "driver": f"{gpus.driver}, CUDA {gpus.cuda or '–'}" if gpus.driver else None,
-        "GPUs now": ", ".join(f"{g.index}: {g.name}" for g in gpus.gpus if g.name),
-        "kernel": f"{platform.system()} {platform.release()}",
-        "WSL": wsl(platform.release(), os.environ),
-        "system": _system(),
-        "trainwatch": f"{__version__}, Python {sys.version.split()[0]}",
-    }
-    return {name: value for name, value in found.items() if value}
-
-
-def wsl(release: str, environ: Mapping[str, str]) -> str | None:
-    """The kernel's name tells WSL1 from WSL2; None outside Windows."""
-    if "microsoft" not in release.lower():
-        return None
-    generation = "WSL2" if "wsl2" in release.lower() or "WSL_INTEROP" in environ else "WSL1"
-    return f"{generation}, distribution {environ.get('WSL_DISTRO_NAME', 'unknown')}"
-
-
-def last_words(log: str) -> tuple[str, ...]:
-    """The last traceback of a log and what follows it, else its last lines; none if it cannot be read."""
-    try:
-        lines = [line.text for line in _log_end(log)]
-    except OSError:
-        return ()
-    while lines and not lines[-1].strip():
-        lines.pop()
-    starts = [number for number, line in enumerate(lines) if TRACEBACK in line]
-    if not starts:
-        return tuple(lines[-PLAIN_LINES:])
-    first = lines[starts[-1]]  # a progress bar may stand before it
-    shown = [first[first.index(TRACEBACK) :], *lines[starts[-1] + 1 :]]
-    if len(shown) <= TRACEBACK_LINES:
-        return tuple(shown)
-    half = TRACEBACK_LINES // 2
-    return (*shown[:half], f"… {len(shown) - 2 * half} lines …", *shown[-half:])
-
-
-def _system() -> str | None:
-    try:
-        return platform.freedesktop_os_release().get("PRETTY_NAME") if Path("/etc").is_dir() else None
-    except OSError:
-        return None

@@ -3,12 +3,15 @@
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from trainwatch.core.app.errors import CliError, ExitCode
 
 from ..output import jsonable, print_json
 from ..run_argument import add_run, run_to_read
+
+if TYPE_CHECKING:
+    from trainwatch.core.app.runs.known_runs import RunDirectory
 
 FORMATS = {".md": "md", ".markdown": "md", ".txt": "md", ".html": "html", ".htm": "html", ".json": "json"}
 
@@ -30,45 +33,49 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def act(args: argparse.Namespace) -> int:
     """2 if the file exists."""
-    from trainwatch.core.app.runs.report.sources import report_of
-    from trainwatch.core.model.text.edge import EDGE
-
     target = Path(args.output) if args.output else None
     if target is not None and (target.exists() or target.is_symlink()):
         raise CliError(ExitCode.USAGE, f"{target}: already exists; choose another name")
     run = run_to_read(args)
-    report = EDGE.value(report_of(run))
     by_name = FORMATS.get(target.suffix.lower() if target else "", "md")
     form = "json" if args.json else "short" if args.short else args.format or by_name
-    charts = ""
-    if form == "html":
-        from trainwatch.core.app.runs.report.charts import charts_of
-
-        charts = charts_of(run)
     if target is None:
         if form == "json":
-            print_json(report)
+            from trainwatch.core.app.runs.report.whole_report import report_of
+
+            print_json(report_of(run, every_checkpoint=True))
         else:
-            sys.stdout.write(_text(report, form, charts))
+            sys.stdout.write(_text(run, form))
             sys.stdout.flush()
         return ExitCode.DONE
-    _write(target, _text(report, form, charts))
+    _write(target, _text(run, form))
     print(f"{target}: written")
     return ExitCode.DONE
 
 
-def _text(report: Any, form: str, charts: str) -> str:
-    import msgspec
-
-    from trainwatch.core.views.report.html_report import html
-    from trainwatch.core.views.report.markdown_report import markdown
-    from trainwatch.core.views.report.short_report import short_report
-
+def _text(run: "RunDirectory", form: str) -> str:
+    """The report without secrets."""
     if form == "short":
-        return short_report(report)
+        from trainwatch.core.app.runs.report.sources import short_report_of
+
+        return short_report_of(run)
+    from trainwatch.core.app.runs.report.whole_report import report_of
+    from trainwatch.core.model.text.edge import EDGE
+
     if form == "json":
-        return msgspec.json.format(msgspec.json.encode(jsonable(report)), indent=2).decode() + "\n"
-    return html(report, charts) if form == "html" else markdown(report)
+        import msgspec
+
+        report = jsonable(report_of(run, every_checkpoint=True))
+        return msgspec.json.format(msgspec.json.encode(report), indent=2).decode() + "\n"
+    report = EDGE.value(report_of(run))
+    if form == "html":
+        from trainwatch.core.app.runs.report.charts import charts_of
+        from trainwatch.core.views.report.html_report import html
+
+        return html(report, charts_of(run))
+    from trainwatch.core.views.report.markdown_report import markdown
+
+    return markdown(report)
 
 
 def _write(target: Path, text: str) -> None:

@@ -1,0 +1,1 @@
+"""What a report of a run tells beside its story."""

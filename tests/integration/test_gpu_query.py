@@ -1,0 +1,32 @@
+"""A query of the driver beside other work."""
+
+import time
+
+import psutil
+
+from tests.fakes.nvml.driver import FakeNvml, fake_nvml, fake_nvml_library
+from trainwatch.core.app.gpu_survey import surveying
+
+__all__ = ["fake_nvml", "fake_nvml_library"]
+
+
+def queries() -> list[psutil.Process]:
+    children = psutil.Process().children()
+    return [each for each in children if "trainwatch.core.app.driver_answer" in each.cmdline()]
+
+
+def test_the_answer_is_waited_for_when_it_is_needed(fake_nvml: FakeNvml) -> None:
+    fake_nvml.show("driver = 570.133.07\ncuda = 12080\ngpus = 1\n")
+    with surveying() as answer:
+        assert queries()
+        assert answer().driver == "570.133.07"
+    assert not queries()
+
+
+def test_a_query_that_nobody_waited_for_is_ended(fake_nvml: FakeNvml) -> None:
+    fake_nvml.show("gpus = 1\nhang = 60000\n")
+    began = time.monotonic()
+    with surveying():
+        assert queries()
+    assert not queries()
+    assert time.monotonic() - began < 30.0
