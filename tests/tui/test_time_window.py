@@ -25,7 +25,7 @@ def test_a_live_run_shows_its_newest_minutes() -> None:
 
 def test_a_young_run_fills_its_charts_from_the_left() -> None:
     shown = window(None, now_t=70.0, over=False)
-    assert (shown.since_t, shown.until_t, shown.scrolls) == (0.0, 80.0, False)
+    assert (shown.since_t, shown.until_t, shown.scrolls) == (0.0, 96.0, False)
     assert shown.words == "since the start"
 
 
@@ -33,7 +33,7 @@ def test_a_young_run_fills_its_charts_from_the_left() -> None:
 def test_the_charts_of_a_young_run_are_mostly_full(now_t: float) -> None:
     """Before, 121 s filled four tenths of their width."""
     shown = window(None, now_t=now_t, over=False)
-    assert 0.8 * shown.until_t <= now_t <= shown.until_t <= USUAL_S
+    assert 0.66 * shown.until_t <= now_t <= shown.until_t <= USUAL_S
 
 
 def test_a_finished_run_shows_its_last_minutes_at_any_later_time() -> None:

@@ -61,6 +61,30 @@ def test_the_first_picture_of_the_screen_loads_no_reader_of_checkpoints_and_no_p
     assert {name.rpartition(".")[2] for name in pages} <= {"dashboard_screen", "pane_screen", "place_screen"}
 
 
+def test_the_screen_loads_no_module_of_python_that_its_first_picture_does_not_need() -> None:
+    modules = loaded_by(
+        "from trainwatch.cli.quick_start import load_msgspec_quickly, load_python_quickly, load_screen_quickly\n"
+        "load_python_quickly(); load_msgspec_quickly(); load_screen_quickly()\n"
+        "import trainwatch.cli.screen_app"
+    )
+    assert "textual.app" in modules
+    assert not roots(modules) & {"bz2", "difflib", "lzma", "mimetypes", "platformdirs", "ssl"}
+    assert not modules & {"urllib.parse", "trainwatch.tui.panes.pieces"}, "panes are cut after the first picture"
+
+
+def test_what_the_screen_left_out_is_loaded_when_it_is_needed() -> None:
+    statement = (
+        "from trainwatch.cli.quick_start import load_screen_quickly\n"
+        "load_screen_quickly()\n"
+        "import textual.app, textual.suggestions, textual.validation\n"
+        "assert textual.app.mimetypes.guess_type('a.svg')[0] == 'image/svg+xml'\n"
+        "assert textual.suggestions.get_suggestions('widht', ['width'], 1) == ['width']\n"
+        "assert textual.validation.URL().validate('https://a.b').is_valid\n"
+        "import bz2, ssl; assert ssl.create_default_context"
+    )
+    assert {"difflib", "mimetypes", "urllib.parse"} <= loaded_by(statement)
+
+
 def test_the_runner_is_made_of_the_standard_library() -> None:
     modules = loaded_by("import trainwatch.core.act.launch.runner")
     assert not modules & {"_hashlib", "hashlib", "socket", "subprocess", "pathlib"}, "half a megabyte and more each"

@@ -74,6 +74,13 @@ class Head(Pane):
         self.view = view
         self.redraw()
 
+    def cuts(self, width: int) -> tuple[int, ...]:
+        """Behind the state: the step that follows moves."""
+        verdict = self.view.verdict
+        if width + 2 < NARROW or len(verdict.clauses) < 2:
+            return ()
+        return (cell_len(self.view.name) + 4 + cell_len(verdict.clauses[0]) + 3,)
+
     def lines(self, width: int, height: int) -> list[Line]:
         """Sentence, then bar and facts."""
         view = self.view

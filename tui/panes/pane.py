@@ -14,26 +14,20 @@ from textual.widget import Widget
 from ..ui.cells import Line, changed_cells, fit
 from ..ui.glyphs import UNICODE, Glyphs
 from ..ui.last_value import LastValue
+from ..ui.looks import look
 
 if TYPE_CHECKING:
     from .edge_label import EdgeLabel
+    from .pieces import Piece
 
-STYLES = (
-    "text", "strong", "label", "faint", "accent", "safe", "warning", "danger", "underused", "unknown",
-    "spark-safe", "spark-warning", "spark-danger", "spark-underused", "spark-unknown",
-    "loss", "bar", "bar-rest", "match", "key", "cursor", "danger-lit", "mark",
-    "curve-1", "curve-2", "curve-3", "curve-4", "curve-5", "curve-6",
-    "band-load", "band-train", "band-check", "band-save", "band-none",
-)  # fmt: skip
-"""Style names of spans; ``cell--NAME`` in pane.tcss defines each."""
+WHOLE_FOR = 3
+"""A pane is drawn so often before it is cut into pieces: the first picture does not wait until they are mounted."""
 OWN_COLOUR = "own:"
 """Before a style of a log's own colours: words such as ``bold red on #112233``."""
-CELL_CLASSES = frozenset(f"cell--{name}" for name in STYLES)
-"""Component classes for screens: on each pane they would be computed ten times before the first paint."""
 
 
 class Pane(Widget, can_focus=False):
-    """Base class of all panes; the screen must have CELL_CLASSES.
+    """Base class of all panes.
 
     Subclasses take their view in ``show`` and implement ``lines``.
     """
@@ -51,12 +45,21 @@ class Pane(Widget, can_focus=False):
         self._strips: dict[int, Strip] = {}
         self._looks: dict[str, Style] = {}
         self._edges = ("", "")
+        self._draws = 0
+        self._pieces: list[Piece] = []
+        self._cuts: tuple[int, ...] | None = ()
+        """None: they depend on a size that has changed."""
         self.paints = 0
         """How often a line was repainted, for tests of the repaint budget."""
 
     def lines(self, width: int, height: int) -> list[Line]:
         """What to draw: at most ``height`` lines; they are fitted to ``width``."""
         raise NotImplementedError
+
+    def cuts(self, width: int) -> tuple[int, ...]:
+        """Columns at which the pane is cut into pieces: what changes often begins at one. None: it stays whole."""
+        del width
+        return ()
 
     def redraw(self) -> None:
         """Compute the lines, and refresh the cells that differ from those on the screen."""
@@ -70,6 +73,16 @@ class Pane(Widget, can_focus=False):
         blank: Line = (("text", " " * width),)
         new = tuple(drawn + [blank] * (height - len(drawn)))
         self._asked, self._lines = asked, new
+        self._draws += 1
+        wanted = self.cuts(width) if self._draws > WHOLE_FOR else ()
+        cuts = tuple(sorted({at for at in wanted if 0 < at < width}))
+        if cuts != self._cuts:
+            self._cut(cuts, width, height)
+        if self._cuts:
+            rows = [y for y, line in enumerate(new) if len(old) != height or old[y] is not line]
+            for piece in self._pieces[: len(cuts) + 1]:
+                piece.take(new, rows)
+            return
         if len(old) != len(new):
             self._strips.clear()
             self.refresh()
@@ -82,6 +95,34 @@ class Pane(Widget, can_focus=False):
                 regions.append(Region(changed[0], y, changed[1], 1))
         if regions:
             self.refresh(*regions)
+
+    def _cut(self, cuts: tuple[int, ...], width: int, height: int) -> None:
+        """Cut the pane at these columns."""
+        self._cuts = cuts
+        needed = len(cuts) + 1 if cuts else 0
+        more = self._new_pieces(needed - len(self._pieces))
+        self._pieces += more
+        starts = (0, *cuts, width)
+        for number, piece in enumerate(self._pieces):
+            if number < needed:
+                piece.put(starts[number], starts[number + 1] - starts[number], height)
+            else:
+                piece.display = False
+        if more:
+            self.mount(*more)
+        if not cuts:
+            self._strips.clear()
+            self.refresh()
+
+    def _new_pieces(self, count: int) -> "list[Piece]":
+        if count <= 0:
+            return []
+        from .pieces import Piece  # the first picture has none
+
+        return [Piece(self._look, self._painted) for _ in range(count)]
+
+    def _painted(self) -> None:
+        self.paints += 1
 
     def set_title(self, title: str, subtitle: str = "") -> None:
         """Set the texts on the border. Textual repaints the whole pane then, so equal texts are not set again."""
@@ -114,7 +155,7 @@ class Pane(Widget, can_focus=False):
         """One line from the cache."""
         strip = self._strips.get(y)
         if strip is None:
-            self.paints += 1
+            self._painted()
             width = self.size.width
             line = self._lines[y] if y < len(self._lines) else (("text", " " * width),)
             strip = Strip([Segment(text, self._look(style)) for style, text in line], width)
@@ -127,7 +168,7 @@ class Pane(Widget, can_focus=False):
 
     def on_resize(self, _: Resize) -> None:
         """Draw for the new size."""
-        self._lines, self._asked = (), []
+        self._lines, self._asked, self._cuts = (), [], None
         self._strips.clear()
         self.redraw()
 
@@ -138,15 +179,15 @@ class Pane(Widget, can_focus=False):
         self._strips.clear()
 
     def _look(self, style: str) -> Style:
-        look = self._looks.get(style)
-        if look is None:
-            look = self._looks[style] = self._new_look(style)
-        return look
+        known = self._looks.get(style)
+        if known is None:
+            known = self._looks[style] = self._new_look(style)
+        return known
 
     def _new_look(self, style: str) -> Style:
         if style.startswith(OWN_COLOUR):
             return self._look("text") + Style.parse(style.removeprefix(OWN_COLOUR))
-        return self.screen.get_component_rich_style(f"cell--{style}")
+        return look(style, self.app.theme_variables)
 
 
 def _edge(text: str) -> Content | None:

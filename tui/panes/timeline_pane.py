@@ -4,22 +4,19 @@ import math
 from collections.abc import Callable, Mapping
 
 from ...core.views.charts.attempts import silences
-from ...core.views.metric_words import fitted
 from ...core.views.panes.timeline import RANK, Mark, TimelineView, event_words, events, ticks
 from ...core.views.quantity import STEPS_PER_S, percent, size, three_digits
-from ..ui.cells import Line, Span, pad, right
-from ..ui.chart import curve, scale
-from ..ui.plot import Scale, tick_rows
+from ..ui.cells import Line, Span, fit, pad
+from ..ui.chart import calm_scale, curve
+from ..ui.plot import Scale
 from ..ui.series import Columns, SeriesQuery, placed
 from ..ui.time_window import COLUMN_LEAST_S, TimeWindow
+from .curve_heads import NARROW_GUTTER, curve_heads
 from .pane import Pane
 
 GUTTER = 15
 EXPECTED_APART = 3
 """Expected checkpoints that are fewer columns apart are not drawn."""
-LABEL = 7
-"""Columns of the gutter for the word; the rest is for a number as long as 0.00312."""
-NARROW_GUTTER = 8
 CURVE_REST_S = 4.0
 """Curves, phases and the mark of the present move no more often: in a young run each new column repaints rows over the
 whole width."""
@@ -51,6 +48,8 @@ CHARTS: dict[str, str] = {LOSS: "loss", PACE: "spark-safe"}
 INCIDENT_KINDS = frozenset({"crash", "hang", "danger", "incident"})
 MOMENT_S = 30.0
 """Readings that are shown for an event are from so many seconds before it."""
+PIECE = 60
+"""Columns of each piece of the charts: a new column of them writes its piece only."""
 NUDGE = 2
 """A mark may move this many columns to the right to stay visible next to another one."""
 EMPTY = TimelineView(end_t=60.0, now_t=0.0, over=False, done_t=None)
@@ -146,6 +145,13 @@ class TimelinePane(Pane):
         lines += self._chart(PACE, (view.pace_unit, view.pace.partition(" ")[0]), min(pace_rows, 8), width)
         return lines
 
+    def cuts(self, width: int) -> tuple[int, ...]:
+        """The gutter, and pieces of the charts."""
+        if self.view.message:
+            return ()
+        gutter = self._gutter(width)
+        return (gutter, *range(gutter + PIECE, width - PIECE // 2, PIECE))
+
     def _gutter(self, width: int) -> int:
         return GUTTER if width >= 60 else NARROW_GUTTER
 
@@ -218,7 +224,7 @@ class TimelinePane(Pane):
                 )
             if steps_per_s:
                 values = tuple(1 / v if v else None for v in values)
-            bounds = scale(values)
+            bounds = calm_scale(values)
             return (curve(values, rows, *bounds, glyphs), Scale(*bounds)) if bounds else ([""] * rows, None)
 
         depends = (answer, asked, since_t, until_t, columns, rows, glyphs, quiet, steps_per_s)
@@ -252,57 +258,79 @@ class TimelinePane(Pane):
                 row[start : start + len(label)] = label
         return (("label", pad("", gutter)), ("label", "".join(row)))
 
-    def _track(self, columns: int) -> list[Span]:
-        view, g = self.view, self.glyphs
+    def _track(self, columns: int) -> Line:
+        view = self.view
         now = self._column(self._present_t(columns), columns)
         present = self._shown(view.now_t) and not view.over
+        due = tuple(self._column(t, columns) for t in view.expected if self._shown(t)) if present else ()
+        ends = view.done_t is not None and self._shown(view.done_t)
+        done = self._column(view.done_t, columns) if ends and view.done_t is not None else None
+
+        def work() -> tuple[Line, int | None]:
+            return self._track_row(now if present else None, now, due, done, columns)
+
+        depends = (now, present, due, done, view.over, view.marks, self.cursor, self.axis, columns, self.glyphs)
+        line, self._at = self.last_values.get("track", depends, work)
+        return line
+
+    def _track_row(
+        self, here: int | None, now: int, due: tuple[int, ...], done: int | None, columns: int
+    ) -> tuple[Line, int | None]:
+        """The row of events, and the column of the selected one. ``here``: the present, if it is on the axis."""
+        view, g = self.view, self.glyphs
         cells: list[Span] = [
             ("faint", g.line) if c <= now else ("faint", g.dot if c % 2 == 0 else " ") for c in range(columns)
         ]
-        if present:
-            due = [self._column(t, columns) for t in view.expected if self._shown(t)]
-            if len(due) < 2 or due[-1] - due[0] >= EXPECTED_APART * (len(due) - 1):
-                for column in due:
-                    cells[column] = ("label", g.expected)
-            cells[now] = ("strong", g.now)
-        taken: set[int] = {now} if present else set()
-        if view.done_t is not None and self._shown(view.done_t):
-            done = self._column(view.done_t, columns)
+        if len(due) < 2 or due[-1] - due[0] >= EXPECTED_APART * (len(due) - 1):
+            for column in due:
+                cells[column] = ("label", g.expected)
+        taken: set[int] = set()
+        if here is not None:
+            cells[here] = ("strong", g.now)
+            taken.add(here)
+        if done is not None:
             cells[done] = ("safe" if view.over else "accent", g.done)
             taken.add(done)
-        self._at = None
+        looked_at: int | None = None
         # The selected event is placed first, so that it is always visible.
-        here = (m for m in view.marks if self._shown(m.t))
-        ordered = sorted(here, key=lambda m: (m == self.cursor, RANK[m.kind], m.t))
+        ordered = sorted(
+            (m for m in view.marks if self._shown(m.t)), key=lambda m: (m == self.cursor, RANK[m.kind], m.t)
+        )
         for mark in reversed(ordered):
             column = self._column(mark.t, columns)
             near = (column + d * side for d in range(NUDGE + 1) for side in (1, -1))
             free = next((c for c in near if 0 <= c <= now and c not in taken), None)
             if free is not None:
                 taken.add(free)
-                looked_at = mark == self.cursor
-                cells[free] = ("cursor" if looked_at else MARK_STYLES[mark.kind], g.marks[mark.kind])
-                if looked_at:
-                    self._at = free
-        return cells
+                selected = mark == self.cursor
+                cells[free] = ("cursor" if selected else MARK_STYLES[mark.kind], g.marks[mark.kind])
+                looked_at = free if selected else looked_at
+        return fit(cells, columns), looked_at
 
-    def _phases(self, columns: int) -> list[Span]:
-        cells: list[Span] = [("text", " ")] * columns
+    def _phases(self, columns: int) -> Line:
         since_t, until_t = self.axis
         present_t = self._present_t(columns)
-        for band in self.view.bands:
-            if band.until_t < since_t or band.since_t > until_t:
-                continue
-            first, last = self._column(band.since_t, columns), self._column(min(band.until_t, present_t), columns)
-            for c in range(first, last + 1):
-                cells[c] = (BANDS.get(band.phase, "band-load"), self.glyphs.band)
+        bands = tuple(
+            (BANDS.get(b.phase, "band-load"), self._column(b.since_t, columns), self._column(b_until, columns))
+            for b, b_until in ((band, min(band.until_t, present_t)) for band in self.view.bands)
+            if b.until_t >= since_t and b.since_t <= until_t
+        )
         hatched = self._hatched(columns)
-        for c in hatched:
-            cells[c] = ("faint", self.glyphs.hatch)
         now = self._column(present_t, columns)
-        if now - 1 in hatched and any(math.isinf(until) for _, until in self._silences()):
-            cells[now] = ("text", " ")  # no phase after a silence that goes on
-        return cells
+        endless = any(math.isinf(until) for _, until in self._silences())
+
+        def work() -> Line:
+            cells: list[Span] = [("text", " ")] * columns
+            for style, first, last in bands:
+                for c in range(first, last + 1):
+                    cells[c] = (style, self.glyphs.band)
+            for c in hatched:
+                cells[c] = ("faint", self.glyphs.hatch)
+            if now - 1 in hatched and endless:
+                cells[now] = ("text", " ")  # no phase after a silence that goes on
+            return fit(cells, columns)
+
+        return self.last_values.get("phases", (bands, hatched, now, endless, columns, self.glyphs), work)
 
     def _chart(self, metric: str, label: tuple[str, str], rows: int, width: int) -> list[Line]:
         if rows < 1:
@@ -311,11 +339,16 @@ class TimelinePane(Pane):
         columns = width - gutter
         drawn, bounds = self._drawn(metric, rows, columns)
         hatched = self._hatched(columns)
-        heads = curve_heads(*label, bounds, rows, gutter)
-        return [
-            (*head, *self._marked(CHARTS[metric], pad(row, columns), hatched))
-            for head, row in zip(heads, drawn, strict=True)
-        ]
+        heads = self.last_values.get(
+            f"{metric} heads", (label, bounds, rows, gutter), lambda: curve_heads(*label, bounds, rows, gutter)
+        )
+
+        def work() -> list[list[Span]]:
+            return [self._marked(CHARTS[metric], pad(row, columns), hatched) for row in drawn]
+
+        depends = (drawn, hatched, self.view.marks, self._at, self.axis, columns, self.glyphs)
+        curves = self.last_values.get(f"{metric} rows", depends, work)
+        return [(*head, *row) for head, row in zip(heads, curves, strict=True)]
 
     def _hatched(self, columns: int) -> frozenset[int]:
         """Columns without steps: from the last one to the restart."""
@@ -344,24 +377,3 @@ class TimelinePane(Pane):
             spans += [(style, row[done:column]), special[column]]
             done = column + 1
         return [*spans, (style, row[done:])]
-
-
-def curve_heads(label: str, value: str, bounds: Scale | None, rows: int, gutter: int) -> list[list[Span]]:
-    """What stands before each row of a curve: its label, its newest value, and ticks."""
-    ticks_at = tick_rows(bounds, rows) if bounds is not None and rows > 1 else [""] * rows
-    ticks_at = [fitted(tick, NARROW_GUTTER - 2) if tick else "" for tick in ticks_at]
-    if gutter == NARROW_GUTTER and rows > 1:
-        first = [("text", pad(label, gutter)), ("strong", pad(value, gutter))]  # they need the room of two ticks
-        return [[span] for span in first] + [[("label", right(tick, gutter - 1) + " ")] for tick in ticks_at[2:]]
-    if gutter == NARROW_GUTTER:
-        return [[("strong", pad(value, gutter))]]
-    if rows == 1:
-        return [[("text", pad(label, LABEL) + right(value, gutter - LABEL - 1) + " ")]]
-    words = [("text", label), ("strong", value)]
-    return [
-        [
-            (words[y][0], pad(words[y][1], LABEL + 1)) if y < len(words) else ("label", " " * (LABEL + 1)),
-            ("label", right(tick, gutter - LABEL - 2) + " "),
-        ]
-        for y, tick in enumerate(ticks_at)
-    ]

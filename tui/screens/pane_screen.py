@@ -10,7 +10,7 @@ from textual.timer import Timer
 from ..keys import Key
 from ..panes.edge_label import EDGE_CELLS, EdgeLabel
 from ..panes.key_bar import KeyBar
-from ..panes.pane import CELL_CLASSES, Pane
+from ..panes.pane import Pane
 from ..ui.glyphs import glyphs_for
 from .box import Box
 
@@ -25,7 +25,6 @@ ANSWER_S = 6.0
 class PanedScreen(Screen[None]):
     """Subclasses create their panes, and define their places and the keys that apply."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = set(CELL_CLASSES)
     edged: ClassVar[frozenset[str]] = frozenset()
     """Ids of panes whose subtitle changes often: it is a small pane of its own."""
     key_bar: KeyBar

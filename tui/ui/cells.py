@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from rich.cells import cell_len, set_cell_size
 
 Span = tuple[str, str]
-"""(style name, text): the style names are STYLES of panes/pane.py."""
+"""(style name, text): the style names are those of ui/looks.py."""
 Line = tuple[Span, ...]
 
 UNITS = frozenset({"s", "ms", "min", "h", "m", "d", "B", "kB", "MB", "GB", "TB", "MiB", "GiB", "%", "°C", "W", "cores"})

@@ -94,6 +94,21 @@ def scale(values: Values, floor_share: float = 0.05) -> tuple[float, float] | No
     return low, high
 
 
+def calm_scale(values: Values) -> tuple[float, float] | None:
+    """``scale`` between round numbers: a new extreme beyond them moves it by a step, others leave it as it is."""
+    bounds = scale(values)
+    if bounds is None:
+        return None
+    low, high = bounds
+    step = round_step(high - low, SCALE_STEPS)
+    bottom, top = math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
+    return (bottom, top) if math.isfinite(bottom) and math.isfinite(top) and bottom < top else bounds
+
+
+SCALE_STEPS = 10
+"""At most so many steps are between the lowest and the highest value."""
+
+
 def braille(values: Values, rows: int, low: float, high: float) -> list[str]:
     """``rows`` lines of a curve, two values a cell, newest right. Values outside lie on the edge; None is a gap."""
     columns = math.ceil(len(values) / 2)

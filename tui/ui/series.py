@@ -36,18 +36,24 @@ def span_of(series_query: SeriesQuery, now_t: float) -> tuple[float, float]:
     return until - series_query.window_s, until
 
 
-ALIKE_S = 3.0
+ALIKE_S = REST_S + 1.0
 """A window that moved by less only followed the clock."""
 
 
 def same_charts(before: Sequence[SeriesQuery], after: Sequence[SeriesQuery]) -> bool:
     """The same charts of the same time, except for the seconds that passed: the next regular poll is soon enough."""
     return len(before) == len(after) and all(
-        (a.metric, a.columns, a.window_s) == (b.metric, b.columns, b.window_s)
+        (a.metric, a.window_s) == (b.metric, b.window_s)
+        and (a.columns == b.columns or math.isclose(_column_s(a), _column_s(b), rel_tol=0.01))
         and abs(a.since_t - b.since_t) < ALIKE_S
         and abs(a.until_t - b.until_t) < ALIKE_S
         for a, b in zip(before, after, strict=True)
     )
+
+
+def _column_s(query: SeriesQuery) -> float:
+    """Seconds of a column."""
+    return (query.window_s or query.until_t - query.since_t) / max(1, query.columns)
 
 
 Columns = tuple[float | None, ...]

@@ -4,12 +4,12 @@ There is one zoom: the sparklines always show the window, the timeline shows it 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from ...core.views import quantity
-from .series import SeriesQuery, span_of
+from .series import Columns, SeriesQuery, span_of
 
 LENGTHS_S = (60.0, 120.0, 300.0, 600.0, 1800.0, 7200.0, 28800.0, 86400.0, 259200.0, 604800.0)
 """The zoom levels; after the last one comes the whole run."""
@@ -21,8 +21,8 @@ BEFORE_EVENT = 0.75
 """Position of the selected event from the left edge: what led to it matters more than what followed."""
 GRAIN_SHARE = 1 / 120
 """The right edge of a growing window moves in steps of this share of its length, not with every poll."""
-YOUNG_PARTS = 8
-"""The charts of a young run are at least four fifths full, and repainted as a whole four times while it doubles."""
+YOUNG_PARTS = 4
+"""The charts of a young run are at least two thirds full, and repainted as a whole twice while it doubles."""
 
 
 class TimeWindow(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +63,23 @@ class TimeWindow(msgspec.Struct, frozen=True, kw_only=True):
         found = {c: "mark" for c in map(cell, self.marks) if c is not None}
         at = None if self.cursor_t is None else cell(self.cursor_t)
         return found if at is None else found | {at: "cursor"}
+
+
+class Charts(msgspec.Struct, frozen=True):
+    """The charts that are drawn: their time, and the values that were read for it."""
+
+    window: TimeWindow = TimeWindow()
+    series: Mapping[SeriesQuery, Columns] = {}
+
+    def followed_by(
+        self, series: Mapping[SeriesQuery, Columns], window: TimeWindow, queries: Sequence[SeriesQuery]
+    ) -> "Charts":
+        """The next ones, as soon as one of their ``queries`` is answered; until then these, and not empty ones.
+
+        If nothing at all could be read, nothing is drawn.
+        """
+        waits = bool(self.series and series and queries) and not any(query in series for query in queries)
+        return self if waits else Charts(window, series)
 
 
 def window(

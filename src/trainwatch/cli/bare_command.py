@@ -91,6 +91,9 @@ def open_screen(run: "RunDirectory | None", *, read_only: bool = False, launch_f
 
     ``launch_first``: without a run, begin with what this folder could start.
     """
+    from .quick_start import load_screen_quickly
+
+    load_screen_quickly()
     from .screen_app import app_for
     from .screen_end import show
 

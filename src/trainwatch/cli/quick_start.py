@@ -88,6 +88,36 @@ def load_msgspec_quickly() -> None:
         import msgspec  # noqa: F401
 
 
+def load_screen_quickly() -> None:
+    """Load the screen without modules of Python that Textual loads and that its first picture does not need.
+
+    asyncio does without ``ssl`` where Python has none, and shutil without ``bz2`` and ``lzma``: nothing in this process
+    speaks TLS through asyncio or unpacks archives. The others are for URLs in forms, for files that are offered for
+    download, and for names that are misspelt.
+    """
+
+    def later(module: str, name: str) -> dict[str, Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if isinstance(sys.modules.get(module), _StandIn):
+                del sys.modules[module]
+            return getattr(import_module(module), name)(*args, **kwargs)
+
+        return {name: call}
+
+    names = {
+        "mimetypes": {},
+        "difflib": later("difflib", "get_close_matches"),
+        "platformdirs": later("platformdirs", "user_downloads_path"),
+        "urllib.parse": later("urllib.parse", "urlparse"),
+    }
+    with _stood_in("shutil", bz2=None, lzma=None):
+        import shutil  # noqa: F401
+    with _stood_in("asyncio", ssl=None):
+        import asyncio  # noqa: F401
+    with _stood_in("textual.app", **names):
+        import trainwatch.tui.app  # noqa: F401
+
+
 @contextmanager
 def _no_forward_reference() -> Iterator[None]:
     """Make no ``typing.ForwardRef``: msgspec makes one while it is loaded, to see which arguments it takes.

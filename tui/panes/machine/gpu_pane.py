@@ -10,9 +10,9 @@ from ....core.views.panes.meter import Meter
 from ...ui.cells import Line, Span, cut, pad, right, wrap_words
 from ...ui.chart import spark_range
 from ...ui.series import Columns, SeriesQuery
-from ...ui.time_window import TimeWindow
+from ...ui.time_window import Charts, TimeWindow
 from ..pane import Pane
-from .meters import SPARK_LEAST, meter_lines, meter_queries, meter_spark
+from .meters import SPARK_LEAST, meter_cuts, meter_lines, meter_queries, meter_spark
 
 SPARK_MOST = 48
 """Maximum length of a sparkline: longer ones show no more."""
@@ -20,26 +20,30 @@ PICKS: tuple[Callable[[GpuView], Meter], ...] = (lambda gpu: gpu.util, lambda gp
 """The readings that the table of several GPUs draws."""
 NAME_FROM = 84
 """Columns from which the table of several GPUs has room for their names."""
+NUMBERS = 7 + 8 + 9 + 9
+"""Columns of the numbers of the table, with their signs."""
 NUMBERS_REST_S = 2.0
 """The numbers of several GPUs change no more often: with their colours they are most of what is written each second."""
 PRESSING = frozenset({"warning", "danger", "unknown"})
-"""A number that gets one of these levels, or had it, is shown at once."""
+"""A number that gets one of these levels, or had it, is shown at once; in the table it has the colour of its level. The
+others have one colour, signs included: no text between two of them changes it, and those that matter stand out."""
 
 
 class GpuPane(Pane):
     """Shows a GpuPaneView."""
 
     view = GpuPaneView()
-    series: Mapping[SeriesQuery, Columns] = {}
     window = TimeWindow()
+    charts = Charts()
 
     def show(self, view: GpuPaneView, series: Mapping[SeriesQuery, Columns], window: TimeWindow) -> None:
         """Draw it; ``series`` answers ``series_queries``."""
         same_beat = view.t // NUMBERS_REST_S == self.view.t // NUMBERS_REST_S
         if same_beat and view.t > self.view.t and len(view.gpus) > 1:
             view = _with_numbers_of(self.view, view)
-            series = self.series if self.series.keys() >= series.keys() else series
-        self.view, self.series, self.window = view, series, window
+            series = self.charts.series if self.charts.series.keys() >= series.keys() else series
+        self.view, self.window = view, window
+        self.charts = self.charts.followed_by(series, window, self.series_queries())
         self.set_title(*self._titles())
         self.redraw()
 
@@ -55,6 +59,16 @@ class GpuPane(Pane):
         meters = (m for g in self._shown(self.screen.size.height) for m in (g.util, g.vram))
         return [self.window.series_query(m.series, spark_cells) for m in meters if m.series is not None]
 
+    def cuts(self, width: int) -> tuple[int, ...]:
+        """Numbers and sparklines."""
+        gpus = self.view.gpus
+        if len(gpus) == 1:
+            return () if gpus[0].trouble else meter_cuts(gpus[0].meters, width)
+        if not gpus:
+            return ()
+        name, cells = self._table_columns(width)
+        return (3 + name + NUMBERS + 2,) if cells >= SPARK_LEAST else ()
+
     def lines(self, width: int, height: int) -> list[Line]:
         """The pane's content."""
         view = self.view
@@ -65,7 +79,12 @@ class GpuPane(Pane):
             if gpu.trouble:
                 return self._troubled(gpu, width)
             lines = meter_lines(
-                gpu.meters, width, self.window, self.series, glyphs=self.glyphs, last_values=self.last_values
+                gpu.meters,
+                width,
+                self.charts.window,
+                self.charts.series,
+                glyphs=self.glyphs,
+                last_values=self.last_values,
             )
             if gpu.throttle and height > len(lines):
                 lines.append((("warning", f"{self.glyphs.levels['warning']} throttled: {gpu.throttle}"),))
@@ -93,8 +112,7 @@ class GpuPane(Pane):
         """(cells for a name, cells of each of the two sparklines)."""
         names = {g.name for g in self.view.gpus if g.name}
         name = max((len(n) for n in names), default=0) + 1 if width >= NAME_FROM and len(names) > 1 else 0
-        fixed = 3 + name + 7 + 8 + 9 + 9
-        return name, min(SPARK_MOST, max(0, (width - fixed) // 2 - 2))
+        return name, min(SPARK_MOST, max(0, (width - 3 - name - NUMBERS) // 2 - 2))
 
     def _table(self, width: int, height: int) -> list[Line]:
         name, cells = self._table_columns(width)
@@ -127,7 +145,7 @@ class GpuPane(Pane):
             value
             for m in meters
             if m.series is not None
-            for value in self.series.get(self.window.series_query(m.series, cells), ())
+            for value in self.charts.series.get(self.charts.window.series_query(m.series, cells), ())
         ]
         low, high = spark_range(known, meters[0].low, meters[0].high)
         series, whole = meters[0].series or "", meters[0].whole
@@ -146,12 +164,11 @@ class GpuPane(Pane):
             mark = self.glyphs.levels["danger"]
             return (*line, ("danger", f"{mark} "), ("text", cut(gpu.trouble, width - 5 - name)))
         for meter, size in zip(gpu.meters, (5, 6, 7, 7), strict=True):
-            style = "strong" if meter.level != "unknown" else "unknown"
-            line += [(style, right(meter.text, size)), (meter.level, f" {self.glyphs.levels[meter.level]}")]
+            style = meter.level if meter.level in PRESSING else "text"
+            line.append((style, f"{right(meter.text, size)} {self.glyphs.levels[meter.level]}"))
         for pick, scaled in zip(PICKS, ranges, strict=True) if cells else ():
-            drawn = meter_spark(
-                pick(gpu), cells, self.window, self.series, self.last_values, glyphs=self.glyphs, scaled=scaled
-            )
+            window, series = self.charts.window, self.charts.series
+            drawn = meter_spark(pick(gpu), cells, window, series, self.last_values, glyphs=self.glyphs, scaled=scaled)
             line += [("text", "  "), *drawn]
         return tuple(line)
 

@@ -95,6 +95,12 @@ def low_text(meter: Meter, known: Columns) -> str:
     return f"{low / factor:.3g}"[: SCALE - 1].rstrip(".")
 
 
+def meter_cuts(meters: Sequence[Meter], width: int) -> tuple[int, ...]:
+    """The column where the sparklines begin."""
+    label, text, extra, cells = _columns(meters, width)
+    return (label + text + extra + 3,) if cells >= SPARK_LEAST else ()
+
+
 def meter_queries(meters: Sequence[Meter], width: int, window: TimeWindow) -> list[SeriesQuery]:
     """The queries for the sparklines that ``meter_lines`` draws at this width."""
     cells = _columns(meters, width)[3]

@@ -72,7 +72,8 @@ class Dashboard(FocusedPanes):
         self._drawn_at = 0.0
         self._drawn: tuple[object, ...] = ()
         """What had happened then."""
-        self.poller = Poller(run.feed, self.tasks, self.take, self._log_ahead)
+        self._polls = TaskQueue(self, "poll", in_order=True)
+        self.poller = Poller(run.feed, self._polls, self.take, self._log_ahead)
         self.away: AwayWatch | None = None
 
     def made(self) -> Sequence[Pane]:
@@ -92,6 +93,7 @@ class Dashboard(FocusedPanes):
 
     def on_unmount(self) -> None:
         """End reading, and cancel the long task."""
+        self._polls.close()
         self.output.viewer.close()
         self.long_task.leave()
         if self.away is not None:
