@@ -21,17 +21,26 @@ class LogMetrics:
     def __init__(self, shapes: ShapeTable | None) -> None:
         self._shapes = shapes
         self._readers: dict[str | None, MetricReader] = {}
-        self._waiting: list[LogChunk] = []
+        self._waiting: list[LogChunk | float] = []
+        """Text, and the run seconds of the marks between."""
         self._characters = 0
+        self._unmarked = False
         self._found: list[MetricValues] = []
         self._next_t = 0.0
 
     def add(self, chunk: LogChunk) -> None:
         """Take text of the log. It is searched at the next ``take``, or now if much of it waits."""
+        self._unmarked = True
         self._waiting.append(chunk)
         self._characters += len(chunk.text)
         if self._characters > WAITING_CHARACTERS:
             self._search()
+
+    def mark(self, t: float) -> None:
+        """The values of all text until now are those of ``t`` (run seconds)."""
+        if self._unmarked:
+            self._unmarked = False
+            self._waiting.append(t)
 
     def begin_attempt(self) -> None:
         """Another log follows. The values stay."""
@@ -41,8 +50,9 @@ class LogMetrics:
 
     def take(self, t: float, *, whole: bool = False) -> list[MetricValues]:
         """The values that are due until ``t`` (run seconds); ``whole``: all that were read."""
+        self.mark(t)
         self._search()
-        if whole or t >= self._next_t:
+        if whole:
             self._keep(t)
         found, self._found = self._found, []
         return found
@@ -51,11 +61,12 @@ class LogMetrics:
         waiting, self._waiting, self._characters = self._waiting, [], 0
         if self._shapes is None:
             return
-        for chunk in waiting:
-            text, skipped = _end_of(chunk)
-            self._reader_of(chunk.source, self._shapes).read(text, skipped=skipped)
-            if chunk.t >= self._next_t:
-                self._keep(chunk.t)
+        for each in waiting:
+            if isinstance(each, LogChunk):
+                text, skipped = _end_of(each)
+                self._reader_of(each.source, self._shapes).read(text, skipped=skipped)
+            elif each >= self._next_t:
+                self._keep(each)
 
     def _reader_of(self, source: str | None, shapes: ShapeTable) -> MetricReader:
         if source not in self._readers:

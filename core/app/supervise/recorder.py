@@ -121,6 +121,7 @@ class RunRecorder:
                 lines_behind=self._lines_behind(),
             )
             self._history.add(self.newest)
+        self._metrics.mark(t)
         if self._room():
             self._history.show(t, whole=whole, before_commit=partial(self._keep_metrics, whole=whole))
             self._trace.flush_if_due(t)
