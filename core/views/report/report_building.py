@@ -103,6 +103,11 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
     )
 
 
+def _newest_followed(now: Situation) -> Incident | None:
+    """The newest incident that is handled without a person: what follows is said once, also if it ends several."""
+    return next((i for i in reversed(now.story.incidents) if next_by_itself(i, now)), None)
+
+
 def _advances(now: Situation) -> bool:
     """Whether its end can be told: it lives, is watched, and its steps come."""
     silent = any(i.kind in SILENT for i in now.story.open_incidents) or bool(standstill(now))
@@ -233,6 +238,8 @@ def _incident(
         down_s = max(0.0, over_t - i.t) + (i.detect_s or 0.0)
     title = title_of(i) if i.kind in {"crash", "hang"} else reason_now(i, now)
     follows = next_by_itself(i, now)
+    if follows and i is not _newest_followed(now):
+        follows = ""
     ending = i.ending or ("closed" if not i.open else f"still open: {follows}" if follows else "still open")
     return IncidentRow(
         id=i.id,
