@@ -211,8 +211,7 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> i
     for warning in command_warnings(spec):
         print(f"warning  {printable(warning)}")
     for check in checks:
-        if check.found not in problem:
-            print(f"check    {check_line(check)}")
+        print(f"check    {check_line(check)}")
     print(f"cwd      {spec.cwd}")
     print(f"output   {printable(spec.output_dir or spec.output_hint or 'not known')}: {printable(_output_why(spec))}")
     print(f"night    {printable(rehearsed_words(spec) or 'not rehearsed: `trainwatch rehearse` before the night')}")
