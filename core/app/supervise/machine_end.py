@@ -38,6 +38,8 @@ def others_end_with(pid: int, *, proc: Path = Path("/proc")) -> bool:
     except OSError:
         return True
     found = read_stat(pid)
+    if names == {""}:  # a process that is being executed, or one that has ended
+        return True
     if found is None or pid == 1 or names & {*JOBS, AS_INIT}:
         return True
     return found.parent == 1 and _is_small_init(proc)
