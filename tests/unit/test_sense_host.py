@@ -205,7 +205,9 @@ def test_room_on_a_local_file_system_is_read_without_a_thread_after_the_first_an
     assert disk.room() is None
 
 
-@pytest.mark.parametrize(("kind", "local"), [("ext4", True), ("nfs4", False), ("fuse.sshfs", False), ("new", False)])
+@pytest.mark.parametrize(
+    ("kind", "local"), [("ext4", True), ("nfs4", False), ("fuse.sshfs", False), ("overlay", False), ("new", False)]
+)
 def test_only_known_file_systems_of_this_machine_answer_at_once(tmp_path: Path, kind: str, local: bool) -> None:
     mounts = tmp_path / "mountinfo"
     mounts.write_text(f"30 24 0:26 / {tmp_path.resolve()} rw - {kind} disk rw\n")

@@ -8,7 +8,7 @@ NETWORK_TYPES = re.compile(
 """File systems that other machines (or, under WSL2, Windows) change: without file events, with unreliable locks and
 unsafe memory maps."""
 
-LOCAL_TYPES = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "tmpfs", "overlay"})
+LOCAL_TYPES = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "tmpfs"})
 """File systems of this machine's disks and memory. They know their free room without asking a device."""
 
 
