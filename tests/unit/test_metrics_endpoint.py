@@ -23,6 +23,16 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
+@contextlib.contextmanager
+def other_server() -> Iterator[tuple[socket.socket, int]]:
+    """A listening socket of another program, and its port."""
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        other.settimeout(10)
+        yield other, int(other.getsockname()[1])
+
+
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Made]:
     monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path))
@@ -112,11 +122,7 @@ def test_a_second_supervisor_waits_quietly_and_takes_over(made: Made) -> None:
 
 
 def test_server_that_ends_while_it_is_asked_is_no_other_program(made: Made) -> None:
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        port = int(other.getsockname()[1])
-        other.listen()
-        other.settimeout(10)
+    with other_server() as (other, port):
         _, told = made(port, lambda: "up 1\n")
         client, _ = other.accept()
         other.close()
@@ -126,11 +132,7 @@ def test_server_that_ends_while_it_is_asked_is_no_other_program(made: Made) -> N
 
 
 def test_a_port_of_another_program_is_a_notice_until_it_is_free(made: Made) -> None:
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        port = int(other.getsockname()[1])
-        other.listen()
-        other.settimeout(10)
+    with other_server() as (other, port):
         _, told = made(port, lambda: "up 1\n")
         client, _ = other.accept()
         client.sendall(b"HTTP/1.0 200 OK\r\n\r\n")
