@@ -6,10 +6,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from tests.fakes.feed import StoryTeller, created, started, training
 from tests.shipped import SHAPES
 from trainwatch.core.judge.progress.metric_reader import MetricReader
+from trainwatch.core.model.fact import IncidentOpened, IncidentUpdated, StateChanged
+from trainwatch.core.model.incident import Incident
 from trainwatch.core.model.observation import GpuReading, GpuSample, MetricValues
 from trainwatch.core.model.ports.screen import Point
 from trainwatch.core.model.progress import Progress
@@ -208,6 +211,35 @@ def test_the_silence_before_a_restart_begins_at_the_last_step() -> None:
     assert silences(steps, ended) == ((40.0, math.inf),), "the restart waits"
     assert silences(steps, ended, 41.5) == silences(steps, ended, 40.0) == ((40.0, math.inf),)
     assert silences(steps, attempts[:1], 40.0) == ((40.0, math.inf),), "it stands still now"
+
+
+def test_a_stretch_without_steps_that_is_over_is_a_silence_and_splits_the_curve() -> None:
+    span = AttemptSpan(1, 0, 100, still=((20.0, 60.0),))
+    assert silences([(float(t), float(t)) for t in range(0, 101, 10)], (span,)) == ((20.0, 60.0),)
+    points = flat((10, 1.0), (20, 2.0), (30, 2.0), (50, 2.0), (60, 3.0), (70, 4.0))
+    run = RunSeries(name="luca", points={"progress.loss": points, "progress.step": points}, attempts=(span,))
+    for options in (ChartOptions(), ChartOptions(overlaid=True)):
+        (curve,) = chart_view("progress.loss", [run], options).curves
+        assert curve.parts == (flat((10, 1.0), (20, 2.0)), flat((60, 3.0), (70, 4.0)))
+    (curve,) = chart_view("progress.loss", [run], ChartOptions(x="step")).curves
+    assert len(curve.parts) == 1
+
+
+def test_pauses_and_silences_after_which_an_attempt_went_on_are_stretches_without_steps() -> None:
+    quiet = Incident(id=1, t=330.0, wall=330.0, attempt=1, kind="quiet", class_="no step", reason="", detect_s=30.0)
+    told = (
+        StoryTeller()
+        .tell(0, *created())
+        .tell(5, *started(1))
+        .tell(90, *training(1, 1), StateChanged(state="running", reason=""))
+        .tell(100, StateChanged(state="suspended", reason=""))
+        .tell(200, StateChanged(state="running", reason=""))
+        .tell(330, IncidentOpened(incident=quiet))
+        .tell(340, IncidentUpdated(incident=structs.replace(quiet, open=False, closed_t=340.0)))
+        .tell(400, StateChanged(state="paused", reason=""))
+    )
+    (span,) = attempt_spans(told.story, 500)
+    assert span.still == ((100, 200), (300.0, 340.0)), "what goes on is told apart"
 
 
 def test_points_are_placed_at_their_steps() -> None:

@@ -3,36 +3,56 @@
 import itertools
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from ...model.ports.screen import Point
+from ...model.run import HALTED_STATES
 from ...model.story import RunStory
+from ..state.concerns import SILENT
+
+Stretch = tuple[float, float]
+"""(since, until) in run seconds."""
 
 
 class AttemptSpan(msgspec.Struct, frozen=True):
     """An attempt from its launch to its end, or to the next launch, or to now. Run seconds.
 
-    ``ended``: it is over, so nothing trains until the next launch.
+    ``ended``: it is over, so nothing trains until the next launch. ``still``: stretches without steps after which it
+    went on, paused or silent.
     """
 
     number: int
     since_t: float
     until_t: float
     ended: bool = False
+    still: tuple[Stretch, ...] = ()
 
 
 def attempt_spans(story: RunStory, now_t: float) -> tuple[AttemptSpan, ...]:
     """All attempts, oldest first."""
     starts = [a.t for a in story.attempts]
+    stills = tuple(_stills(story))
     found = []
     for attempt, next_t in itertools.zip_longest(story.attempts, starts[1:], fillvalue=max(now_t, story.t)):
         assert not isinstance(attempt, float)
         end_t = next_t if attempt.ended_t is None else min(attempt.ended_t, next_t)
         ended = attempt.ended_t is not None or attempt is not story.attempts[-1]
-        found.append(AttemptSpan(attempt.number, attempt.t, max(end_t, attempt.t), ended))
+        until_t = max(end_t, attempt.t)
+        still = tuple((since, until) for since, until in stills if since >= attempt.t and until <= until_t)
+        found.append(AttemptSpan(attempt.number, attempt.t, until_t, ended, still))
     return tuple(found)
+
+
+def _stills(story: RunStory) -> Iterator[Stretch]:
+    """When a run was paused or silent, from the last step on, if that is over."""
+    for span, after in itertools.pairwise(story.states):
+        if span.state in HALTED_STATES:
+            yield span.t, after.t
+    for incident in story.incidents:
+        if incident.kind in SILENT and incident.closed_t is not None:
+            yield incident.t - (incident.detect_s or 0.0), incident.closed_t
 
 
 def within(points: Sequence[Point], span: AttemptSpan) -> tuple[Point, ...]:
@@ -47,6 +67,15 @@ def last_step_t(steps: Sequence[Point]) -> float | None:
         return None
     highest = max(p[3] for p in steps)
     return next(p[0] for p in steps if p[3] >= highest)
+
+
+def without_stills(points: Sequence[Point], span: AttemptSpan) -> list[tuple[Point, ...]]:
+    """The points of an attempt in parts: none in a stretch without steps, where the last value was only repeated."""
+    parts: list[tuple[Point, ...]] = [tuple(points)]
+    for since, until in sorted(span.still):
+        last = parts.pop()
+        parts += [last[: bisect_right(last, since, key=_x)], last[bisect_left(last, until, key=_x) :]]
+    return [part for part in parts if part]
 
 
 def until_last_step(points: Sequence[Point], steps: Sequence[Point]) -> tuple[Point, ...]:
@@ -116,14 +145,14 @@ def shifted(points: Sequence[Point], by: float) -> tuple[Point, ...]:
 
 def silences(
     steps: Sequence[tuple[float, float | None]], attempts: Sequence[AttemptSpan], still_since_t: float | None = None
-) -> tuple[tuple[float, float], ...]:
-    """(since, until) of the stretches between the last step of an attempt and the launch of the next one.
+) -> tuple[Stretch, ...]:
+    """The stretches without steps: paused, silent, and between the last step of an attempt and the next launch.
 
     ``until`` is infinite if there is no next one yet. ``steps``: (run seconds, step) on a grid; without any step of an
     attempt its end counts. ``still_since_t``: when the newest step of the newest attempt was seen, if no further one
     came when it was due; None = it goes on.
     """
-    found: list[tuple[float, float]] = []
+    found: list[Stretch] = []
     for attempt, after in itertools.zip_longest(attempts, attempts[1:]):
         assert attempt is not None, "there are fewer next ones"
         if after is None and not attempt.ended:
@@ -136,6 +165,7 @@ def silences(
         if attempts[-1].ended:
             still_since_t = min(still_since_t, found.pop()[0])
         found.append((still_since_t, math.inf))
+    found += [still for attempt in attempts for still in attempt.still]
     return tuple((since, until) for since, until in found if until > since)
 
 

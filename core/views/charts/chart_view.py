@@ -9,7 +9,7 @@ import msgspec
 from ...model.ports.screen import Point
 from ..metric_words import shown_points, unit_of, words_of
 from ..panes.timeline import Mark
-from .attempts import AttemptSpan, StepOf, by_step, joined, shifted, until_last_step, within
+from .attempts import AttemptSpan, StepOf, by_step, joined, shifted, until_last_step, within, without_stills
 from .curve import GAP, usual_distance
 from .smoothing import smoothed
 from .zoom import Span
@@ -93,22 +93,25 @@ def _parts(
     of_training = metric.partition(".")[0] in {"progress", "metric"}
     if not attempts or (options.x == "time" and not options.overlaid and not of_training):
         return [(run.name, 0, (points,) if points else ())]
-    parts: list[tuple[Point, ...]] = []
+    pieces: list[list[tuple[Point, ...]]] = []
     for span in attempts:
         part, known = within(points, span), within(steps, span)
         if metric.startswith("progress."):
             part = until_last_step(part, known)
         if options.x == "step":
-            part = by_step(part, StepOf(known))
-        elif options.overlaid:
-            part = shifted(part, span.since_t)
-        parts.append(part)
+            pieces.append([by_step(part, StepOf(known))])
+        else:
+            begin_t = span.since_t if options.overlaid else 0.0
+            pieces.append(
+                [shifted(piece, begin_t) for piece in (without_stills(part, span) if of_training else [part])]
+            )
     if options.overlaid:
-        newest = list(zip(attempts, parts, strict=True))[-MOST_ATTEMPTS:]
+        newest = list(zip(attempts, pieces, strict=True))[-MOST_ATTEMPTS:]
         return [
-            (f"attempt {span.number}", len(newest) - 1 - at, (part,) if part else ())
-            for at, (span, part) in enumerate(newest)
+            (f"attempt {span.number}", len(newest) - 1 - at, tuple(piece for piece in found if piece))
+            for at, (span, found) in enumerate(newest)
         ]
+    parts = [piece for found in pieces for piece in found]
     if options.x == "step":
         parts = [joined(parts)]
     return [(run.name, 0, tuple(part for part in parts if part))]

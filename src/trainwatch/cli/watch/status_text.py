@@ -122,7 +122,7 @@ def _checkpoint_lines(known: dict[str, Any]) -> list[str]:
     if newest is None:
         return ["  no checkpoint yet"]
     lines = [
-        f"  newest checkpoint {newest['name']} · {verdict_word(newest['verdict'])} · {known['age_s'] / 60:.0f} min ago"
+        f"  newest checkpoint {newest['name']} · {verdict_word(newest['verdict'])} · {quantity.age(known['age_s'])}"
     ]
     return [*lines, f"  scores: {printable(known['quality'])}"] if known["quality"] else lines
 
