@@ -48,11 +48,16 @@ def children(pid: int) -> list[int]:
     return [child.pid for child in processes.all_processes().values() if child.parent == pid]
 
 
+def new(person: Terminal, label: str = "RAM") -> set[str]:
+    """The colours of utilisations that were just read; old ones are grey as the label is."""
+    return {colour for colour, _ in person.styles("77 %")} - {colour for colour, _ in person.styles(label)}
+
+
 def test_readings_of_a_frozen_supervisor_are_dimmed_with_their_age_on_every_page(
     world: World, person: Terminal
 ) -> None:
     """Before: the GPU pane and the list of the GPU page kept old values bright."""
-    assert all(bold for _, bold in person.styles("77 %"))
+    assert len(new(person)) == 1
     pid = world.status()["supervisor"]["pid"]
     os.kill(pid, signal.SIGSTOP)
     try:
@@ -60,7 +65,7 @@ def test_readings_of_a_frozen_supervisor_are_dimmed_with_their_age_on_every_page
         assert "no step for" not in head(text)
         assert "Last step" not in head(text), "nobody looks for steps"
         assert person.styles("77 %")
-        assert not any(bold for _, bold in person.styles("77 %"))
+        assert not new(person)
         assert not any(bold for _, bold in person.styles("GiB"))
         assert "╱" not in text, "the trainer may go on"
         grey = set(person.styles("s old"))
@@ -80,8 +85,8 @@ def test_readings_of_a_stopped_gpu_reader_are_dimmed_and_then_said_to_be_missing
     (reader,) = (child for child in children(world.status()["supervisor"]["pid"]))
     os.kill(reader, signal.SIGSTOP)
     person.until(lambda t: re.search(r"(no|not) .*answer.* \d+ s|\d+ s old", t), "that the reader is silent")
-    person.until(lambda t: "77 %" not in t or not any(bold for _, bold in person.styles("77 %")), "nothing looks new")
-    person.until(lambda t: any(bold for _, bold in person.styles("77 %")), "another reader reads them again")
+    person.until(lambda _: not new(person), "nothing looks new")
+    person.until(lambda _: new(person), "another reader reads them again")
 
 
 @pytest.mark.parametrize("where", ["driver", "one GPU"])
@@ -89,7 +94,7 @@ def test_a_driver_that_hangs_is_told_with_its_age_until_it_answers(
     where: str, world: World, driver: FakeNvml, person: Terminal
 ) -> None:
     """A call of the driver does not return. No old value looks new, the training goes on, and the values come back."""
-    assert any(bold for _, bold in person.styles("77 %"))
+    assert new(person)
     driver.show(f"hang = {NEVER_MS}\n{HEALTHY}" if where == "driver" else f"{HEALTHY}[gpu 1]\nfault = hang:{SLOW_MS}\n")
     silent = ("0", "1") if where == "driver" else ("1",)
 
@@ -101,15 +106,15 @@ def test_a_driver_that_hangs_is_told_with_its_age_until_it_answers(
     assert "no answer" in head(text)
     assert "Training" in head(text), "a driver that hangs says nothing about the trainer"
     if where == "driver":
-        assert not any(bold for _, bold in person.styles("77 %"))
+        assert not new(person)
     before = world.status()["progress"]["step"]
     until(lambda: world.status()["progress"]["step"] > before, "steps while the driver hangs")
     person.press("8")
     text = person.until(lambda t: "no answer for" in t and "processes" in t, "the GPU page")
     if where == "driver":
-        assert not any(bold for _, bold in person.styles("77 %"))
+        assert not new(person, "utilisation")
     driver.show(HEALTHY)
-    person.until(lambda t: "no answer" not in t and any(bold for _, bold in person.styles("77 %")), "new values")
+    person.until(lambda t: "no answer" not in t and new(person, "utilisation"), "new values")
     person.press("1")
     text = person.until(lambda t: "no answer" not in t and "2 GPUs" in t, "the dashboard without the trouble")
     assert "lost" not in head(text)
