@@ -9,6 +9,8 @@ from typing import NamedTuple
 from tests.fakes.e2e_world import until
 from trainwatch.core.act import processes
 
+MARK = "LEFT_BY_TEST"
+"""A variable that the processes of a test inherit, with a value of its own for each test."""
 ENDS_IN_S = 20.0
 """A process that was killed, or whose work is done, may need so long on a busy machine."""
 

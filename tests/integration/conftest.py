@@ -6,10 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fakes.left_processes import end_processes_with, left_processes
+from tests.fakes.left_processes import MARK, end_processes_with, left_processes
 
-MARK = "LEFT_BY_TEST"
-"""A variable that the processes of a test inherit, with a value of its own for each test."""
 _numbers = itertools.count(1)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.e2e_world import HASTY, TRAINER, World, until
+from tests.fakes.left_processes import MARK
 from tests.fakes.slurm_cluster import NEEDS_CLUSTER, cluster
 from tests.fakes.slurm_world import jobs, started_from, submitted, world, write
 from tests.tiers import SECOND_TIER
@@ -296,7 +297,8 @@ def test_a_node_that_dies_costs_no_restart(world: World, cluster: dict[str, str]
         assert jobs(world, "%N") != [node]
         assert world.asks("kill", "--yes").code == 0
     finally:
-        subprocess.run(["slurmd", "-N", node], env=world.env, check=True)
+        of_cluster = {name: value for name, value in world.env.items() if name != MARK}  # which ends it, not this test
+        subprocess.run(["slurmd", "-N", node], env=of_cluster, check=True)
         back = until(
             lambda: pid_file.exists() and (read := pid_file.read_text().strip()) not in {"", str(daemon)} and read,
             "slurmd is back",  # the killed one has left its file
