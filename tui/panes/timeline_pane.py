@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 
 from ...core.views.charts.attempts import silences
-from ...core.views.panes.timeline import RANK, Mark, TimelineView, event_words, events, ticks
+from ...core.views.panes.timeline import Mark, TimelineView, event_words, events, ticks
 from ...core.views.quantity import STEPS_PER_S, percent, size, three_digits
 from ..ui.cells import Line, Span, fit, pad
 from ..ui.chart import calm_scale, curve
@@ -12,6 +12,7 @@ from ..ui.plot import Scale
 from ..ui.series import Columns, SeriesQuery, placed
 from ..ui.time_window import COLUMN_LEAST_S, TimeWindow
 from .curve_heads import NARROW_GUTTER, curve_heads
+from .mark_columns import mark_columns
 from .pane import Pane
 
 GUTTER = 15
@@ -50,8 +51,6 @@ MOMENT_S = 30.0
 """Readings that are shown for an event are from so many seconds before it."""
 PIECE = 60
 """Columns of each piece of the charts: a new column of them writes its piece only."""
-NUDGE = 2
-"""A mark may move this many columns to the right to stay visible next to another one."""
 EMPTY = TimelineView(end_t=60.0, now_t=0.0, over=False, done_t=None)
 
 
@@ -292,19 +291,11 @@ class TimelinePane(Pane):
             cells[done] = ("safe" if view.over else "accent", g.done)
             taken.add(done)
         looked_at: int | None = None
-        # The selected event is placed first, so that it is always visible.
-        ordered = sorted(
-            (m for m in view.marks if self._shown(m.t)), key=lambda m: (m == self.cursor, RANK[m.kind], m.t)
-        )
-        for mark in reversed(ordered):
-            column = self._column(mark.t, columns)
-            near = (column + d * side for d in range(NUDGE + 1) for side in (1, -1))
-            free = next((c for c in near if 0 <= c <= now and c not in taken), None)
-            if free is not None:
-                taken.add(free)
-                selected = mark == self.cursor
-                cells[free] = ("cursor" if selected else MARK_STYLES[mark.kind], g.marks[mark.kind])
-                looked_at = free if selected else looked_at
+        shown = (mark for mark in view.marks if self._shown(mark.t))
+        for column, mark in mark_columns(shown, lambda t: self._column(t, columns), now, taken, self.cursor).items():
+            selected = mark == self.cursor
+            cells[column] = ("cursor" if selected else MARK_STYLES[mark.kind], g.marks[mark.kind])
+            looked_at = column if selected else looked_at
         return fit(cells, columns), looked_at
 
     def _phases(self, columns: int) -> Line:
