@@ -26,9 +26,7 @@ from .screen_state import Remembered, keep, recall
 from .screens.away_watch import AwayWatch
 from .screens.dashboard.dashboard_screen import Dashboard
 from .screens.dashboard.pane_focus import PaneFocus
-from .screens.open_place import place_screen
-from .screens.place_screen import PlaceScreen
-from .ui.ascii_filter import AsciiFilter
+from .screens.pane_screen import is_place
 from .ui.glyphs import ASCII, draws_letters, glyphs_for
 from .ui.terminal import exit_with_terminal, in_browser, mouse_supported, use_terminal_size
 from .ui.themes import DARK, ROLES, own_themes
@@ -56,6 +54,9 @@ class TrainwatchApp(App[None]):
         *(Binding(p.key, f"place('{p.name}')", show=False) for p in PLACES),
     ]
 
+    themed = False
+    """Whether our themes are registered."""
+
     def __init__(
         self,
         run: OpenRun | None,
@@ -74,12 +75,13 @@ class TrainwatchApp(App[None]):
         self.attacher, self.picker, self.read_only, self.interval_s = attacher, picker, read_only, interval_s
         self.launcher, self.launch_first = launcher, launch_first
         self.home, self.remembered = home, recall(home)
-        self._ascii = AsciiFilter(letters=draws_letters()) if glyphs_for() is ASCII else None
+        self._ascii = _ascii_filter()
         self.pane_focus = PaneFocus()
         self.pane_focus.focused, self.pane_focus.whole = self.remembered.pane, self.remembered.whole
         self.exit_message = ""
         """Printed on the terminal after exit."""
         self.animation_level = "none"
+        self.themed = True
         for theme in own_themes(self.console.color_system, colourless=self.no_color):
             self.register_theme(theme)
         if self.remembered.theme in self.available_themes and self.remembered.theme != DARK.name:
@@ -87,6 +89,10 @@ class TrainwatchApp(App[None]):
         else:
             self.set_reactive(App.theme, DARK.name)  # setting it would have all style sheets parsed twice
             self.stylesheet.set_variables(self.get_css_variables())
+
+    def get_css_variables(self) -> dict[str, str]:
+        """The colours of the theme; none for the constructor of Textual, which does not know our themes yet."""
+        return super().get_css_variables() if self.themed else {}
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Values of our colour variables for other themes."""
@@ -114,7 +120,6 @@ class TrainwatchApp(App[None]):
         """Open the run, the launch screen, or the list of runs."""
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.action_leave)
         if self.first_run is not None:
-            self.show_run(self.first_run)
             if self.remembered.place and self.remembered.run == self.first_run.run_id:
                 self.call_after_refresh(self.action_place, self.remembered.place)
         elif self.launch_first:
@@ -135,8 +140,11 @@ class TrainwatchApp(App[None]):
         """The dashboard on the stack of screens."""
         return next((s for s in reversed(self.screen_stack) if isinstance(s, Dashboard)), None)
 
-    def show_run(self, run: OpenRun) -> None:
-        """Replace the dashboard with that of another run."""
+    def get_default_screen(self) -> Screen[Any]:
+        """The dashboard of the first run: Textual would lay out and paint an empty screen below it, too."""
+        return super().get_default_screen() if self.first_run is None else self._dashboard_of(self.first_run)
+
+    def _dashboard_of(self, run: OpenRun) -> Dashboard:
         dashboard = Dashboard(
             run,
             starter=self.starter,
@@ -149,13 +157,20 @@ class TrainwatchApp(App[None]):
         )
         dashboard.away = AwayWatch(self, dashboard)
         dashboard.zoom = self.dashboard.zoom if self.dashboard is not None else self.remembered.zoom
+        return dashboard
+
+    def show_run(self, run: OpenRun) -> None:
+        """Replace the dashboard with that of another run."""
+        dashboard = self._dashboard_of(run)
         self._uncover()
-        while sum(isinstance(s, PlaceScreen) for s in self.screen_stack) > 1:
+        while sum(is_place(s) for s in self.screen_stack) > 1:
             self.pop_screen()
-        if self.dashboard is None and not isinstance(self.screen, PlaceScreen):
-            self.push_screen(dashboard)
-        else:
+        if len(self.screen_stack) > 1:
             self.switch_screen(dashboard)
+            return
+        if self.dashboard is not None:
+            self.dashboard.leave()  # Textual keeps the first screen
+        self.push_screen(dashboard)
 
     def action_runs(self) -> None:
         """Open the list of runs."""
@@ -169,11 +184,13 @@ class TrainwatchApp(App[None]):
             return
         if not self.offers(name):
             return
-        if isinstance(self.screen, PlaceScreen) and self.screen.place == name:
+        if is_place(self.screen) and self.screen.place == name:
             return
         if name not in SIDE_PLACES:
             self._uncover()
-        if dashboard is None and name == "runs" and isinstance(self.screen, PlaceScreen):
+        from .screens.open_place import place_screen  # the first picture does not wait for it
+
+        if dashboard is None and name == "runs" and is_place(self.screen):
             self.switch_screen(place_screen(name, self, dashboard))
         elif dashboard is None or name != "dashboard":
             self.push_screen(place_screen(name, self, dashboard))
@@ -193,9 +210,9 @@ class TrainwatchApp(App[None]):
 
     def action_leave_place(self) -> None:
         """Go back to the screen that this one was opened from; from the first one to the list of runs."""
-        if not isinstance(self.screen, PlaceScreen):
+        if not is_place(self.screen):
             return
-        if self.dashboard is not None or sum(isinstance(s, PlaceScreen) for s in self.screen_stack) > 1:
+        if self.dashboard is not None or sum(is_place(s) for s in self.screen_stack) > 1:
             self.pop_screen()
         elif self.screen.place != "runs" and self.offers("runs"):
             self.action_runs()
@@ -204,7 +221,7 @@ class TrainwatchApp(App[None]):
 
     def _uncover(self) -> None:
         """Close the screens over the dashboard."""
-        while isinstance(self.screen, PlaceScreen) and self.dashboard is not None:
+        while is_place(self.screen) and self.dashboard is not None:
             self.pop_screen()
 
     def show_log_line(self, log: str | None, line: int) -> None:
@@ -244,7 +261,7 @@ class TrainwatchApp(App[None]):
     def remember(self) -> None:
         """Save what the next start begins with."""
         dashboard = self.dashboard
-        place = next((s.place for s in reversed(self.screen_stack) if isinstance(s, PlaceScreen)), "")
+        place = next((s.place for s in reversed(self.screen_stack) if is_place(s)), "")
         keep(
             self.home,
             Remembered(
@@ -298,9 +315,18 @@ class TrainwatchApp(App[None]):
 
     def show_message(self, text: str) -> None:
         """Show a sentence in the footer of the current screen."""
-        front = next((s for s in reversed(self.screen_stack) if isinstance(s, PlaceScreen | Dashboard)), None)
+        front = next((s for s in reversed(self.screen_stack) if is_place(s) or isinstance(s, Dashboard)), None)
         if front is not None:
             front.show_message(text)
+
+
+def _ascii_filter() -> LineFilter | None:
+    """What draws in ASCII on a terminal without Unicode."""
+    if glyphs_for() is not ASCII:
+        return None
+    from .ui.ascii_filter import AsciiFilter  # few terminals need it
+
+    return AsciiFilter(letters=draws_letters())
 
 
 def exit_message(dashboard: Dashboard | None) -> str:

@@ -43,6 +43,7 @@ class TaskQueue:
         self._app: App[Any] | None = None
         self._waiting: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._closed = False
 
     def submit(self, task: Task) -> None:
         """Run a task. Called on the screen's thread."""
@@ -61,11 +62,12 @@ class TaskQueue:
             app.call_later(self._show, show)
 
     def close(self) -> None:
-        """Start no further task of an ordered queue."""
+        """Start no further task of an ordered queue, and show no result any more."""
+        self._closed = True
         self._waiting.put(None)
 
     def _show(self, show: Show) -> None:
-        if self._owner.is_attached:
+        if self._owner.is_attached and not self._closed:
             show()
 
     def _run(self) -> None:

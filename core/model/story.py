@@ -33,6 +33,10 @@ class PhaseSpan(msgspec.Struct, frozen=True, kw_only=True):
     phase: str
 
 
+STATES = 4000
+"""At most so many are kept."""
+
+
 class StateSpan(msgspec.Struct, frozen=True, kw_only=True):
     """A state of the run from ``t`` on; it ends when the next one begins."""
 

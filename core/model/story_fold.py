@@ -48,6 +48,7 @@ from .launch.ramp_rule import ALLOWED_AGAIN, FailedRung
 from .outcome import Outcome
 from .record import Record
 from .story import (
+    STATES,
     ActionStory,
     EvaluationBegun,
     PhaseSpan,
@@ -61,7 +62,6 @@ from .story import (
 NOTICES = 50
 PHASES = 2000
 SAVES = 9
-STATES = 4000
 ACTIONS = 400
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.fakes.e2e_world import TRAINER, World, until, world
 from trainwatch.core.app.plan.project_plan import project_spec
 from trainwatch.core.app.screen.folder_launcher import FolderLauncher
-from trainwatch.core.app.screen.run_services import RunProfiles
+from trainwatch.core.app.screen.run_profiles import RunProfiles
 from trainwatch.core.app.screen.run_trials import RunTrials
 from trainwatch.core.model.launch.launch_preview import LaunchCheck, LaunchRequest
 from trainwatch.core.store.lock import is_held

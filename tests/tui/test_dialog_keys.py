@@ -91,7 +91,7 @@ async def dead_below(
         left, closed = all_seen(app, copied), app.screen
         if (
             isinstance(closed, ModalScreen)
-            and len(app.screen_stack) > 2
+            and len(app.screen_stack) > 1
             and closed.query("#box")
             and promised(app) == keys
         ):

@@ -395,7 +395,7 @@ async def test_one_process_is_shown_with_its_curves_at_every_size(key: str, size
             assert "train_network.py" in about
         for useless in ("tab", "s", "o", "enter", "slash", "right"):
             await pilot.press(useless)
-        assert len(app.screen_stack) == 3, "no dialog"
+        assert len(app.screen_stack) == 2, "no dialog"
         assert screen.state.process is not None
         await pilot.press("escape")
         assert screen.state.process is None

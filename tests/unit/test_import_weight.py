@@ -58,7 +58,42 @@ def test_the_first_picture_of_the_screen_loads_no_reader_of_checkpoints_and_no_p
     assert not {name for name in modules if name.startswith("trainwatch.core.checkpoints")}
     assert not modules & {"ctypes", "pickletools", "statistics", "numpy", "xml.sax", "http.client", "email"}
     pages = {name for name in modules if name.startswith("trainwatch.tui.screens.") and name.endswith("_screen")}
-    assert {name.rpartition(".")[2] for name in pages} <= {"dashboard_screen", "pane_screen", "place_screen"}
+    assert {name.rpartition(".")[2] for name in pages} <= {"dashboard_screen", "pane_screen"}
+
+
+NOT_FOR_AN_EMPTY_DASHBOARD = {
+    "trainwatch.core.app": {"runs.lists", "runs.run_ranks", "runs.supervisor_life"},
+    "trainwatch.core.app.screen": {
+        "folder_launcher", "run_cards", "run_causes", "run_checkpoints", "run_ranks", "run_services", "run_trials",
+        "supervisors",
+    },
+    "trainwatch.core.model": {
+        "checkpoints.checkpoint_results", "checkpoints.sample", "decision", "launch.launch_preview", "launch.queue",
+        "launch.rehearsal", "launch.trial", "machine_details", "record", "report", "story_fold",
+    },
+    "trainwatch.core.sense": {"log", "process"},
+    "trainwatch.core.store": {"control", "detail_files", "journal", "life_sign", "lists", "log_index", "metrics"},
+    "trainwatch.core.views.screens": {"checkpoint_details", "run_list"},
+    "trainwatch.tui": {"dialogs", "log.prompt", "palette", "screens.open_place", "screens.place_screen", "suspend"},
+    "trainwatch.tui.panes": {"lists", "pieces", "rows_pane", "tab_bar"},
+    "trainwatch.tui.ui": {"ascii_filter"},
+}  # fmt: skip
+"""What reads a run, and what a key opens: loaded when it is used, not before the first picture."""
+
+
+def test_a_dashboard_is_composed_without_what_reads_its_run_or_answers_its_keys(one_run: Path) -> None:
+    modules = loaded_by(
+        "from trainwatch.cli.quick_start import load_msgspec_quickly, load_python_quickly, load_screen_quickly\n"
+        "load_python_quickly(); load_msgspec_quickly(); load_screen_quickly()\n"
+        f"import os; os.environ['TRAINWATCH_HOME'] = {str(one_run)!r}\n"
+        "from trainwatch.cli.screen_app import app_for\n"
+        "from trainwatch.core.app.runs.known_runs import home\nfrom trainwatch.core.store.run_lookup import find_run\n"
+        "app = app_for(find_run(home(), 'r-1'), read_only=False)\n"
+        "assert len(list(app.get_default_screen().compose())) == 8"
+    )
+    kept_out = {f"{package}.{name}" for package, names in NOT_FOR_AN_EMPTY_DASHBOARD.items() for name in names}
+    assert not {name for name in modules if any(name == out or name.startswith(f"{out}.") for out in kept_out)}
+    assert not modules & {"json", "sqlite3"}
 
 
 def test_the_screen_loads_no_module_of_python_that_its_first_picture_does_not_need() -> None:

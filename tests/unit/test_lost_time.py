@@ -17,8 +17,8 @@ from trainwatch.core.model.incident import Incident, IncidentKind
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.run import RunState
-from trainwatch.core.model.story import RunStory
-from trainwatch.core.model.story_fold import STATES, apply
+from trainwatch.core.model.story import STATES, RunStory
+from trainwatch.core.model.story_fold import apply
 from trainwatch.core.views.state.lost_time import lost_time
 
 

@@ -73,7 +73,8 @@ class LogJumps:
         at = screen.viewer.start_of_search(older=older)
         screen.show_message("Looking for an error …")
         found = partial(_arrive, screen, f"No error {'above' if older else 'below'}")
-        screen.viewer.search.seek(lambda s, stopped: s.find(ALARM, at, backwards=older, stopped=stopped), found)
+        alarm = ALARM.compiled()
+        screen.viewer.search.seek(lambda s, stopped: s.find(alarm, at, backwards=older, stopped=stopped), found)
 
     def _to_incident(self, screen: LogFiles, direction: int) -> None:
         incidents = sorted(screen.now.story.incidents, key=lambda i: (i.t, i.id))

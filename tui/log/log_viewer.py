@@ -12,7 +12,6 @@ from .log_driver import LogDriver
 from .log_search import BEYOND, LogSearch
 from .log_source import LogSource, combined, compiled
 from .log_view import LogView
-from .prompt import LogPrompt
 
 RANKS_SHOWN = 12
 
@@ -71,6 +70,8 @@ class LogViewer:
 
     def ask(self, sign: str, before: str, hint: str, answer: Callable[[str], None]) -> None:
         """Open the input line above the footer; Escape closes it without an answer."""
+        from .prompt import LogPrompt  # the first picture does not wait for it
+
         if self._host.query(LogPrompt):
             return
 

@@ -1,11 +1,8 @@
-"""Incidents: the pane of the dashboard, and the list of the incidents screen."""
-
-from collections.abc import Sequence
+"""The incidents on the dashboard."""
 
 from ...core.views.incident_list import IncidentView
 from ..ui.cells import Line, Span, pad, size_of, spread, width_of, wrap_words
 from .pane import Pane
-from .rows_pane import RowsPane
 
 LABEL = 7
 KIND_FROM = 44
@@ -77,25 +74,3 @@ class IncidentsPane(Pane):
             title = [*title[:spare], " ".join(title[spare:])]
         rest: list[Line] = [(("text", " " * beside), (strong, row)) for row in title[1:]]
         return [spread([*start, (strong, title[0])], ((look, end),), width), *rest]
-
-
-class IncidentRows(RowsPane):
-    """Shows IncidentViews, newest first."""
-
-    def show_incidents(self, views: Sequence[IncidentView], message: str) -> None:
-        opened = sum(v.open for v in views)
-        title = f"incidents · {len(views)}" + (f" · {opened} open" if opened else "") if views else "incidents"
-        self.set_title(title)
-        width = max(0, self.size.width - 2)
-        self.show([self._row(v, width) for v in views], message=message)
-
-    def _row(self, v: IncidentView, width: int) -> Line:
-        glyph = self.glyphs.marks[v.kind] if v.kind in {"crash", "hang"} else self.glyphs.levels[v.level]
-        look = v.level if v.open and not v.acknowledged else "label"
-        start: list[Span] = [("label", f"{v.at} "), (v.level if v.open else "label", f"{glyph} ")]
-        if width >= KIND_FROM:
-            start.append((look, pad(v.kind, 11 if v.kind == "checkpoint" else 7)))
-        start.append(("strong" if v.open else "text", v.title))
-        left = width - width_of(start) - 2
-        end = next((e for e in v.endings if width_of((("", e),)) <= left), "open" if v.open else "")
-        return spread(start, ((look, "  " + end if end else ""),), width)

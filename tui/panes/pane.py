@@ -6,7 +6,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.content import Content
 from textual.events import Click, Resize
-from textual.geometry import Region
+from textual.geometry import Region, Size
 from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
@@ -35,12 +35,16 @@ class Pane(Widget, can_focus=False):
     glyphs: Glyphs = UNICODE
     edge: "EdgeLabel | None" = None
     """Shows the subtitle, if it changes often."""
+    early = False
+    """Whether the first picture has its lines, before it is told its size. Not if ``lines`` sets the title."""
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002  Textual's name
         super().__init__(id=id, classes=classes)
         self._lines: tuple[Line, ...] = ()
         self._asked: list[Line] = []
         """The return value of ``lines`` that ``_lines`` were fitted from."""
+        self._fitted: Size | None = None
+        """The size that they were fitted to."""
         self.last_values = LastValue()
         self._strips: dict[int, Strip] = {}
         self._looks: dict[str, Style] = {}
@@ -63,16 +67,15 @@ class Pane(Widget, can_focus=False):
 
     def redraw(self) -> None:
         """Compute the lines, and refresh the cells that differ from those on the screen."""
-        width, height = self.size
-        if not width or not height:
+        size = self.size
+        if not size.width or not size.height:
             return
-        asked = self.lines(width, height)[:height]
-        before, old = self._asked, self._lines
-        same = len(before) if len(old) == height else 0
-        drawn = [old[y] if y < same and before[y] == line else fit(line, width) for y, line in enumerate(asked)]
-        blank: Line = (("text", " " * width),)
-        new = tuple(drawn + [blank] * (height - len(drawn)))
-        self._asked, self._lines = asked, new
+        if size != self._fitted:
+            self._lines, self._asked, self._cuts = (), [], None
+            self._strips.clear()
+        old = self._lines
+        self._fit(size)
+        new, (width, height) = self._lines, size
         self._draws += 1
         wanted = self.cuts(width) if self._draws > WHOLE_FOR else ()
         cuts = tuple(sorted({at for at in wanted if 0 < at < width}))
@@ -95,6 +98,15 @@ class Pane(Widget, can_focus=False):
                 regions.append(Region(changed[0], y, changed[1], 1))
         if regions:
             self.refresh(*regions)
+
+    def _fit(self, size: Size) -> None:
+        width, height = self._fitted = size
+        asked = self.lines(width, height)[:height]
+        before, old = self._asked, self._lines
+        same = len(before) if len(old) == height else 0
+        drawn = [old[y] if y < same and before[y] == line else fit(line, width) for y, line in enumerate(asked)]
+        blank: Line = (("text", " " * width),)
+        self._asked, self._lines = asked, tuple(drawn + [blank] * (height - len(drawn)))
 
     def _cut(self, cuts: tuple[int, ...], width: int, height: int) -> None:
         """Cut the pane at these columns."""
@@ -156,6 +168,8 @@ class Pane(Widget, can_focus=False):
         strip = self._strips.get(y)
         if strip is None:
             self._painted()
+            if self.early and not self._lines:
+                self._fit(self.size)
             width = self.size.width
             line = self._lines[y] if y < len(self._lines) else (("text", " " * width),)
             strip = Strip([Segment(text, self._look(style)) for style, text in line], width)
@@ -168,8 +182,6 @@ class Pane(Widget, can_focus=False):
 
     def on_resize(self, _: Resize) -> None:
         """Draw for the new size."""
-        self._lines, self._asked, self._cuts = (), [], None
-        self._strips.clear()
         self.redraw()
 
     def notify_style_update(self) -> None:

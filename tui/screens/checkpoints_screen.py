@@ -16,7 +16,7 @@ from ...core.views.screens.checkpoint_details import (
     checkpoint_rows,
 )
 from ..keys import Key
-from ..panes.checkpoint_panes import CheckpointRows
+from ..panes.lists.checkpoint_rows import CheckpointRows
 from ..panes.page_pane import PagePane
 from ..panes.pane import Pane
 from ..panes.rows_pane import RowsPane

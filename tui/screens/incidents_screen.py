@@ -13,7 +13,7 @@ from ...core.views.screens.incident_detail import (
 )
 from ...core.views.screens.stack_dumps import Spread
 from ..keys import Key
-from ..panes.incident_panes import IncidentRows
+from ..panes.lists.incident_rows import IncidentRows
 from ..panes.page_pane import PagePane
 from ..panes.pane import Pane
 from ..panes.rows_pane import RowsPane

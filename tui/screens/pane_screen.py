@@ -1,7 +1,7 @@
 """The base class of screens that consist of panes, with a footer."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeGuard
 
 from textual.app import ComposeResult
 from textual.screen import Screen
@@ -14,6 +14,9 @@ from ..panes.pane import Pane
 from ..ui.glyphs import glyphs_for
 from .box import Box
 
+if TYPE_CHECKING:
+    from .place_screen import PlaceScreen
+
 BORDERED_ROWS = 3
 """A pane of fewer rows has no border, which would leave no row for what it shows."""
 EDGE_MARGIN = 4
@@ -25,6 +28,8 @@ ANSWER_S = 6.0
 class PanedScreen(Screen[None]):
     """Subclasses create their panes, and define their places and the keys that apply."""
 
+    place: ClassVar[str] = ""
+    """The name of a screen over the dashboard."""
     edged: ClassVar[frozenset[str]] = frozenset()
     """Ids of panes whose subtitle changes often: it is a small pane of its own."""
     key_bar: KeyBar
@@ -85,6 +90,11 @@ class PanedScreen(Screen[None]):
 
     def clear_message(self) -> None:
         self.key_bar.show(self.offered())
+
+
+def is_place(screen: object) -> "TypeGuard[PlaceScreen]":
+    """Whether it is a screen over the dashboard. Without one its class is not loaded."""
+    return isinstance(screen, PanedScreen) and screen.place != ""
 
 
 def _put(pane: Pane, box: Box | None) -> None:

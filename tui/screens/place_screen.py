@@ -39,7 +39,6 @@ USUAL_ROWS = 24
 class PlaceScreen(PanedScreen):
     """A screen over the dashboard of its run. Subclasses define place, keys and panes, and implement ``show``."""
 
-    place: ClassVar[str]
     tab: ClassVar[str] = ""
     """The highlighted tab if it is not the place's own."""
     alone: ClassVar[tuple[str, ...]] = ()

@@ -7,7 +7,6 @@ from ...model.progress import Outlook
 from ...model.run import LIVE_STATES
 from ...model.run_card import RunCard
 from ...model.situation import Situation
-from ...model.story import RunStory
 from ...model.text.edge import EDGE
 from ...store.journal import JournalTooNew, load_outline
 from ...store.lock import is_held
@@ -16,9 +15,8 @@ from ...store.run_lookup import list_runs
 from ...views.screens.run_list import with_situation
 from ..runs.known_runs import example_verb, home
 from ..runs.lists.queued_runs import queued_entries
-
-QUEUED = "queue:"
-"""Begins the id of a row that is no run yet."""
+from .current_story import current_story
+from .queued_rows import QUEUED
 
 
 def run_cards() -> Sequence[RunCard]:
@@ -51,23 +49,6 @@ def queued_cards() -> list[RunCard]:
         )
         for place, entry in enumerate(queued_entries(), 1)
     ]
-
-
-def refuse_queued(run_id: str) -> None:
-    """Raise RuntimeError with a sentence if the id is that of an entry that waits."""
-    if run_id.startswith(QUEUED):
-        number = run_id.removeprefix(QUEUED)
-        raise RuntimeError(
-            f"entry {number} waits in the queue and is no run yet: `trainwatch queue move {number} 1` lets it be the "
-            f"next one, `trainwatch queue remove {number}` takes it out"
-        )
-
-
-def current_story(run: RunDirectory, story: RunStory) -> RunStory:
-    """The story, with the state "interrupted" if neither supervisor nor trainer exist."""
-    from ..runs.unwatched import as_found  # loads the launching part of core: only if no supervisor runs
-
-    return as_found(run, story)
 
 
 def card_of(run: RunDirectory) -> RunCard:

@@ -1,7 +1,6 @@
 """When a person last looked at a run, for the screen, and what happened since."""
 
 from ...model.summary import Look, Summary
-from ...store.journal import JournalTooNew
 from ...store.last_look import read_look, write_look
 from ...store.run_directory import RunDirectory, RunUnreadable
 
@@ -20,6 +19,7 @@ class RunLooks:
 
     def summary(self, since_wall: float | None) -> Summary:
         """Reads the journal. Raises RuntimeError with a sentence."""
+        from ...store.journal import JournalTooNew
         from ..runs.report.sources import summary_of
 
         try:

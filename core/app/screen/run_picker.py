@@ -1,29 +1,45 @@
 """The runs of this machine for the screen, and the services of one that is opened."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from ...model.ports.screen import LogAccess, OpenRun
-from ...model.run_card import RunCard, RunSettings
-from ...sense.log.log_browser import FileLogBrowser
-from ...store.detail_files import DetailReader
+from ...model.ports.screen import (
+    Causes,
+    CheckpointJobs,
+    DetailSource,
+    IncidentFiles,
+    LaunchSettings,
+    LogAccess,
+    LogBrowser,
+    LogStamps,
+    OpenRun,
+    RankSource,
+    SampleFolder,
+    Trials,
+)
+from ...model.run import RunSpec
+from ...store.run_directory import RunDirectory
 from ..errors import CliError
 from ..runs.known_runs import open_run
-from .run_cards import current_story, hide, refuse_queued, run_cards
-from .run_causes import RunCauses
-from .run_checkpoints import RunCheckpoints
+from .current_story import current_story
+from .later import later
+from .queued_rows import refuse_queued
 from .run_looks import RunLooks
-from .run_ranks import RunRanks
-from .run_services import AttemptStamps, IncidentFolder, RunLaunch, RunProfiles, RunSamples
+from .run_profiles import RunProfiles
 from .run_settings import plan_of, settings_of
-from .run_trials import RunTrials
 from .store_feed import StoreFeed
+
+if TYPE_CHECKING:
+    from ...model.run_card import RunCard, RunSettings
 
 
 class MachineRuns:
     """Implements the screen's RunPicker."""
 
-    def runs(self) -> Sequence[RunCard]:
+    def runs(self) -> "Sequence[RunCard]":
         """Reads every journal: called in a thread."""
+        from .run_cards import run_cards
+
         return run_cards()
 
     def open(self, run_id: str) -> OpenRun:
@@ -36,22 +52,22 @@ class MachineRuns:
             feed=StoreFeed(run, spec.created_wall, current_story, spec.settings.health),
             profiles=RunProfiles(spec),
             ladder=spec.settings.profiles.ladder,
-            incident_files=IncidentFolder(run),
-            causes=RunCauses(run),
+            incident_files=later(lambda: _incident_files(run)),
+            causes=later(lambda: _causes(run)),
             looks=RunLooks(run),
-            checkpoints=RunCheckpoints(spec, run.load_spec),
-            launch=RunLaunch(spec),
-            samples=RunSamples(spec, run.load_spec),
-            trials=RunTrials(spec),
-            details=DetailReader(run.path),
-            ranks=RunRanks(run),
+            checkpoints=later(lambda: _checkpoints(run, spec)),
+            launch=later(lambda: _launch(spec)),
+            samples=later(lambda: _samples(run, spec)),
+            trials=later(lambda: _trials(spec)),
+            details=later(lambda: _details(run)),
+            ranks=later(lambda: _ranks(run)),
             screen=spec.settings.screen,
             keep_last=spec.settings.checkpoints.keep_last,
             plan=plan_of(spec),
-            logs=LogAccess(browser=FileLogBrowser(), stamps=AttemptStamps(run), extra=spec.logs),
+            logs=LogAccess(browser=later(_log_browser), stamps=later(lambda: _stamps(run)), extra=spec.logs),
         )
 
-    def settings(self, run_id: str) -> RunSettings:
+    def settings(self, run_id: str) -> "RunSettings":
         """Reads the newest launch of the run and its config."""
         refuse_queued(run_id)
         run, spec = open_run(run_id)
@@ -61,6 +77,8 @@ class MachineRuns:
         """A mark in the run's folder."""
         refuse_queued(run_id)
         run, _ = open_run(run_id)
+        from .run_cards import hide
+
         try:
             hide(run, hidden)
         except OSError as error:
@@ -89,3 +107,66 @@ class MachineRuns:
         except (CliError, OSError) as error:
             raise RuntimeError(str(error)) from error
         return kept
+
+
+# What the first picture does not need is loaded when it is used.
+
+
+def _incident_files(run: RunDirectory) -> IncidentFiles:
+    from .run_services import IncidentFolder
+
+    return IncidentFolder(run)
+
+
+def _causes(run: RunDirectory) -> Causes:
+    from .run_causes import RunCauses
+
+    return RunCauses(run)
+
+
+def _checkpoints(run: RunDirectory, spec: RunSpec) -> CheckpointJobs:
+    from .run_checkpoints import RunCheckpoints
+
+    return RunCheckpoints(spec, run.load_spec)
+
+
+def _launch(spec: RunSpec) -> LaunchSettings:
+    from .run_services import RunLaunch
+
+    return RunLaunch(spec)
+
+
+def _samples(run: RunDirectory, spec: RunSpec) -> SampleFolder:
+    from .run_services import RunSamples
+
+    return RunSamples(spec, run.load_spec)
+
+
+def _trials(spec: RunSpec) -> Trials:
+    from .run_trials import RunTrials
+
+    return RunTrials(spec)
+
+
+def _details(run: RunDirectory) -> DetailSource:
+    from ...store.detail_files import DetailReader
+
+    return DetailReader(run.path)
+
+
+def _ranks(run: RunDirectory) -> RankSource:
+    from .run_ranks import RunRanks
+
+    return RunRanks(run)
+
+
+def _log_browser() -> LogBrowser:
+    from ...sense.log.log_browser import FileLogBrowser
+
+    return FileLogBrowser()
+
+
+def _stamps(run: RunDirectory) -> LogStamps:
+    from .run_services import AttemptStamps
+
+    return AttemptStamps(run)

@@ -1,4 +1,4 @@
-"""What the screen needs of one run: profiles, evidence, samples, a launch's settings, times of log lines.
+"""What the screen needs of one run: evidence, samples, a launch's settings, times of log lines.
 
 The screen is started often: what loads much of core is imported by the method that needs it.
 """
@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import overload
 
 from ...model.checkpoints.sample import Sample
 from ...model.incident import EvidenceFile
@@ -24,36 +23,6 @@ from .opened_run import OpenedRun
 FILE_BYTES = 200_000
 """Most bytes of each evidence file that are shown; a stack dump has a few kB."""
 FILES = 64
-
-
-class RunProfiles(Sequence[Profile]):
-    """The ladder's, safest first; without one those of the framework. Read at first use; empty if that fails."""
-
-    def __init__(self, spec: RunSpec) -> None:
-        self._spec = spec
-
-    @cached_property
-    def _profiles(self) -> tuple[Profile, ...]:
-        from ..plan.definitions import definitions_of
-        from ..plan.fitting_profiles import fitting_profiles
-
-        try:
-            known = definitions_of(self._spec).profiles
-        except (CliError, OSError):
-            return ()
-        return fitting_profiles(self._spec, known)
-
-    @overload
-    def __getitem__(self, index: int) -> Profile: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Profile, ...]: ...
-
-    def __getitem__(self, index: int | slice) -> Profile | tuple[Profile, ...]:
-        return self._profiles[index]
-
-    def __len__(self) -> int:
-        return len(self._profiles)
 
 
 class IncidentFolder:

@@ -12,17 +12,15 @@ from ...model.progress import Outlook
 from ...model.settings import Health
 from ...model.situation import Situation
 from ...model.story import RunStory
-from ...model.story_fold import apply
 from ...model.supervisor_life import SupervisorLife, Trouble
 from ...model.text.edge import EDGE
-from ...store.journal import JournalFollower, JournalTooNew
-from ...store.journal.stored_story import StoredStory, read_shortest, read_stored
 from ...store.run_directory import RunDirectory
 from ...views.state.troubles import frozen_text
 from ..runs.jobs.job_now import JobReader, log_of
-from ..runs.supervisor_life import supervisor_life
 
 if TYPE_CHECKING:
+    from ...store.journal import JournalFollower
+    from ...store.journal.stored_story import StoredStory
     from ...store.metrics.history_reader import HistoryReader
 
 SEND_TIMEOUT_S = 10.0
@@ -47,15 +45,19 @@ class StoreFeed:
         self._as_found = as_found
         self._directory = directory
         self._zero = created_wall
-        self._begin(read_shortest(directory.journal))
+        self._journal: JournalFollower | None = None
+        self._story = RunStory()
         self._job = JobReader()
         self._polled = False
         self._asked_at: float | None = None
         self._troubles: tuple[Trouble, ...] = ()
 
-    def _begin(self, stored: StoredStory) -> None:
+    def _begin(self, stored: "StoredStory") -> "JournalFollower":
+        from ...store.journal import JournalFollower
+
         self._journal = JournalFollower(self._directory.journal, stored)
-        self._story: RunStory = EDGE.value(stored.story)
+        self._story = EDGE.value(stored.story)
+        return self._journal
 
     @cached_property
     def _history(self) -> "HistoryReader":
@@ -68,10 +70,16 @@ class StoreFeed:
 
         The first has the newest of many checkpoints only, so that the first picture need not wait for the others.
         """
-        if self._polled and self._story.left_out:
-            self._begin(read_stored(self._directory.journal))
+        from ...model.story_fold import apply  # the empty picture does not wait for what reads a journal
+        from ...store.journal.stored_story import read_shortest, read_stored
+
+        journal = self._journal
+        if journal is None:
+            journal = self._begin(read_shortest(self._directory.journal))
+        elif self._polled and self._story.left_out:
+            journal = self._begin(read_stored(self._directory.journal))
         self._polled = True
-        for record in self._journal.poll():
+        for record in journal.poll():
             self._story = apply(self._story, EDGE.value(record))
         story = self._story
         latest = self._history.latest()
@@ -109,6 +117,8 @@ class StoreFeed:
 
     def look_at_supervisor(self, wall: float) -> SupervisorLife:
         """Look at it; it is asked for its own troubles every ASK_S."""
+        from ..runs.supervisor_life import supervisor_life  # the first picture does not wait for it
+
         first = self._asked_at is None
         asks = self._asked_at is not None and abs(wall - self._asked_at) >= ASK_S
         life = supervisor_life(self._directory, ask=asks)
@@ -164,6 +174,3 @@ class StoreFeed:
         if told is not None:
             start_detached(self._directory, command)
         return told
-
-
-__all__ = ["JournalTooNew", "StoreFeed"]

@@ -1,29 +1,33 @@
 """What a screen needs: a run that it can show, its logs, checkpoints and launches, and the runs of this machine."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from ..checkpoints.checkpoint import Checkpoint, CheckpointListing
-from ..checkpoints.checkpoint_results import CheckpointOverview, Comparison, PrunePlan
-from ..checkpoints.sample import Sample
-from ..control_messages import Reply
-from ..incident import EvidenceFile
-from ..launch.change import Change
-from ..launch.elsewhere.nodes import RankTable
-from ..launch.launch_preview import LaunchCheck, LaunchOffer, LaunchPreview, LaunchRequest
-from ..launch.rehearsal import Rehearsal
-from ..launch.trial import TrialResult
-from ..machine_details import MachineDetails
-from ..observation import Command
-from ..run_card import RunCard, RunPlan, RunSettings
 from ..settings import Screen as ScreenSettings
-from ..shipped.profile import Profile
-from ..situation import Situation
-from ..summary import Look, Summary
-from ..text.log_lines import LogLine, LogStretch, LogTally, Stopped
+
+if TYPE_CHECKING:  # for annotations only: the first picture of the screen does not wait for them
+    from ..checkpoints.checkpoint import Checkpoint, CheckpointListing
+    from ..checkpoints.checkpoint_results import CheckpointOverview, Comparison, PrunePlan
+    from ..checkpoints.sample import Sample
+    from ..control_messages import Reply
+    from ..incident import EvidenceFile
+    from ..launch.change import Change
+    from ..launch.elsewhere.nodes import RankTable
+    from ..launch.launch_preview import LaunchCheck, LaunchOffer, LaunchPreview, LaunchRequest
+    from ..launch.rehearsal import Rehearsal
+    from ..launch.trial import TrialResult
+    from ..machine_details import MachineDetails
+    from ..observation import Command
+    from ..run_card import RunCard, RunPlan, RunSettings
+    from ..shipped.profile import Profile
+    from ..situation import Situation
+    from ..summary import Look, Summary
+    from ..text.log_lines import LogLine, LogStretch, LogTally, Stopped
 
 
 class LogBrowser(Protocol):

@@ -2,12 +2,14 @@
 
 import re
 
-ALARM = re.compile(
+from .patterns import LazyPattern
+
+ALARM = LazyPattern(
     r"\b\w*(?:Error|Exception)\b(?::|$)|\b(?:ERROR|CRITICAL|SEVERE)\b|\berror: |^Traceback |out of memory|\bFATAL\b|"
     r"^Killed|Segmentation fault|loss[=: ]+nan\b|^\[?[EF]\d{4} \d\d:"
 )
 """Lines that are shown in red, and that a jump to an error stops at."""
-WARN = re.compile(r"\w*Warning: |\bWARN(?:ING)?\b|\bwarning: |^\[?W\d{4} \d\d:")
+WARN = LazyPattern(r"\w*Warning: |\bWARN(?:ING)?\b|\bwarning: |^\[?W\d{4} \d\d:")
 
 LEVELS = ("", "warnings", "errors")
 """What the log can be limited to; "" = all lines. Warnings are shown with the errors."""
@@ -22,7 +24,7 @@ def level_pattern(level: str) -> re.Pattern[str] | None:
     names = "error|fatal|critical|severe" + ("|warn|warning" if level == "warnings" else "")
     json_level = rf"[\"'](?:level|levelname|severity)[\"']\s*:\s*[\"'](?i:{names})"
     worse = (ALARM, WARN) if level == "warnings" else (ALARM,)
-    return re.compile("|".join([*(p.pattern for p in worse), _FRAMES, json_level]))
+    return re.compile("|".join([*(p.text for p in worse), _FRAMES, json_level]))
 
 
 _RANKS = (
@@ -38,7 +40,7 @@ def rank_pattern(number: str) -> re.Pattern[str]:
     return re.compile("|".join(form.format(number) for form in _RANKS))
 
 
-_A_RANK = re.compile("|".join(form.format(f"(?P<r{n}>\\d{{1,4}})") for n, form in enumerate(_RANKS)))
+_A_RANK = LazyPattern("|".join(form.format(f"(?P<r{n}>\\d{{1,4}})") for n, form in enumerate(_RANKS)))
 
 
 def rank_of(text: str) -> str:

@@ -15,8 +15,7 @@ from itertools import pairwise
 import msgspec
 
 from ...model.run import TERMINAL_STATES, RunState
-from ...model.story import RunStory
-from ...model.story_fold import STATES
+from ...model.story import STATES, RunStory
 
 OURS: frozenset[RunState] = frozenset({"stopping", "cleaning", "backing_off"})
 """States in which the trainer is ended and the next attempt prepared."""

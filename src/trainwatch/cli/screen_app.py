@@ -5,14 +5,13 @@ from typing import TYPE_CHECKING
 
 from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.app.runs.known_runs import RunDirectory, home
-from trainwatch.core.app.screen.folder_launcher import FolderLauncher
+from trainwatch.core.app.screen.later import later
 from trainwatch.core.app.screen.run_picker import MachineRuns
-from trainwatch.core.app.screen.supervisors import DetachedStarter, RunAttacher
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.ui.terminal import in_browser
 
 if TYPE_CHECKING:
-    from trainwatch.core.model.ports.screen import Attacher, OpenRun, SupervisorStarter
+    from trainwatch.core.model.ports.screen import Attacher, Launcher, OpenRun, SupervisorStarter
     from trainwatch.core.model.remote.host import Host
 
 
@@ -43,8 +42,8 @@ def app_on(host: "Host", run_name: str | None, *, read_only: bool, trouble: str)
 
 
 def _app(runs: MachineRuns, run: "OpenRun | None", *, read_only: bool, launch_first: bool = False) -> TrainwatchApp:
-    starter: SupervisorStarter = DetachedStarter()
-    attacher: Attacher | None = None if in_browser(os.environ) else RunAttacher()
+    starter: SupervisorStarter = later(_starter)
+    attacher: Attacher | None = None if in_browser(os.environ) else later(_attacher)
     far = getattr(runs, "hosts", None)
     if far is not None:
         from trainwatch.core.app.screen.mirror.all_runs import AllAttachers, AllStarters
@@ -56,7 +55,7 @@ def _app(runs: MachineRuns, run: "OpenRun | None", *, read_only: bool, launch_fi
         starter=starter,
         attacher=attacher,
         picker=runs,
-        launcher=FolderLauncher(),
+        launcher=later(_launcher),
         launch_first=launch_first,
         read_only=read_only,
         home=home(),
@@ -78,3 +77,24 @@ def _runs(host: "Host | None" = None) -> MachineRuns:
     from trainwatch.core.app.screen.mirror.all_runs import AllRuns, FarHosts
 
     return AllRuns(FarHosts(list(hosts.values())))
+
+
+# What the first picture does not need is loaded when it is used.
+
+
+def _starter() -> "SupervisorStarter":
+    from trainwatch.core.app.screen.supervisors import DetachedStarter
+
+    return DetachedStarter()
+
+
+def _attacher() -> "Attacher":
+    from trainwatch.core.app.screen.supervisors import RunAttacher
+
+    return RunAttacher()
+
+
+def _launcher() -> "Launcher":
+    from trainwatch.core.app.screen.folder_launcher import FolderLauncher
+
+    return FolderLauncher()

@@ -36,7 +36,10 @@ class DashboardPanes(PanedScreen):
         self.key_bar = KeyBar(id="keys", classes="-bare")
         self.log_pane = LogView(id="log", compact=True)
         bodies = (self.gpu, self.memory, self.timeline, self.incidents, self.checkpoints, self.log_pane)
-        return (self.head, *bodies, self.key_bar)
+        panes = (self.head, *bodies, self.key_bar)
+        for pane in panes:
+            pane.early = True
+        return panes
 
     def show_panes(self, view: DashboardView, snapshot: Snapshot | None, shown: TimeWindow, *, part: bool) -> None:
         """Give each what it draws. ``shown``: the time that the charts span, only a ``part`` of the run or all."""

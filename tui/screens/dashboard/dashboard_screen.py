@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.screen import ModalScreen
+from textual.timer import Timer
 
 from ....core.model.ports.screen import Attacher, OpenRun, SupervisorStarter
 from ....core.model.situation import Situation
@@ -20,15 +21,17 @@ from ...log.log_view import LogView
 from ...operations import ACTS, Operations
 from ...panes.pane import Pane
 from ...poller import Poller, Snapshot
-from ...suspend import run_in_terminal
 from ...terminal_title import TerminalTitle
 from ...ui.glyphs import glyphs_for
 from ...ui.series import SeriesQuery, same_charts
 from ...ui.time_window import WHOLE, TimeWindow, window, zoomed_by
 from ..away_watch import AwayWatch
-from ..place_screen import PlaceScreen
+from ..pane_screen import is_place
 from .dashboard_panes import FocusedPanes
 from .pane_focus import PaneFocus
+
+if TYPE_CHECKING:
+    from ..place_screen import PlaceScreen
 
 BELOW_DIALOG_S = 12.0
 """How often the screen below a dialog is drawn if nothing happens: Textual paints all of the terminal each time."""
@@ -69,6 +72,8 @@ class Dashboard(FocusedPanes):
         self.screen_states: dict[str, object] = {}
         """By numbered screen: what it restores when it is opened again."""
         self._interval_s = interval_s
+        self._polling: Timer | None = None
+        self._left = False
         self._drawn_at = 0.0
         self._drawn: tuple[object, ...] = ()
         """What had happened then."""
@@ -84,15 +89,23 @@ class Dashboard(FocusedPanes):
 
     def on_mount(self) -> None:
         """Draw the empty screen, then poll."""
-        self.draw()
+        self.draw(*self.app.size)  # its own size is not known yet
         if self.away is not None:
             self.away.begin()
         if self._interval_s > 0:
-            self.set_interval(self._interval_s, self.poll)
-            self.call_after_refresh(self.poll)  # after the first paint: both together would delay it
+            self._polling = self.set_interval(self._interval_s, self.poll)
+            self.call_later(self.poll)  # after the first paint, by ScreenResume: both together would delay it
 
     def on_unmount(self) -> None:
-        """End reading, and cancel the long task."""
+        self.leave()
+
+    def leave(self) -> None:
+        """End reading, and cancel the long task: the dashboard of another run takes its place."""
+        if self._left:
+            return
+        self._left = True
+        if self._polling is not None:
+            self._polling.stop()
         self._polls.close()
         self.output.viewer.close()
         self.long_task.leave()
@@ -102,7 +115,8 @@ class Dashboard(FocusedPanes):
 
     def on_resize(self, event: events.Resize) -> None:
         self.draw(event.size.width, event.size.height)
-        self.poll()
+        if self.snapshot is not None:
+            self.poll()
 
     def on_screen_resume(self) -> None:
         """Draw the newest snapshot after a screen over it was closed."""
@@ -112,7 +126,7 @@ class Dashboard(FocusedPanes):
 
     def poll(self) -> None:
         """Take a snapshot in the background; with ``interval_s`` 0 only ``look`` takes one."""
-        if self._interval_s > 0:
+        if self._interval_s > 0 and not self._left:
             self.poller.poll()
 
     def look(self) -> None:
@@ -181,7 +195,7 @@ class Dashboard(FocusedPanes):
 
         Textual would repaint the screen in front for each region that changes on the one below it.
         """
-        if self.in_front is not None:
+        if self.in_front is not None or self._left:
             return
         if width is None or height is None:
             width, height = self.size
@@ -211,9 +225,9 @@ class Dashboard(FocusedPanes):
         self.answer(text)
 
     @property
-    def in_front(self) -> PlaceScreen | None:
+    def in_front(self) -> "PlaceScreen | None":
         """The numbered screen over this one."""
-        return next((s for s in reversed(self.app.screen_stack) if isinstance(s, PlaceScreen)), None)
+        return next((s for s in reversed(self.app.screen_stack) if is_place(s)), None)
 
     def renew(self, place: str) -> None:
         """A task of a numbered screen changed something: redraw it if it is in front."""
@@ -286,6 +300,8 @@ class Dashboard(FocusedPanes):
 
     def action_attach(self) -> None:
         """Leave to the trainer's terminal, and come back."""
+        from ...suspend import run_in_terminal
+
         if self.attacher is None:
             self.show_message(f"Not from this screen; use: {typed('attach', self.run.run_id)}")
             return

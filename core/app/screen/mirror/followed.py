@@ -13,7 +13,7 @@ from ....store.mirror.journal_copy import GrowingFile
 from ....store.run_directory import RunDirectory
 from ...runs.jobs.job_now import JOB_FILE
 from ...runs.known_runs import open_run
-from ..run_cards import current_story
+from ..current_story import current_story
 from ..store_feed import StoreFeed
 
 SMALL_BYTES = 4 << 20

@@ -20,8 +20,9 @@ from ...runs.known_runs import open_run
 from ..run_cards import run_cards
 from ..run_causes import RunCauses
 from ..run_checkpoints import RunCheckpoints
+from ..run_profiles import RunProfiles
 from ..run_ranks import RunRanks
-from ..run_services import AttemptStamps, IncidentFolder, RunLaunch, RunProfiles, RunSamples
+from ..run_services import AttemptStamps, IncidentFolder, RunLaunch, RunSamples
 from ..run_settings import settings_of
 from ..store_feed import StoreFeed
 from ..supervisors import DetachedStarter
