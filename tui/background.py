@@ -6,15 +6,20 @@ that shows the result; that one is called on the screen's thread, unless the own
 
 import queue
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
 import msgspec
 from textual.app import App
 
+from ..core.model.ports.rounds import next_round
+
 Show = Callable[[], None]
 Task = Callable[[], Show]
 """Runs in a thread and handles its own errors."""
+Round = Callable[[], Show | None]
+"""A task that is repeated; None: nothing is to be shown, and the screen's thread is not woken."""
 Progress = Callable[[int, int], None]
 """(done, total); raises Cancelled when the task was cancelled."""
 LEAVE_S = 2.0
@@ -44,6 +49,8 @@ class TaskQueue:
         self._waiting: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._closed = False
+        self._round: Round | None = None
+        self._period_s = self._due = 0.0
 
     def submit(self, task: Task) -> None:
         """Run a task. Called on the screen's thread."""
@@ -54,6 +61,13 @@ class TaskQueue:
         self._waiting.put(task)
         if self._thread is None:
             self._thread = self._start(self._run)
+
+    def repeat(self, task: Round, period_s: float) -> None:
+        """Also run this one at every multiple of ``period_s``, from the first submitted task on. Called before that.
+
+        The thread waits by itself: a timer of the screen would wake the screen's thread only to wake this one.
+        """
+        self._round, self._period_s = task, period_s
 
     def show(self, show: Show) -> None:
         """Call ``show`` on the screen's thread; for a task that reports before it ends. Called from any thread."""
@@ -71,8 +85,21 @@ class TaskQueue:
             show()
 
     def _run(self) -> None:
-        while (task := self._waiting.get()) is not None:
-            self.show(task())
+        self._due = next_round(time.monotonic(), self._period_s) if self._round is not None else 0.0
+        while (task := self._next()) is not None:
+            show = task()
+            if show is not None:
+                self.show(show)
+
+    def _next(self) -> Task | Round | None:
+        """The next task, or the repeated one if it is due; None: none is started any more."""
+        if self._round is None:
+            return self._waiting.get()
+        try:
+            return self._waiting.get(timeout=max(0.0, self._due - time.monotonic()))
+        except queue.Empty:
+            self._due = next_round(time.monotonic(), self._period_s)
+            return self._round
 
     def _start(self, run: Callable[[], None]) -> threading.Thread:
         thread = threading.Thread(target=run, name=self._name, daemon=True)

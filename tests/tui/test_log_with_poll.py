@@ -9,6 +9,7 @@ from textual.pilot import Pilot
 
 from tests.tui.log_world import LogWorld, until
 from trainwatch.tui.background import Show
+from trainwatch.tui.poller import Aside
 from trainwatch.tui.screens.dashboard.dashboard_screen import Dashboard
 
 
@@ -30,13 +31,13 @@ def shown(board: Dashboard, text: str) -> bool:
 
 def read_elsewhere(board: Dashboard) -> Show:
     """What a poll's thread reads of the log; the result shows it."""
-    task = board.output.ahead()
-    assert task is not None
-    found: list[Show] = []
-    thread = threading.Thread(target=lambda: found.append(task()))
+    found: list[Aside | None] = []
+    thread = threading.Thread(target=lambda: found.append(board.output.ahead()))
     thread.start()
     thread.join()
-    return found[0]
+    aside = found[0]
+    assert aside is not None
+    return aside.show
 
 
 async def overtaken(board: Dashboard, pilot: Pilot[None], world: LogWorld, line: str) -> Show:

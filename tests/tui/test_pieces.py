@@ -103,6 +103,13 @@ def test_a_curve_that_grew_by_its_newest_columns_waits_for_the_next_poll() -> No
     assert not same_charts(before, [SeriesQuery("a", 10, None, 0.0, 40.0)])
 
 
+def test_charts_of_a_young_run_whose_span_grew_wait_for_the_next_poll() -> None:
+    before = [SeriesQuery("a", 32, None, 0.0, 64.0)]
+    assert same_charts(before, [SeriesQuery("a", 48, None, 0.0, 96.0)])
+    assert not same_charts(before, [SeriesQuery("a", 48, None, 0.0, 120.0)])
+    assert not same_charts(before, [SeriesQuery("a", 24, None, 0.0, 48.0)])
+
+
 async def test_pieces_take_the_colours_of_another_theme() -> None:
     async with showing(healthy(8), (200, 50)) as (app, pilot):
         for _ in range(WHOLE_FOR + 1):

@@ -1,9 +1,12 @@
 """The log of the newest attempt in the log pane of the dashboard."""
 
+from collections.abc import Callable
+
 from ...core.model.ports.screen import OpenRun
 from ...core.model.situation import Situation
 from ...core.model.text.log_lines import LogFile
-from ..background import Task
+from ..background import Show
+from ..poller import Aside
 from .log_source import LogSource
 from .log_view import LogView
 from .log_viewer import Host, LogViewer
@@ -23,10 +26,20 @@ class DashboardLog:
         self._columns = 0
         self._read_ahead = False
         """The lines of this second were read together with the run."""
+        self._ahead: Callable[[], tuple[bool, Show]] | None = None
 
-    def ahead(self) -> Task | None:
-        """What reads the gained lines on another thread, to be drawn by the next ``update``; None: nothing to read."""
-        return self.viewer.driver.ahead(self._taken)
+    def ahead(self) -> Aside | None:
+        """Read the gained lines, to be drawn by the next ``update``; None: nothing to read. Called from any thread."""
+        read = self._ahead  # prepared on the screen's thread
+        if read is None:
+            return None
+        began, show = read()
+
+        def alone() -> None:
+            show()
+            self.update(self._now, self._trouble, self._columns)
+
+        return Aside(news=began, show=show, alone=alone)
 
     def _taken(self) -> None:
         self._read_ahead = True
@@ -60,6 +73,7 @@ class DashboardLog:
         pane.message = self._message()
         pane.set_title(" · ".join(parts), "" if pane.following else "[space] follow")
         pane.redraw()
+        self._ahead = viewer.driver.ahead(self._taken)
 
     def follow(self, yes: bool) -> None:
         """Follow the end and end the search, or hold what is shown."""

@@ -4,7 +4,7 @@ import itertools
 import re
 from collections.abc import Callable
 
-from ..background import Owner, Show, Task, TaskQueue
+from ..background import Owner, Show, TaskQueue
 from .log_source import LogSource, guarded
 from .log_view import LogView
 from .log_window import LogWindow, Reading
@@ -87,22 +87,32 @@ class LogDriver:
     def look(self, *, wait: bool = False) -> None:
         """Read what was written since, if the end is followed. ``wait``: on the calling thread (tests)."""
         if not self.busy or wait:
-            read = self._rest()
-            if read is not None:
-                self._read(read, wait=wait)
+            rest = self._rest()
+            if rest is not None:
+                self._read(lambda: rest()[2], wait=wait)
 
-    def ahead(self, taken: Show) -> Task | None:
-        """Returns what reads the same on another thread; None if there is nothing to follow.
+    def ahead(self, taken: Show) -> Callable[[], tuple[bool, Show]] | None:
+        """Returns what reads the same on another thread, any number of times; None if there is nothing to follow.
 
-        What it returns takes the lines and calls ``taken``, unless others were read meanwhile; the caller draws them.
+        It returns whether a line has begun since, and what takes the lines and calls ``taken``, unless others were read
+        meanwhile; the caller draws them. A bar that moves on begins no line.
         """
         source, window, generation = self.source, self.view.window, self._generation
-        read = None if self.busy else self._rest()
-        if read is None or source is None:
+        rest = None if self.busy else self._rest()
+        if rest is None or source is None:
             return None
         end, path = window.end, source.file.path
+        known = int(bool(len(window)) and window.lines[-1].open)
 
-        def run() -> Show:
+        def run() -> tuple[bool, Show]:
+            began = False
+
+            def read() -> Show:
+                nonlocal began
+                reading, whole, take = rest()
+                began = reading is not None and len(reading.stretch.lines) > (0 if whole else known)
+                return take
+
             take = guarded(read, path, self._fail)
 
             def show() -> None:
@@ -112,12 +122,15 @@ class LogDriver:
                     self._fill()
                     taken()
 
-            return show
+            return began, show
 
         return run
 
-    def _rest(self) -> Callable[[], Show] | None:
-        """What reads the lines that a followed log has gained."""
+    def _rest(self) -> Callable[[], tuple[Reading | None, bool, Show]] | None:
+        """What reads the lines that a followed log has gained.
+
+        It returns them, None = nothing; whether they are in place of the window; and what shows them.
+        """
         source, window, only = self.source, self.view.window, self.only
         if source is None or not self.view.following:
             return None
@@ -135,11 +148,11 @@ class LogDriver:
                     return more, False
             return source.tail(2 * height, only), True
 
-        def read() -> Callable[[], None]:
+        def read() -> tuple[Reading | None, bool, Show]:
             begin = next(self._moments)
             reading, fresh = gained()
             done = next(self._moments)
-            return lambda: self._took(reading, begin, done, whole=fresh)
+            return reading, fresh, lambda: self._took(reading, begin, done, whole=fresh)
 
         return read
 

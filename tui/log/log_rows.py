@@ -2,6 +2,7 @@
 
 import re
 from bisect import bisect_right
+from functools import lru_cache
 from itertools import pairwise
 
 import msgspec
@@ -25,8 +26,9 @@ class Piece(msgspec.Struct, frozen=True):
     paints: tuple[Paint, ...] = ()
 
 
+@lru_cache(maxsize=256)
 def pieces_of(line: LogLine) -> tuple[Piece, ...]:
-    """The message of a line, and before it the bar that it was printed behind or over."""
+    """The message of a line, and before it the bar that it was printed behind or over. A new line moves all others."""
     text = EDGE.text(line.text)
     colours = line.colours if text == line.text else ()  # what is hidden has moved the rest
     at = line.cut if text == line.text else 0

@@ -12,7 +12,7 @@ from ...ui.chart import spark_range
 from ...ui.series import Columns, SeriesQuery
 from ...ui.time_window import Charts, TimeWindow
 from ..pane import Pane
-from .meters import SPARK_LEAST, meter_cuts, meter_lines, meter_queries, meter_spark
+from .meters import PRESSING, SPARK_LEAST, meter_cuts, meter_lines, meter_queries, meter_spark
 
 SPARK_MOST = 48
 """Maximum length of a sparkline: longer ones show no more."""
@@ -22,11 +22,9 @@ NAME_FROM = 84
 """Columns from which the table of several GPUs has room for their names."""
 NUMBERS = 7 + 8 + 9 + 9
 """Columns of the numbers of the table, with their signs."""
-NUMBERS_REST_S = 2.0
-"""The numbers of several GPUs change no more often: with their colours they are most of what is written each second."""
-PRESSING = frozenset({"warning", "danger", "unknown"})
-"""A number that gets one of these levels, or had it, is shown at once; in the table it has the colour of its level. The
-others have one colour, signs included: no text between two of them changes it, and those that matter stand out."""
+NUMBERS_REST_S = 1.5
+"""The numbers of several GPUs stay for so long, also while other panes are drawn each second: with their colours they
+are most of what is written then."""
 
 
 class GpuPane(Pane):
@@ -38,8 +36,7 @@ class GpuPane(Pane):
 
     def show(self, view: GpuPaneView, series: Mapping[SeriesQuery, Columns], window: TimeWindow) -> None:
         """Draw it; ``series`` answers ``series_queries``."""
-        same_beat = view.t // NUMBERS_REST_S == self.view.t // NUMBERS_REST_S
-        if same_beat and view.t > self.view.t and len(view.gpus) > 1:
+        if 0.0 < view.t - self.view.t < NUMBERS_REST_S and len(view.gpus) > 1:
             view = _with_numbers_of(self.view, view)
             series = self.charts.series if self.charts.series.keys() >= series.keys() else series
         self.view, self.window = view, window
@@ -117,7 +114,7 @@ class GpuPane(Pane):
     def _table(self, width: int, height: int) -> list[Line]:
         name, cells = self._table_columns(width)
         sparks = cells >= SPARK_LEAST
-        # Numbers first, charts to their right: a repaint starts at the left edge, and only numbers change every second.
+        # Numbers first, charts to their right: a repaint starts at the left edge, and numbers change most often.
         heading: list[Span] = [
             ("label", "   " + pad("name", name)[:name] + right("util", 5) + right("vram", 8) + right("temp", 9)),
             ("label", right("power", 9) + "    "),

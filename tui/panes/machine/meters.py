@@ -14,6 +14,10 @@ from ...ui.time_window import TimeWindow
 SPARK_LEAST = 6
 SCALE, SCALE_FROM = 5, 14
 """Cells for the lowest value of a sparkline's scale, and from how many cells on it is written."""
+PRESSING = frozenset({"warning", "danger", "unknown"})
+"""A number that gets one of these levels, or had it, is shown at once; in the table of several GPUs it has the colour
+of its level. The others have one colour there, signs included: no text between two of them changes it, and those that
+matter stand out."""
 EXTRA_FROM = 52
 """Columns from which there is room for the second form of a value."""
 

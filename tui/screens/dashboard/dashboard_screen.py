@@ -8,25 +8,25 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.screen import ModalScreen
-from textual.timer import Timer
 
 from ....core.model.ports.screen import Attacher, OpenRun, SupervisorStarter
 from ....core.model.situation import Situation
 from ....core.model.text.suggestion import typed
 from ....core.views.panes.dashboard import DashboardView, dashboard_view
-from ...background import LongTask, Show, Task, TaskQueue
+from ...background import LongTask, Show, TaskQueue
 from ...keys import ALSO, KEYS, Key, KeyContext, applying, why_not
 from ...log.dashboard_log import DashboardLog
 from ...log.log_view import LogView
 from ...operations import ACTS, Operations
 from ...panes.pane import Pane
-from ...poller import Poller, Snapshot
+from ...poller import Aside, Poller, Snapshot
 from ...terminal_title import TerminalTitle
 from ...ui.glyphs import glyphs_for
 from ...ui.series import SeriesQuery, same_charts
 from ...ui.time_window import WHOLE, TimeWindow, window, zoomed_by
 from ..away_watch import AwayWatch
 from ..pane_screen import is_place
+from .at_once import at_once
 from .dashboard_panes import FocusedPanes
 from .pane_focus import PaneFocus
 
@@ -63,6 +63,8 @@ class Dashboard(FocusedPanes):
         self.read_only, self.has_runs, self.can_launch = read_only, has_runs, can_launch
         self.now = Situation()
         self.view: DashboardView = dashboard_view(self.now, run.name)
+        self._polled = (self.now, self.view)
+        """What the newest poll found, from its thread."""
         self.snapshot: Snapshot | None = None
         self.zoom: int | None = None
         self.operations = Operations(self)
@@ -72,13 +74,16 @@ class Dashboard(FocusedPanes):
         self.screen_states: dict[str, object] = {}
         """By numbered screen: what it restores when it is opened again."""
         self._interval_s = interval_s
-        self._polling: Timer | None = None
         self._left = False
         self._drawn_at = 0.0
         self._drawn: tuple[object, ...] = ()
         """What had happened then."""
+        self._in_sight = False
+        """No other screen and no dialog is over this one."""
         self._polls = TaskQueue(self, "poll", in_order=True)
-        self.poller = Poller(run.feed, self._polls, self.take, self._log_ahead)
+        self.poller = Poller(
+            run.feed, self._polls, self.take, period_s=interval_s, at_once=self._at_once, aside=self._log_ahead
+        )
         self.away: AwayWatch | None = None
 
     def made(self) -> Sequence[Pane]:
@@ -93,7 +98,6 @@ class Dashboard(FocusedPanes):
         if self.away is not None:
             self.away.begin()
         if self._interval_s > 0:
-            self._polling = self.set_interval(self._interval_s, self.poll)
             self.call_later(self.poll)  # after the first paint, by ScreenResume: both together would delay it
 
     def on_unmount(self) -> None:
@@ -104,8 +108,6 @@ class Dashboard(FocusedPanes):
         if self._left:
             return
         self._left = True
-        if self._polling is not None:
-            self._polling.stop()
         self._polls.close()
         self.output.viewer.close()
         self.long_task.leave()
@@ -120,12 +122,17 @@ class Dashboard(FocusedPanes):
 
     def on_screen_resume(self) -> None:
         """Draw the newest snapshot after a screen over it was closed."""
+        self._in_sight = True
         if self.snapshot is not None:
             self.draw()
             self.poll()
 
+    def on_screen_suspend(self) -> None:
+        """Another screen is over this one: it shows each poll."""
+        self._in_sight = False
+
     def poll(self) -> None:
-        """Take a snapshot in the background; with ``interval_s`` 0 only ``look`` takes one."""
+        """Take a snapshot in the background now; with ``interval_s`` 0 only ``look`` takes one."""
         if self._interval_s > 0 and not self._left:
             self.poller.poll()
 
@@ -135,16 +142,22 @@ class Dashboard(FocusedPanes):
         self.take(self.poller.once())
         self.output.viewer.driver.look(wait=True)
 
-    def _log_ahead(self) -> Task | None:
-        """What reads the log in the thread of the poll; None if the dashboard is not drawn."""
-        return None if self.in_front is not None else self.output.ahead()
+    def _at_once(self, now: Situation) -> object:
+        """What is shown without waiting for the next two seconds; None: everything. In the thread of the poll."""
+        self._polled = (now, dashboard_view(now, self.run.name))
+        return at_once(*self._polled) if self._in_sight else None
+
+    def _log_ahead(self) -> Aside | None:
+        """Read the log in the thread of the poll; None if the dashboard is not drawn."""
+        return self.output.ahead() if self._in_sight else None
 
     def take(self, snapshot: Snapshot) -> None:
         """Keep a snapshot and draw it."""
         self.snapshot = snapshot
         if snapshot.situation.story.seq or snapshot.trouble is None:
             self.now = snapshot.situation
-        self.view = dashboard_view(self.now, self.run.name)
+        polled, view = self._polled
+        self.view = view if polled is self.now else dashboard_view(self.now, self.run.name)
         if not self._waits_below_dialog():
             (self.in_front or self).draw()
         self.operations.renew()
@@ -216,6 +229,7 @@ class Dashboard(FocusedPanes):
     def zoom_time(self, steps: int) -> None:
         """All charts over a shorter or longer time."""
         self.zoom = zoomed_by(self.zoom, steps, self.view.timeline.now_t)
+        self.call_later(self.poll)  # once the charts are known that are wanted now
 
     def show_message(self, text: str) -> None:
         """A sentence in the footer for a few seconds, on whatever screen is in front."""
