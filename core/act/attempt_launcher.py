@@ -29,12 +29,13 @@ BASELINE = "gpu_baseline.json"
 class Readiness(msgspec.Struct, frozen=True, kw_only=True):
     """``refusal``: why a launch would fail, and what to do. ``need_bytes``: disk space that must be free first.
 
-    ``room``: what is missing, in words.
+    ``room``: what is missing, in words. ``other_trainer``: a sentence about one that writes there already.
     """
 
     refusal: str | None = None
     need_bytes: float | None = None
     room: str = ""
+    other_trainer: str = ""
 
 
 READY = Readiness()
@@ -107,6 +108,8 @@ class AttemptLauncher:
                 if is_full(ready.refusal):
                     return False, ready.refusal, {"no_room": True, "fresh": decision.resume_from is None}
                 return False, ready.refusal, {"retryable": False}
+            if ready.other_trainer:
+                return False, ready.other_trainer, {"other_trainer": True, "fresh": decision.resume_from is None}
             if ready.need_bytes is not None:
                 return False, ready.room, {"need_bytes": ready.need_bytes, "fresh": decision.resume_from is None}
             write_config_copy(self._spec, derived)

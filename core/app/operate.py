@@ -74,12 +74,15 @@ def require_checked(run: RunDirectory, command: Command, *, forced: bool) -> "Ch
     from .plan.definitions import definitions_of
     from .plan.launch_plan import plan_launch
     from .preflight.checklist import require_startable, told_at_resume
+    from .preflight.other_trainer import accept
 
     spec = run.load_spec()
     plan = plan_launch(spec, definitions_of(spec), run.path.parents[1])
     begins = "" if command.fresh else command.checkpoint
     plan = msgspec.structs.replace(plan, begins=begins)
     require_startable(plan, known=True, forced=forced, waits_for_room=goes_on_waiting(run, command) != "")
+    if forced:
+        accept(plan, run)
     return told_at_resume(plan)
 
 

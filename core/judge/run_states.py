@@ -17,7 +17,7 @@ class RestartPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     checkpoints written before this run time (the loss became NaN then). ``delay_s``: wait before the launch.
     ``ending``, ``advice``: why the run is given up and what to look at, for ``Stopping(then="give_up")``.
     ``need_bytes``: free disk space that the next attempt waits for. ``needs_gpu``: it waits for a usable GPU.
-    ``no_room``: launches in a row that found no room.
+    ``no_room``: launches in a row that found no room, or another trainer.
     ``deadline_t``: run time at which the machine or its container is ended, for ``Stopping(then="end")``.
     ``path``, ``step``: the resume point chosen.
     ``by``: the person who ordered it, "" = the judge concluded it by itself (recovery/gate.py).
@@ -168,7 +168,8 @@ class BackingOff(Variant, frozen=True, tag="backing_off"):
 class WaitingForRoom(Variant, frozen=True, tag="held"):
     """The next attempt waits until ``need_bytes`` and some inodes are free on the disk of the checkpoints.
 
-    ``until_t``: run time at which it is launched in any case, because another disk or a quota is full; None = never.
+    ``until_t``: run time at which it is launched in any case, because another disk or a quota is full, or because
+    another trainer wrote there; None = never.
     """
 
     need_bytes: float

@@ -235,3 +235,34 @@ def test_two_sizes_that_differ_are_never_told_as_the_same() -> None:
     assert sizes_apart(0.1004e9, 0.1001e9) == ("100.4 MB", "100.1 MB")
     assert sizes_apart(5e9, 5e9) == ("5.00 GB", "5.00 GB")
     assert sizes_apart(5e9, None) == ("5.00 GB", "")
+
+
+# --- another trainer --------------------------------------------------------------------------------------------------
+
+OTHER = "`python train.py` (pid 7, since 05:58) was started without trainwatch, and it is the same training in /work"
+
+
+def test_a_restart_beside_a_trainer_of_nobody_waits_without_charge_until_that_one_is_over() -> None:
+    world = saved(running(judge(quick(network_wait_s=(30.0, 60.0)))), 1e6)
+    for _ in range(2):
+        world.answer("start_attempt", ok=False, detail=OTHER, other_trainer=True, fresh=False)
+    crash(world)
+    assert world.word == "backing_off"
+    assert f"held: {OTHER}; it is launched again in 30 s" in world.text()
+    charged = len(world.of(BudgetChanged))
+    world.wait(31.0)
+    assert world.word == "backing_off"
+    world.wait(61.0)
+    assert world.word == "starting"
+    assert len(world.of(BudgetChanged)) == charged
+    assert [n.title for n in world.of(NotifyPeople) if n.event == "warning"] == ["run: held: another trainer runs"]
+
+
+def test_a_start_from_the_beginning_is_not_made_later_over_what_the_other_trainer_saves() -> None:
+    world = World(judge())
+    world.answer("start_attempt", ok=False, detail=OTHER, other_trainer=True, fresh=True)
+    world.begin()
+    assert world.word == "stopped"
+    world.wait(4000.0)
+    assert len(world.of(StartAttempt)) == 1
+    assert [n.title for n in world.of(NotifyPeople) if n.event == "warning"] == ["run: held: another trainer runs"]

@@ -56,6 +56,7 @@ from .machine.host_checks import (
     check_wsl_idle,
 )
 from .machine.memory_checks import asks_of_gpus, check_advice, check_memory, check_need
+from .other_trainer import check_other_trainer
 from .place_check import check_place
 from .resumed.checkpoint_checks import check_checkpoint_named
 from .resumed.model_checks import check_data_changed, check_model, check_model_without_torch
@@ -105,6 +106,7 @@ RUN_CHECKS = (
     RunCheck(check_command, refuses=ExitCode.USAGE),
     RunCheck(check_scheduler, quick=True, stops=ExitCode.NOT_FOUND, told=True),
     RunCheck(check_output_owner, refuses=ExitCode.OWNED),
+    RunCheck(check_other_trainer, stops=ExitCode.OWNED, here=True),
     RunCheck(check_script, quick=True, stops=ExitCode.NOT_FOUND, told=True),
     RunCheck(check_exit_status, quick=True),
     RunCheck(check_hand_over, quick=True),
@@ -286,15 +288,20 @@ class ReadinessCheck:
     """Implements the actor's ``ready``: the quick checks before every launch.
 
     ``note`` keeps a sentence in the journal; each warning is noted once, not at every restart. ``taken``: the sentence
-    about another run that has the output folder.
+    about another run that has the output folder. ``other``: the one about a trainer that belongs to no run.
     """
 
     def __init__(
-        self, plan: LaunchPlan, note: Callable[[str], None], taken: Callable[[], str | None] = lambda: None
+        self,
+        plan: LaunchPlan,
+        note: Callable[[str], None],
+        taken: Callable[[], str | None] = lambda: None,
+        other: Callable[[LaunchPlan], str | None] = lambda _plan: None,
     ) -> None:
         self._plan = plan
         self._note = note
         self._taken = taken
+        self._other = other
         self._noted: set[str] = set()
 
     def __call__(self, derived: Derived) -> Readiness:
@@ -302,7 +309,10 @@ class ReadinessCheck:
         if (taken := self._taken()) is not None:
             return Readiness(refusal=taken)
         try:
-            found, warnings = before_launch(self._plan.with_derived(derived))
+            plan = self._plan.with_derived(derived)
+            if (other := self._other(plan)) is not None:
+                return Readiness(other_trainer=other)
+            found, warnings = before_launch(plan)
         except Exception as error:
             found, warnings = READY, (f"failed: {error!r}",)
         for warning in warnings:

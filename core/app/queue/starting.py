@@ -7,6 +7,7 @@ import msgspec
 from ...config.spec import Overrides
 from ...model.launch.queue import LABEL, QueueEntry
 from ...model.run import RunSpec
+from ...store.home import runs_folder
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory
 from ...store.run_lookup import list_runs
@@ -14,6 +15,7 @@ from ..errors import CliError, ExitCode
 from ..plan.definitions import definitions_of
 from ..plan.launch_plan import LaunchPlan, plan_launch
 from ..plan.project_plan import plan_command, plan_project
+from ..preflight.other_trainer import other_trainers, what_it_is
 from ..runs.known_runs import home
 from ..runs.output_owner import rival_of
 from ..start.detached import start_detached
@@ -76,6 +78,8 @@ def _begin(entry: QueueEntry) -> Started:
     rival = rival_of(spec)
     if rival is not None:
         return Started(how="later", why=rival)
+    if trains := other_trainers(plan, RunDirectory(runs_folder(home()) / spec.id)):
+        return Started(how="later", why=what_it_is(plan, trains[0]))
     earlier = earlier_run(spec)
     if entry.command and earlier is not None and earlier.spec.labels.get(LABEL) not in {None, entry.key}:
         choice = _beside(plan, entry, earlier)

@@ -157,8 +157,11 @@ class StoreFeed:
 
         from ..errors import CliError
         from ..operate import LAUNCHING
+        from ..preflight.other_trainer import require_no_other
 
         try:
+            if command.verb in LAUNCHING:
+                require_no_other(self._directory)
             if command.verb in LAUNCHING and (told := self._with_way_found(command)) is not None:
                 return Reply(ok=True, message=told)
             return send(self._directory, Request(command=command), SEND_TIMEOUT_S)

@@ -13,6 +13,9 @@ class DetachedStarter:
 
     def start(self, run_id: str, then: Command | None = None) -> None:
         """A supervisor in a session of its own. Raises RuntimeError with a sentence."""
+        from ..operate import LAUNCHING
+        from ..preflight.other_trainer import require_no_other
+        from ..runs.output_owner import trainer_pid
         from ..start.detached import start_detached
         from ..start.named_checkpoint import unfit
         from ..start.way_again import read_way_again
@@ -21,6 +24,8 @@ class DetachedStarter:
         if then is not None and (why := unfit(run, then)) is not None:
             raise RuntimeError(why)
         try:
+            if trainer_pid(run) is None or (then is not None and then.verb in LAUNCHING):
+                require_no_other(run)
             read_way_again(run, then)
             start_detached(run, then)
         except CliError as error:

@@ -6,13 +6,13 @@ from typing import Literal, NamedTuple
 from ...model.launch.held import waits_for_room
 from ...model.run import TERMINAL_STATES, RunSpec
 from ...model.story import RunStory
+from ...source.same_training import is_same, may_save_alike
 from ...store.journal import JournalTooNew, load_story
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory
 from ..runs.known_runs import all_runs
 from ..runs.output_owner import is_at_rest, trainer_pid
 from ..runs.unwatched import as_found
-from .same_training import is_same, may_save_alike
 
 Condition = Literal["supervised", "trains", "interrupted", "ended"]
 """A supervisor has it; its trainer lives without one; nobody ended it; it is finished, given up or stopped.

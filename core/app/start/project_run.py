@@ -43,12 +43,15 @@ def create_run(plan: LaunchPlan, choice: StartChoice | None = None, *, forced: b
     ``forced``: also if ``check`` fails on something. Raises CliError if it could not be started: then nothing is made.
     """
     from ..preflight.checklist import require_startable
+    from ..preflight.other_trainer import accept
 
     choice = choose_start(plan, Wish()) if choice is None else choice
     if choice.known is not None:
         if not choice.watches:
             found = plan_of_choice(plan, choice)
             require_startable(found, known=True, forced=forced, waits_for_room=choice.waits_for_room)
+            if forced:
+                accept(found, choice.known)
             if choice.supervised:
                 end_supervisor(choice.known, "a new start")
         return RunToStart(_as_given(choice.known, plan.spec), first=choice.first, said=choice.said)
@@ -61,8 +64,11 @@ def create_run(plan: LaunchPlan, choice: StartChoice | None = None, *, forced: b
     try:
         if known.path.exists():  # of a trainwatch.toml, made to be looked at and never launched
             known.save_spec(plan.spec)
-            return RunToStart(known, plan, claim=claim, said=choice.said)
-        return RunToStart(RunDirectory.create(home(), plan.spec), plan, claim=claim, said=choice.said)
+        else:
+            known = RunDirectory.create(home(), plan.spec)
+        if forced:
+            accept(plan, known)
+        return RunToStart(known, plan, claim=claim, said=choice.said)
     except BaseException:
         claim.release()
         raise
@@ -139,6 +145,10 @@ def project_run(
         return create_run(plan_launch(current, definitions), forced=forced)
     if current != known and not is_held(run.lock):
         run.save_spec(current)
+    if to_start and forced:
+        from ..preflight.other_trainer import accept
+
+        accept(plan_launch(current, definitions), run)
     return RunToStart(run)
 
 

@@ -15,13 +15,16 @@ from ...model.observation import Command
 from ...model.run import TERMINAL_STATES, RunSpec
 from ...model.text.printable import printable
 from ...model.text.suggestion import typed
+from ...store.home import runs_folder
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory
 from ..errors import CliError, ExitCode
 from ..plan.definitions import definitions_of
 from ..plan.launch_plan import LaunchPlan
+from ..preflight.other_trainer import other_trainers, what_it_is, what_to_do
 from ..preflight.resumed.checkpoint_checks import named_checkpoints
 from ..runs.checkpoint_origin import origins
+from ..runs.known_runs import home
 from ..runs.output_folder import list_run_checkpoints, newest_to_name
 from ..runs.output_owner import rival_of
 from .earlier_run import EarlierRun, earlier_run, runs_into, saved_alike
@@ -148,6 +151,12 @@ def _begin(plan: LaunchPlan, there: tuple[Checkpoint, ...], wish: Wish) -> Start
         _refuse_alike(plan, alike, wish)
     if not there or resumes_by_itself(plan.spec.command, there):
         return StartChoice(said=_by_itself(there) if there else "", by_itself=bool(there))
+    if trains := other_trainers(plan, RunDirectory(runs_folder(home()) / plan.spec.id)):
+        raise CliError(
+            ExitCode.OWNED,
+            f"{plan.spec.output_dir} holds checkpoints ({names_of(there)}), and {what_it_is(plan, trains[0])}; "
+            f"{what_to_do(trains[0])}; once it is over: {_ways(plan.spec, wish)}",
+        )
     other = runs_into(plan.spec)
     whose = "of no run that is known here" if other is None else f"of run {other.id}"
     holds = f"{plan.spec.output_dir} holds checkpoints {whose} ({names_of(there)})"

@@ -57,6 +57,7 @@ from ..plan.save_request import save_request
 from ..plan.shared_answers import shared_answers
 from ..preflight.checklist import ReadinessCheck
 from ..preflight.machine.gpu_checks import interpreter
+from ..preflight.other_trainer import refusal_at_launch
 from ..runs.launched_attempts import live_attempt, newest_attempt, newest_folder, unwritten_order
 from ..runs.lists.checkpoint_quality import rated_paths
 from ..runs.output_claim import OutputClaim
@@ -153,7 +154,12 @@ def build_supervisor(
         gpus_now=recorder.gpus_now,
         show=lambda target: tmux.show(spec, target).detail,
         base_env=os.environ,
-        ready=ReadinessCheck(plan, lambda text: supervisor.note(text), claim.refusal),  # noqa: PLW0108  made below
+        ready=ReadinessCheck(
+            plan,
+            lambda text: supervisor.note(text),  # noqa: PLW0108  made below
+            claim.refusal,
+            lambda now: refusal_at_launch(now, run),
+        ),
         planned=plan.derived_for,
         misfit=lambda resume, derived: misfit_of(spec, resume, derived),
         remember=lambda folder, derived: remember_launch(spec, folder, derived),

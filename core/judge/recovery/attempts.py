@@ -12,7 +12,7 @@ from ..outlook import shown_progress
 from ..resume import checkpoint_index, doubt, known_checkpoint, resume_point, unclear_state
 from ..resume.known_checkpoint import base_name
 from ..resume.save_overdue import MISSING
-from ..run_states import BackingOff, EndedEarly, Finished, GivenUp, RestartPlan, Starting, WaitingForRoom
+from ..run_states import BackingOff, EndedEarly, Finished, GivenUp, RestartPlan, Starting, Stopped, WaitingForRoom
 from ..state import JudgeState
 from ..step_builder import StepBuilder
 from . import fallback
@@ -23,6 +23,8 @@ from .operator import gate
 from .quiet_incident import close_quiet
 from .remedies.remedies import merged
 from .resume_point import untold
+
+OTHER_TRAINS = "another trainer runs"
 
 
 def launch_after_delay(builder: StepBuilder, plan: RestartPlan) -> None:
@@ -38,6 +40,23 @@ def launch_after_delay(builder: StepBuilder, plan: RestartPlan) -> None:
 
 def wait_for_room_somewhere(builder: StepBuilder, plan: RestartPlan, why: str) -> None:
     """A launch, or a copy before it, found a disk or a quota full that may not be watched: again after a while."""
+    _launch_again_later(builder, plan, why, "a disk is full", "make room there")
+
+
+def wait_for_other_trainer(builder: StepBuilder, plan: RestartPlan, why: str) -> None:
+    """A launch found that a trainer of nobody's run writes where this one would: again after a while.
+
+    A start from the beginning is not made later: it would write over what the other one has saved by then.
+    """
+    if not plan.fresh:
+        _launch_again_later(builder, plan, why, OTHER_TRAINS, "it goes on once that one is over")
+        return
+    builder.move("hold", Stopped(), f"held: {why}")
+    again = untold.starts_again(builder.state, builder.knowledge)
+    builder.notify("warning", f"held: {OTHER_TRAINS}", f"{why}\n{again}", incident=plan.incident)
+
+
+def _launch_again_later(builder: StepBuilder, plan: RestartPlan, why: str, what: str, how: str) -> None:
     number = plan.no_room + 1
     delay_s = nth_wait_s(builder.knowledge.settings.restart.network_wait_s, number)
     reason = f"held: {why}; it is launched again in {delay_s:.0f} s"
@@ -46,8 +65,8 @@ def wait_for_room_somewhere(builder: StepBuilder, plan: RestartPlan, why: str) -
     )
     builder.move("no_room", waiting, reason)
     if number == 1:
-        how = "make room there; no restart is charged for it"
-        builder.notify("warning", "held: a disk is full", f"{why}\n{how}", incident=plan.incident)
+        free = "no restart is charged for it"
+        builder.notify("warning", f"held: {what}", f"{why}\n{how}; {free}", incident=plan.incident)
 
 
 def launch(builder: StepBuilder, plan: RestartPlan) -> None:

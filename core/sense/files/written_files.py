@@ -26,14 +26,20 @@ class OpenFile(NamedTuple):
 def open_for_writing(pids: Iterable[int]) -> Iterator[OpenFile]:
     """All of them; processes that cannot be examined have none."""
     for pid in pids:
-        try:
-            with os.scandir(f"/proc/{pid}/fd") as entries:
-                for entry in entries:
-                    path = _path(entry)
-                    if path is not None:
-                        yield OpenFile(pid, path)
-        except OSError:
-            continue
+        for _, path in descriptors_for_writing(pid):
+            yield OpenFile(pid, path)
+
+
+def descriptors_for_writing(pid: int) -> Iterator[tuple[int, str]]:
+    """The same of one process, each path with its number below ``/proc/PID/fd``."""
+    try:
+        with os.scandir(f"/proc/{pid}/fd") as entries:
+            for entry in entries:
+                path = _path(entry)
+                if path is not None:
+                    yield int(entry.name), path
+    except OSError:
+        return
 
 
 def _path(entry: os.DirEntry[str]) -> str | None:

@@ -24,7 +24,7 @@ from ...state import JudgeState
 from ...step_builder import StepBuilder
 from .. import restart_stages
 from ..apply import answer_failure
-from ..attempts import end_early, ended, finish, wait_for_room_somewhere
+from ..attempts import end_early, ended, finish, wait_for_other_trainer, wait_for_room_somewhere
 from ..end_facts import end_facts
 from ..failure_history import Cause
 from ..resume_point import resume_choice
@@ -255,6 +255,11 @@ def on_launch_failed(builder: StepBuilder, machine: Starting, outcome: Outcome) 
         fresh = meant.fresh or outcome.data.get("fresh") is True
         go_on = msgspec.structs.replace(again, fresh=fresh, by=meant.by, no_room=meant.no_room)
         wait_for_room_somewhere(builder, go_on, outcome.detail or "the disk is full")
+        return
+    if outcome.data.get("other_trainer") is True:
+        fresh = meant.fresh or outcome.data.get("fresh") is True
+        go_on = msgspec.structs.replace(again, fresh=fresh, by=meant.by, no_room=meant.no_room)
+        wait_for_other_trainer(builder, go_on, outcome.detail or "another trainer writes there")
         return
     why = outcome.detail or "the trainer could not be started"
     incident = builder.open_incident("crash", "config_error", why, explanation="the command could not be started")

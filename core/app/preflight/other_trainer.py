@@ -1,0 +1,274 @@
+"""Trainers that nobody started with trainwatch and that write where a run would write: two would overwrite each other.
+
+Evidence is a process of this user that runs the command of the run in its working folder, or a Python program that has
+a file in its output folder open for writing. What cannot be read is unknown and refuses nothing. A person who starts
+the run all the same (``--force``) accepts exactly the processes that are there then.
+"""
+
+import contextlib
+import os
+import shlex
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from ...act import processes
+from ...act.adopt.adoption import started_wall
+from ...act.adopt.tmux_panes import is_trainwatch
+from ...act.launch.launching import find_attempt, identify
+from ...act.launch.output_locks import NAME
+from ...act.processes import ATTEMPT_VARIABLE, Process
+from ...act.stop.stopping import members
+from ...model.launch.resume_support import PLACEHOLDER
+from ...model.shipped.preset import Preset
+from ...model.text.edge import EDGE
+from ...model.text.printable import printable
+from ...model.text.suggestion import typed
+from ...sense.files.written_files import descriptors_for_writing
+from ...source.same_training import Training, options_that_name, training_in, training_run_by, without_options
+from ...store.atomic import write_atomically
+from ...store.run_directory import RunDirectory
+from ...views.quantity import clock
+from ..errors import CliError, ExitCode
+from ..plan.definitions import definitions_of
+from ..plan.launch_plan import LaunchPlan, plan_launch
+from .check import Check, Machine, failed
+
+ACCEPTED = "accepted.json"
+"""File in the run's folder: processes beside which a person started the run all the same."""
+PYTHON = ("python", "pypy")
+APART = frozenset({"rehearsal_of", "trial_of"})
+"""Labels of runs that write apart from the files of the run that they are made from."""
+SHOWN_COMMAND = 120
+"""Characters of the other trainer's command in a sentence."""
+_OUTPUT = (1, 2)
+
+Evidence = Literal["command", "script", "file"]
+"""It is the same training; the same script has a file there open for writing; another Python program has."""
+
+
+class OtherTrainer(NamedTuple):
+    """``file``: what it has open for writing in the run's output folder; "" for the same training."""
+
+    process: Process
+    argv: tuple[str, ...]
+    evidence: Evidence
+    file: str = ""
+
+
+class Wanted(NamedTuple):
+    """What is compared with a process: the commands of a run, and what they train without the options of resume."""
+
+    commands: tuple[tuple[str, ...], ...]
+    trainings: tuple[Training, ...]
+    resume_options: frozenset[str]
+
+    def same(self, argv: Sequence[str], training: Training | None) -> bool:
+        """Whether a process that runs in the run's working folder is the same training."""
+        if tuple(argv) in self.commands:
+            return True
+        return training is not None and without_options(training, self.resume_options) in self.trainings
+
+    def same_script(self, training: Training | None) -> bool:
+        return training is not None and training.script in {each.script for each in self.trainings}
+
+
+def check_other_trainer(plan: LaunchPlan, machine: Machine) -> Check | None:
+    """No trainer that was started outside trainwatch writes there already."""
+    found = other_trainers(plan, RunDirectory(machine.home / "runs" / plan.spec.id))
+    return None if not found else failed("other trainer", what_it_is(plan, found[0]), what_to_do(found[0]))
+
+
+def refusal_at_launch(plan: LaunchPlan, run: RunDirectory) -> str | None:
+    """Why a supervisor that nobody looks at starts nothing now: the same script trains there. None: it can start."""
+    found = [each for each in other_trainers(plan, run) if each.evidence != "file"]
+    return f"{what_it_is(plan, found[0])}; {what_to_do(found[0])}" if found else None
+
+
+def require_no_other(run: RunDirectory) -> None:
+    """Raise CliError (exit code 4) if a launch that a person orders on a screen would have another trainer beside it.
+
+    The verbs ask the same with all other checks (``require_startable``).
+    """
+    spec = run.load_spec()
+    plan = plan_launch(spec, definitions_of(spec), run.path.parents[1])
+    found = other_trainers(plan, run)
+    if found:
+        force = f"`{typed('resume', run.id, '--force')}` starts it all the same"
+        raise CliError(
+            ExitCode.OWNED, f"{what_it_is(plan, found[0])}; {what_to_do(found[0])}; {force}; nothing was started"
+        )
+
+
+def what_it_is(plan: LaunchPlan, other: OtherTrainer) -> str:
+    """Which process, since when, and why it must not run beside the run."""
+    spec, pid = plan.spec, other.process.pid
+    identity = identify(pid)
+    since = "" if identity is None else f", since {clock(started_wall(identity), time.time())}"
+    command = printable(EDGE.text(shlex.join(other.argv)))[:SHOWN_COMMAND]
+    what = f"it has {other.file} open for writing" if other.file else f"it is the same training in {spec.cwd}"
+    where = spec.output_dir or "the same output folder"
+    return f"`{command}` (pid {pid}{since}) was started without trainwatch, and {what}: both would write to {where}"
+
+
+def what_to_do(other: OtherTrainer) -> str:
+    pid = other.process.pid
+    return (
+        f"watch that one instead (`trainwatch adopt --pid {pid}`), end it (`kill {pid}`), or use another output folder"
+    )
+
+
+def other_trainers(plan: LaunchPlan, run: RunDirectory) -> Sequence[OtherTrainer]:
+    """All that are known, the topmost process of each. Reads ``/proc`` once; nothing of the run's own counts."""
+    spec = plan.spec
+    if not spec.capabilities.here or APART & spec.labels.keys():
+        return ()
+    derived = () if plan.derived is None else (plan.derived.argv,)
+    wanted = partial(_wanted, (spec.command, *derived), plan.preset, spec.cwd, {**os.environ, **spec.env})
+    look = _Look(wanted, spec.cwd, _apart_from(spec.output_dir, spec.cwd))
+    found = {each.process.pid: each for each in look.found()}
+    if not found:
+        return ()
+    running = processes.all_processes()
+    known = {pid for pid, other in found.items() if _is_known(other.process, run)}
+    own = _own(run, running)
+    above = {pid: processes.ancestors(pid, running) - {pid} for pid in found}
+    return tuple(
+        found[pid] for pid in sorted(found) if pid not in own | known and not above[pid] & (found.keys() - own)
+    )
+
+
+def accept(plan: LaunchPlan, run: RunDirectory) -> None:
+    """Remember the other trainers that are there now: a person starts the run beside them."""
+    found = [[processes.boot_id(), *other.process.key] for other in other_trainers(plan, run)]
+    if found:
+        write_atomically(run.path / ACCEPTED, msgspec.json.encode([*_accepted(run), *found]))
+
+
+def _is_known(process: Process, run: RunDirectory) -> bool:
+    return (processes.boot_id(), *process.key) in _accepted(run)
+
+
+def _accepted(run: RunDirectory) -> list[tuple[str, int, int]]:
+    try:
+        return msgspec.json.decode((run.path / ACCEPTED).read_bytes(), type=list[tuple[str, int, int]])
+    except (OSError, msgspec.MsgspecError):
+        return []
+
+
+def _wanted(commands: Sequence[Sequence[str]], preset: Preset, cwd: str, env: Mapping[str, str]) -> Wanted:
+    options = {word for words in commands for word in options_that_name(PLACEHOLDER, words)}
+    for style in (preset.resume_file, preset.resume_directory):
+        if style is not None:
+            options |= {word.partition("=")[0] for word in style.args if word.startswith("-") or "=" in word}
+    trainings = (training_in(words, Path(cwd), env) for words in commands)
+    return Wanted(
+        tuple(tuple(words) for words in commands),
+        tuple(without_options(each, options) for each in trainings if each is not None),
+        frozenset(options),
+    )
+
+
+def _apart_from(output_dir: str | None, cwd: str) -> str | None:
+    """The output folder, if a file in it says something: not if the working folder lies in it, with any other file."""
+    if output_dir is None:
+        return None
+    folder = os.path.realpath(os.path.join(cwd, output_dir))  # noqa: PTH118
+    return None if Path(os.path.realpath(cwd)).is_relative_to(folder) else folder
+
+
+class _Look:
+    """One pass over the processes of this user."""
+
+    def __init__(self, wanted: Callable[[], Wanted], cwd: str, folder: str | None) -> None:
+        self._read_wanted, self._folder = wanted, folder
+        self._place = _file_key(cwd)
+
+    @cached_property
+    def _wanted(self) -> Wanted:
+        """Reads scripts, so only if there is a process to compare."""
+        return self._read_wanted()
+
+    def found(self) -> Iterator[OtherTrainer]:
+        for entry in os.listdir("/proc"):  # noqa: PTH208  (each process)
+            if entry.isdecimal():
+                with contextlib.suppress(OSError, UnicodeDecodeError):
+                    yield from self._at(int(entry))
+
+    def _at(self, pid: int) -> Iterator[OtherTrainer]:
+        """Raises OSError, UnicodeDecodeError: what cannot be read is unknown."""
+        if os.stat(f"/proc/{pid}").st_uid != os.geteuid():  # noqa: PTH116
+            return
+        python = os.path.basename(os.readlink(f"/proc/{pid}/exe")).startswith(PYTHON)  # noqa: PTH115, PTH119
+        here = self._place is not None and _file_key(f"/proc/{pid}/cwd") == self._place
+        if not here and (not python or self._folder is None):
+            return
+        process = processes.read_process(pid)
+        if process is None or process.state in processes.DEAD_STATES:
+            return
+        argv = _argv(pid)
+        training = self._training(pid, argv) if python and here else None
+        if here and self._wanted.same(argv, training):
+            evidence: Evidence | None = "command"
+            file = ""
+        elif python and self._folder is not None:
+            evidence, file = self._writes(pid, argv, self._folder)
+        else:
+            return
+        if evidence is not None and not is_trainwatch(pid) and not _is_marked(pid):
+            yield OtherTrainer(process, argv, evidence, file)
+
+    def _writes(self, pid: int, argv: Sequence[str], folder: str) -> tuple[Evidence | None, str]:
+        """What it has open for writing there. A program whose output goes there need not write anything else there."""
+        there = [
+            path
+            for number, path in descriptors_for_writing(pid)
+            if path.startswith(f"{folder}/")
+            and not path.endswith(f"/{NAME}")
+            and _file_key(path) == _file_key(f"/proc/{pid}/fd/{number}")
+        ]
+        if not there:
+            return None, ""
+        if self._wanted.same_script(self._training(pid, argv)):
+            return "script", there[0]
+        outputs = {_file_key(f"/proc/{pid}/fd/{number}") for number in _OUTPUT}
+        file = next((path for path in there if _file_key(path) not in outputs), None)
+        return (None, "") if file is None else ("file", file)
+
+    @staticmethod
+    def _training(pid: int, argv: Sequence[str]) -> Training | None:
+        cwd = Path(os.readlink(f"/proc/{pid}/cwd"))  # noqa: PTH115
+        return training_run_by(argv, cwd, os.environ)
+
+
+def _own(run: RunDirectory, running: Mapping[int, Process]) -> set[int]:
+    """Our process with what it was started from and what it started, and the attempts of the run likewise."""
+    own = {*processes.ancestors(os.getpid(), running), *(p.pid for p in processes.descendants(os.getpid(), running))}
+    for folder in run.attempt_folders():
+        target = find_attempt(folder)
+        for process in () if target is None else members(target):
+            own |= processes.ancestors(process.pid, running)
+    return own
+
+
+def _is_marked(pid: int) -> bool:
+    """Whether it belongs to an attempt, of any run: those are known by their records and locks."""
+    with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123
+        return any(word.startswith(os.fsencode(f"{ATTEMPT_VARIABLE}=")) for word in file.read().split(b"\0"))
+
+
+def _argv(pid: int) -> tuple[str, ...]:
+    with open(f"/proc/{pid}/cmdline", "rb") as file:  # noqa: PTH123
+        return tuple(word.decode() for word in file.read().removesuffix(b"\0").split(b"\0"))
+
+
+def _file_key(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
