@@ -3,7 +3,7 @@
 import pytest
 
 from trainwatch.core.views.panes.timeline import Mark
-from trainwatch.tui.panes.mark_columns import mark_columns
+from trainwatch.tui.panes.timeline.mark_columns import mark_columns
 
 CRASH = Mark(t=20.0, kind="crash", text="exit code 1")
 RESTART = Mark(t=20.4, kind="restart", text="attempt 2")

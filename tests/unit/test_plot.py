@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from trainwatch.core.views.metric_words import fitted
 from trainwatch.tui.panes.curve_heads import curve_heads
-from trainwatch.tui.panes.timeline_pane import GUTTER as TIMELINE_GUTTER
+from trainwatch.tui.panes.timeline.timeline_pane import GUTTER as TIMELINE_GUTTER
 from trainwatch.tui.ui.glyphs import ASCII, UNICODE
 from trainwatch.tui.ui.plot import Layer, Row, Scale, plotted, tick_rows
 

@@ -35,7 +35,7 @@ from trainwatch.core.views.screens.profiles import (
     switch_differences,
 )
 from trainwatch.core.views.screens.stack_dumps import spreads
-from trainwatch.tui.panes.timeline_pane import MARK_STYLES
+from trainwatch.tui.panes.timeline.timeline_pane import MARK_STYLES
 
 pytestmark = pytest.mark.usefixtures("utc")
 

@@ -16,7 +16,7 @@ from ...core.views.panes.timeline import RANK, Mark
 from ..ui.cells import Line, Span, cut, fit, pad, right, spread, width_of, wrap_words
 from ..ui.plot import LOOKS, Layer, Row, Scale, plotted, tick_rows
 from .pane import Pane
-from .timeline_pane import INCIDENT_KINDS, MARK_STYLES
+from .timeline.timeline_pane import INCIDENT_KINDS, MARK_STYLES
 
 GUTTER = 8
 """Columns for the ticks of the values and a space."""

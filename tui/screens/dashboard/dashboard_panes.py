@@ -11,7 +11,7 @@ from ...panes.key_bar import KeyBar
 from ...panes.machine.gpu_pane import GpuPane
 from ...panes.machine.memory_pane import MemoryPane
 from ...panes.pane import Pane
-from ...panes.timeline_pane import TimelinePane
+from ...panes.timeline.timeline_pane import TimelinePane
 from ...poller import Snapshot
 from ...ui.series import SeriesQuery
 from ...ui.time_window import TimeWindow

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import groupby
 
-from ...core.views.panes.timeline import RANK, Mark
+from ....core.views.panes.timeline import RANK, Mark
 
 NUDGE = 2
 """Columns that an event may stand beside its own, if that is taken."""

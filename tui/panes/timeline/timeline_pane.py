@@ -3,17 +3,17 @@
 import math
 from collections.abc import Callable, Mapping
 
-from ...core.views.charts.attempts import silences
-from ...core.views.panes.timeline import Mark, TimelineView, event_words, events, ticks
-from ...core.views.quantity import STEPS_PER_S, percent, size, three_digits
-from ..ui.cells import Line, Span, fit, pad
-from ..ui.chart import calm_scale, curve
-from ..ui.plot import Scale
-from ..ui.series import Columns, SeriesQuery, placed
-from ..ui.time_window import COLUMN_LEAST_S, TimeWindow
-from .curve_heads import NARROW_GUTTER, curve_heads
+from ....core.views.charts.attempts import silences
+from ....core.views.panes.timeline import Mark, TimelineView, event_words, events, ticks
+from ....core.views.quantity import STEPS_PER_S, percent, size, three_digits
+from ...ui.cells import Line, Span, fit, pad
+from ...ui.chart import calm_scale, curve
+from ...ui.plot import Scale
+from ...ui.series import Columns, SeriesQuery, placed
+from ...ui.time_window import COLUMN_LEAST_S, TimeWindow
+from ..curve_heads import NARROW_GUTTER, curve_heads
+from ..pane import Pane
 from .mark_columns import mark_columns
-from .pane import Pane
 
 GUTTER = 15
 EXPECTED_APART = 3

@@ -1,0 +1,1 @@
+"""The timeline: events, loss and pace on one axis of time."""
