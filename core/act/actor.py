@@ -37,6 +37,7 @@ from ..model.decision import (
 from ..model.observation import GpuReading, Outcome
 from ..model.ports.supervision import AttemptTarget, Retention
 from ..model.run import RunSpec
+from ..model.text.plural import plural
 from .attempt_launcher import AttemptLauncher, read_baseline
 from .backup.checkpoint_backup import CheckpointBackup
 from .engine import Engine, Performed
@@ -161,7 +162,7 @@ class RunActor:
                 report = self._engine.probe(self._target, folder)
         except OSError as error:
             return False, f"{folder}: {error.strerror or error}", {}
-        detail = f"{report.sentence}; {len(report.files)} files of evidence in {folder}"
+        detail = f"{report.sentence}; {plural(len(report.files), 'file')} of evidence in {folder}"
         return True, detail, {"folder": str(folder), **msgspec.to_builtins(report, str_keys=True)}
 
     def _look_for_loop(self, decision: LookForLoop) -> Performed:

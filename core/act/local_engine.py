@@ -16,6 +16,7 @@ from ..model.launch.engine import CAPABILITIES, AttemptSeen
 from ..model.observation import GpuReading
 from ..model.ports.supervision import AttemptTarget
 from ..model.run import RunSpec
+from ..model.text.plural import plural
 from .elsewhere.container import container_of, marked
 from .elsewhere.other_user import other_user_of
 from .elsewhere.place import Place, PlaceEnd, PlaceError, end_place
@@ -115,7 +116,7 @@ class LocalEngine:
         place = place_of(target)
         if place is None:
             report = pause_attempt(target)
-            return report.ok, f"{report.processes} processes stopped", msgspec.to_builtins(report)
+            return report.ok, f"{_processes(report.processes)} stopped", msgspec.to_builtins(report)
         return _told(place.pause, f"{place.name} was paused")
 
     def unpause(self, target: AttemptTarget) -> Performed:
@@ -123,7 +124,7 @@ class LocalEngine:
         place = place_of(target)
         if place is None:
             report = unpause_attempt(target)
-            return report.ok, f"{report.processes} processes continued", msgspec.to_builtins(report)
+            return report.ok, f"{_processes(report.processes)} continued", msgspec.to_builtins(report)
         return _told(place.unpause, f"{place.name} goes on")
 
     def logs(self, target: AttemptTarget) -> tuple[Path, ...]:
@@ -198,3 +199,7 @@ def _wait_for(target: AttemptTarget) -> None:
     deadline = time.monotonic() + CLIENT_S
     while is_alive(target.trainer) and time.monotonic() < deadline:
         time.sleep(POLL_S)
+
+
+def _processes(count: int) -> str:
+    return plural(count, "process", "processes")

@@ -207,6 +207,8 @@ def _watch(
     channels = Channels(run, supervisor, vitality)
     channels.start()
     try:
+        if supervisor.live is not None and trainer_pid(run) is None and not run.load_spec().capabilities.queues:
+            supervisor.found_dead()
         if first is not None:
             supervisor.ask(first).add_done_callback(lambda reply: _end_if_refused(supervisor, reply.result()))
         code = supervisor.run()

@@ -189,6 +189,8 @@ def _start_with(run: RunDirectory, command: Command) -> str:
     follower = JournalFollower(run.journal, fold_whole_lines(run.journal))
     pid = start_detached(run, command)
     refusal = _refusal(follower, command.verb)
+    if refusal is not None and read_status(run)["state"] == "finished":  # seen only now: nobody watched its end
+        return refusal
     if refusal is not None and trainer_pid(run) is None:
         raise CliError(ExitCode.FAILED, refusal)
     if command.verb not in LAUNCHING:

@@ -194,7 +194,7 @@ class Judge:
             now = active_time.now(state.time)
             state = replace(
                 state,
-                clock=step_clock.restart_wait(state.clock, now),
+                clock=step_clock.after_gap(state.clock, now),
                 liveness=liveness.after_gap(state.liveness, now),
                 log_activity=log_activity.after_gap(state.log_activity, now),
             )

@@ -5,7 +5,18 @@ from typing import Literal
 import msgspec
 
 NeedKind = Literal[
-    "given_up", "ended_early", "question", "held", "unwatched", "nan", "incident", "checkpoints", "unclear", "disk"
+    "given_up",
+    "ended_early",
+    "question",
+    "held",
+    "paused",
+    "unwatched",
+    "frozen",
+    "nan",
+    "incident",
+    "checkpoints",
+    "unclear",
+    "disk",
 ]
 
 

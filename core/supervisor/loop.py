@@ -32,6 +32,7 @@ from ..model.control_messages import Reply
 from ..model.decision import Decision, EndWatch, StartAttempt
 from ..model.fact import (
     AttemptStarted,
+    CommandReceived,
     Fact,
     IncidentOpened,
     JudgeSnapshot,
@@ -46,6 +47,7 @@ from ..model.ports.supervision import Actor, AttemptTarget, Clock, JournalWriter
 from ..model.record import Entry, Record
 from ..model.run import TERMINAL_STATES, RunState
 from .action_threads import ActionThreads
+from .held_commands import HeldCommands
 from .inbox import BoundedInbox
 from .write_ahead import WriteAhead
 
@@ -123,6 +125,7 @@ class Supervisor:
         self._resting = resting
         self._starts_again = starts_again
         self._commands: dict[int, tuple[Command, Future[Reply]]] = {}
+        self._held = HeldCommands()
         self._exit_code: int | None = None
         self._end_reason = "the run is over"
         self._t = 0.0
@@ -138,7 +141,8 @@ class Supervisor:
         timed = msgspec.structs.replace(command, t=self._clock.now())
         reply: Future[Reply] = Future()
         self._commands[id(timed)] = (timed, reply)
-        self._inbox.put(timed)
+        if not self._held.takes(timed):
+            self._inbox.put(timed)
         return reply
 
     @property
@@ -154,6 +158,10 @@ class Supervisor:
     def sense_with(self, sensors: Sequence[Sensor]) -> None:
         """Set the sensors, before ``run``."""
         self._sensors = sensors
+
+    def found_dead(self) -> None:
+        """The attempt to adopt is dead already, before ``run``. The sensors see its end soon."""
+        self._held.begin()
 
     def note(self, text: str) -> None:
         """Write a sentence to the journal in the next turn, such as what a sensor cannot read."""
@@ -210,7 +218,7 @@ class Supervisor:
         self._recorder.add(observation)
         self._write_outcome(observation)
         reply = self._answer(self._state, command[0]) if command is not None else None
-        rested = self.at_rest
+        rested, self._held.sees_end = self.at_rest, isinstance(observation, Exit)
         self._state, entries = self._judge.step(self._state, observation)
         self._write_entries(entries)
         if command is not None and reply is not None:
@@ -219,10 +227,28 @@ class Supervisor:
                 self.end(1, f"{command[0].verb} by {command[0].by}: nothing of the run is running")
             command[1].set_result(reply)
         self._follow_attempt(observation)
+        self._pass_held()
         self._write_notes()
         self._write_waiting()
         self._save_state()
         self._end_if_at_rest()
+
+    def _pass_held(self) -> None:
+        """Judge the commands that waited for the end of a dead attempt. Its supervisor ends only if it then rests."""
+        for held in self._held.due(self._t, lives=self._live is not None):
+            if self._word == "finished" and held.checkpoint is None and not held.fresh:
+                self._needs_nothing(held)
+            else:
+                self._turn(held)
+        if (end := self._held.take_end()) is not None and self._word in TERMINAL_STATES:
+            self._end_watch(end)
+
+    def _needs_nothing(self, held: Command) -> None:
+        """The dead attempt had finished the training: there is nothing to go on with."""
+        said = f"{held.verb}: the training has finished: nothing to {held.verb}"
+        self._write((CommandReceived(verb=held.verb, by=held.by), Note(text=said)))
+        _, reply = self._commands.pop(id(held))
+        reply.set_result(Reply(ok=True, message=said))
 
     @property
     def has_steps(self) -> bool:
@@ -286,12 +312,15 @@ class Supervisor:
 
     def _perform(self, decisions: Iterable[Decision]) -> None:
         for decision in decisions:
-            if isinstance(decision, EndWatch):
-                if not is_live(self._state.machine):  # the run is over: what is being copied is copied to its end
-                    self._actions.await_copies()
-                self.end(decision.exit_code, decision.reason)
-            else:
+            if not isinstance(decision, EndWatch):
                 self._actions.submit(decision)
+            elif not self._held.keeps(decision):
+                self._end_watch(decision)
+
+    def _end_watch(self, decision: EndWatch) -> None:
+        if not is_live(self._state.machine):  # the run is over: what is being copied is copied to its end
+            self._actions.await_copies()
+        self.end(decision.exit_code, decision.reason)
 
     def _follow_attempt(self, observation: Observation) -> None:
         match observation:

@@ -238,7 +238,7 @@ def test_the_runner_lives_until_orphaned_workers_have_ended(run: World) -> None:
 @pytest.mark.parametrize(
     ("argv", "code", "sentence"),
     [
-        (("no-such-command-here",), 127, "command not found: 'no-such-command-here' (run.command); check the spelling"),
+        (("no-such-command-here",), 127, "command not found: 'no-such-command-here'; check the spelling"),
         (("./missing.sh",), 127, "command not found: './missing.sh'"),
         (("./plain.txt",), 126, "not executable"),
         (("./no_first_line",), 126, "no #! line"),

@@ -57,7 +57,7 @@ def test_launch_is_held_if_the_output_folder_cannot_be_created(tmp_path: Path) -
     (tmp_path / "file").touch()
     found, _ = before_launch(planned(tmp_path, output_dir=str(tmp_path / "file" / "out")))
     assert found.refusal is not None
-    assert "is no folder; choose another run.output_dir" in found.refusal
+    assert "is no folder; choose another output folder" in found.refusal
 
 
 def test_launch_waits_for_disk_space_for_one_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +131,7 @@ def test_a_run_whose_output_folder_was_deleted_is_not_launched_again(world: Worl
     world.write("--steps", "2000", output_dir="file/out")
     refused = world.do("--headless")
     assert refused.code == 1
-    assert "is no folder; choose another run.output_dir; nothing was started" in refused.err
+    assert "is no folder; choose another output folder; nothing was started" in refused.err
     assert world.runs() == []
 
     world.write("--steps", "2000", "--diary", str(world.project), more={"restart": {"backoff_s": [0.1]}})

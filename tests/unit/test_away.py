@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.fakes.feed import asking, empty, finished, given_up, healthy, unwatched
+from tests.fakes.feed import asking, empty, finished, given_up, healthy, in_state, unwatched
 from tests.unit.test_report_texts import SPEC, records
 from tests.unit.test_views_header import HOT, NAN, with_incidents
 from trainwatch.core.model.report.particulars import particulars_of
@@ -59,6 +59,15 @@ def test_what_can_wait_opens_no_card() -> None:
     assert not is_due(looked(stopped, 60), stopped)
     held = replace(stopped, story=replace(stopped.story, state_reason="held: the disk is full"))
     assert is_due(looked(held, 60), held)
+
+
+def test_the_card_names_the_key_of_a_paused_run_and_none_for_a_frozen_supervisor() -> None:
+    paused = away_card(summary(build_report(in_state("paused"), ReportSources(spec=SPEC))))
+    assert [(choice.key, choice.act) for choice in paused.choices] == [("u", "unpause")]
+    frozen = replace(healthy(), frozen="the supervisor (pid 7) does not respond")
+    card = away_card(summary(build_report(frozen, ReportSources(spec=SPEC))))
+    assert [(choice.key, choice.act) for choice in card.choices] == [("", None)]
+    assert card.danger
 
 
 def test_every_need_has_one_key_of_its_own() -> None:

@@ -179,6 +179,22 @@ def test_an_earlier_run_with_the_same_script_and_profile_gives_a_guess(tmp_path:
     assert "run other" not in found.found
 
 
+@pytest.mark.parametrize(("text", "guesses"), [("print(1)\n", True), ("print(2)\n", False), (None, False)])
+def test_another_script_of_the_same_name_gives_no_guess(tmp_path: Path, text: str | None, guesses: bool) -> None:
+    """Before: any train.py of another folder was "the same script"."""
+    home, there = tmp_path / "home", tmp_path / "there"
+    there.mkdir()
+    if text is not None:
+        (there / "train.py").write_text(text)
+    other = msgspec.structs.replace(spec(there, "generic", ("python", "train.py")), id="other")
+    history = HistoryWriter(RunDirectory.create(home, other).history)
+    history.add(ProgressPoint(t=10.0, progress=Progress(step=5, sec_per_step=2.0)))
+    history.close()
+    found = generic(tmp_path, home, "--max_steps", "1440", text="print(1)\n")
+    assert found is not None
+    assert ("run other" in found) is guesses
+
+
 def generic(folder: Path, home: Path, *words: str, text: str = "") -> str | None:
     """What the check says of a script that no preset knows."""
     (folder / "train.py").write_text(text)

@@ -129,7 +129,11 @@ def test_a_length_that_cannot_be_compared_is_a_doubt_and_no_early_end(text: str,
 
 
 SAME_AS_BEFORE = {
-    "all steps": (json_lines(200), STEPS),
+    "all steps of a length that may be of another thing": (
+        json_lines(200),
+        msgspec.structs.replace(STEPS, steps_sure=False),
+    ),
+    "one step less": (json_lines(199), STEPS),
     "all steps from 0": (json_lines(199, 0), STEPS),
     "the last line of each tenth": (json_lines(190, 0, 10), STEPS),
     "further than the settings": (json_lines(300), STEPS),
@@ -150,6 +154,18 @@ def test_a_length_that_is_reached_or_not_counted_in_the_log_changes_nothing(text
     world = left(trained(text, told))
     assert world.word == "finished", reason(world)
     assert f"exit 0; {SENTENCE}" in reason(world)
+
+
+def test_a_step_that_is_just_the_told_length_shows_the_end() -> None:
+    """A run that had made step 120 of 120 was "finished", with a doubt whether that was the end."""
+    world = left(trained(json_lines(200), STEPS))
+    assert (world.word, reason(world)) == ("finished", "the training is done: step 200 of 200 (by --steps 200)")
+
+
+@pytest.mark.parametrize("text", ["Loading model for the next stage\n", "RuntimeError: CUDA error: out of memory\n"])
+def test_what_comes_after_the_last_told_step_is_stronger(text: str) -> None:
+    world = left(trained(json_lines(200) + text, STEPS))
+    assert "the training is done" not in reason(world)
 
 
 @pytest.mark.parametrize(

@@ -3,18 +3,21 @@
 import msgspec
 import pytest
 
-from tests.fakes.feed import asking, crashed, empty, finished, given_up, healthy, hung
+from tests.fakes.feed import asking, checkpoint, crashed, empty, finished, given_up, healthy, hung, in_state
 from tests.unit.test_report_texts import report
 from tests.unit.test_views_header import NAN, stepped, with_incidents
 from trainwatch.core.model.checkpoints.evaluation import Evaluation
 from trainwatch.core.model.incident import ENDED_WITH_ATTEMPT
 from trainwatch.core.model.situation import Situation
+from trainwatch.core.model.supervisor_life import SupervisorLife
 from trainwatch.core.views.checkpoint_list import step_words
 from trainwatch.core.views.panes.timeline import timeline_view
+from trainwatch.core.views.report.away import is_due
 from trainwatch.core.views.report.html_report import html
 from trainwatch.core.views.report.markdown_report import markdown
 from trainwatch.core.views.report.open_decisions import needs
 from trainwatch.core.views.report.short_report import MOST_INCIDENTS, short_report
+from trainwatch.core.views.state.troubles import frozen_text, troubles
 
 pytestmark = pytest.mark.usefixtures("utc")
 
@@ -151,6 +154,45 @@ def test_a_silence_that_nobody_handles_needs_a_person(now: Situation) -> None:
     text = short_report(report(now))
     assert "  needs you: " in text
     assert "if no step comes" not in text
+
+
+def test_the_report_says_what_status_says_of_a_supervisor_that_is_frozen() -> None:
+    """Before: "running … nothing needs you" while `status` said that nobody watches the training."""
+    life = SupervisorLife(pid=7, alive=True, age_s=50.0, stopped=True)
+    now = msgspec.structs.replace(healthy(), frozen=frozen_text(life))
+    said = troubles(now, life, run_id="luca-1")[0].text
+    found = report(now)
+    text = short_report(found)
+    assert text.startswith("luca: last seen running ")
+    assert said.startswith("the supervisor (pid 7) is stopped by a signal for 50 s: kill -CONT 7 lets it go on")
+    need = next(need for need in needs(now) if need.kind == "frozen")
+    assert need.urgent
+    words = said.partition("`")[0]
+    assert need.text.startswith(words[0].upper() + words[1:])
+    assert f"needs you: {need.text}" in text
+    assert found.summary.startswith("It was last seen running ")
+    assert "nothing went wrong" not in found.summary
+    assert found.eta_s is None
+    assert is_due(None, now)
+
+
+def test_a_frozen_supervisor_of_a_run_that_is_over_needs_nobody() -> None:
+    assert not tuple(needs(msgspec.structs.replace(finished(), frozen="the supervisor (pid 7) does not respond")))
+
+
+def test_a_paused_run_waits_for_the_user() -> None:
+    text = short_report(report(in_state("paused")))
+    assert "  needs you: The run is paused since " in text
+    assert "`trainwatch unpause " in text
+
+
+@pytest.mark.parametrize(("number", "them"), [(1, "1 checkpoint cannot be resumed from; you may remove it: "),
+                                               (2, "2 checkpoints cannot be resumed from; you may remove them: ")])  # fmt: skip
+def test_damaged_checkpoints_are_counted_in_whole_words(number: int, them: str) -> None:
+    now = healthy()
+    bad = tuple(checkpoint(n, 100.0 * n, verdict="torn") for n in range(1, number + 1))
+    now = msgspec.structs.replace(now, story=msgspec.structs.replace(now.story, checkpoints=bad))
+    assert them in short_report(report(now))
 
 
 def test_late_steps_are_not_told_as_training_before_there_is_an_incident() -> None:

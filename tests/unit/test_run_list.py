@@ -71,6 +71,15 @@ def test_a_finished_run_whose_loss_was_nan_is_no_green_row() -> None:
     assert row.level == "danger"
 
 
+def test_an_incident_of_one_word_is_told_with_what_it_is_about() -> None:
+    now = healthy()
+    torn = msgspec.structs.replace(NAN, kind="checkpoint", class_="torn", reason="step_40.pt: is cut off")
+    assert card("luca", with_incidents(now, torn)).last_incident == "Checkpoint is torn"
+    damaged = msgspec.structs.replace(torn, class_="nonfinite")
+    assert card("luca", with_incidents(now, damaged)).last_incident == "Checkpoint holds NaN or Inf"
+    assert card("luca", with_incidents(now, msgspec.structs.replace(NAN, class_="nan"))).last_incident == "Loss was NaN"
+
+
 def test_a_run_that_ended_says_when_and_promises_no_end() -> None:
     now = finished()
     row = run_row(card("luca", now, watched=False), now.now_wall)

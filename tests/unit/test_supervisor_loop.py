@@ -10,10 +10,18 @@ import pytest
 from trainwatch.core.judge.run_states import GivenUp
 from trainwatch.core.judge.state import JudgeState
 from trainwatch.core.model.decision import ClearGpu, Decision, EndWatch, StopAttempt
-from trainwatch.core.model.fact import JudgeSnapshot, Note, StateChanged, SupervisorEnded, SupervisorStarted
-from trainwatch.core.model.observation import Command, Observation, Outcome
+from trainwatch.core.model.fact import (
+    CommandReceived,
+    JudgeSnapshot,
+    Note,
+    StateChanged,
+    SupervisorEnded,
+    SupervisorStarted,
+)
+from trainwatch.core.model.observation import Command, Exit, Observation, Outcome, Start, Tick
 from trainwatch.core.model.ports.supervision import AttemptTarget
 from trainwatch.core.model.record import Entry, Record
+from trainwatch.core.model.run import ProcessIdentity
 from trainwatch.core.supervisor.inbox import BoundedInbox
 from trainwatch.core.supervisor.loop import Supervisor
 
@@ -239,6 +247,17 @@ class RunningClock(StandingClock):
         return self._t
 
 
+class SecondsClock(StandingClock):
+    """Each look is a second later."""
+
+    def __init__(self) -> None:
+        self._t = 0.0
+
+    def now(self) -> float:
+        self._t += 1.0
+        return self._t
+
+
 @pytest.mark.parametrize("withheld", [False, True])
 def test_the_supervisor_of_a_stopped_run_ends_unless_a_question_is_open(withheld: bool) -> None:
     stopped = StateChanged(state="stopped", reason="stopped by ann")
@@ -301,3 +320,71 @@ def test_stop_ends_a_supervisor_that_has_nothing_left_to_end(verb: str) -> None:
     assert reply.result().message.endswith("its supervisor ends")
     ended = next(body for body in journal.bodies if isinstance(body, SupervisorEnded))
     assert f"{verb} by ann" in ended.why
+
+
+FOUND = AttemptTarget(
+    number=1, trainer=ProcessIdentity(boot_id="b", pid=3, start_ticks=1), runner=None, log=None, directory="/nowhere"
+)
+
+
+def found_dead(journal: MemoryJournal, ends: tuple[Entry, ...], resumed: tuple[Entry, ...]) -> tuple[Any, ...]:
+    """A supervisor that adopts a dead attempt with ``resume`` as its first command: its code, what was judged, reply."""
+    inbox = BoundedInbox()
+
+    def answer(o: Observation) -> tuple[Entry, ...]:
+        match o:
+            case Start():
+                inbox.put(Exit(t=6.0, code=None, signal=None))
+            case Exit():
+                return ends
+            case Command():
+                return resumed
+            case Tick(t=t) if t > 20:
+                return (END,)
+            case _:
+                pass
+        return ()
+
+    judge = ScriptedJudge((), answer)
+    watch = Supervisor(
+        judge=judge,
+        state=JudgeState(),
+        snapshot=lambda _state: {},
+        snapshot_version=1,
+        journal=journal,
+        recorder=NoRecorder(),
+        inbox=inbox,
+        clock=SecondsClock(),
+        actor=CallingActor(lambda _d: None),
+        pid=1,
+        live=FOUND,
+    )
+    watch.found_dead()
+    reply = watch.ask(Command(t=0.0, verb="resume", by="ann"))
+    code = watch.run()
+    return code, [type(o) for o in judge.told if isinstance(o, Start | Exit | Command)], reply.result(0.0)
+
+
+def test_a_resume_waits_for_the_end_of_an_attempt_that_was_found_dead() -> None:
+    """Before: it was refused, since "the run is going already", and the run was resumed all the same."""
+    _, told, reply = found_dead(MemoryJournal(), (), ())
+    assert told == [Start, Exit, Command]
+    assert reply.ok
+
+
+def test_the_supervisor_stays_if_a_resume_goes_on_after_the_end_that_was_found() -> None:
+    given_up = (StateChanged(state="given_up", reason="no restart is left"), EndWatch(id=1, reason="over", exit_code=1))
+    code, told, _ = found_dead(MemoryJournal(), given_up, (StateChanged(state="stopping", reason="resume by ann"),))
+    assert (code, told[-1]) == (7, Command)
+    code, told, _ = found_dead(MemoryJournal(), given_up, ())
+    assert (code, told[-1]) == (1, Command)
+
+
+def test_a_resume_of_a_training_that_had_finished_unseen_starts_nothing() -> None:
+    journal = MemoryJournal()
+    done = (StateChanged(state="finished", reason="done"), EndWatch(id=1, reason="over", exit_code=0))
+    code, told, reply = found_dead(journal, done, (StateChanged(state="stopping", reason="resume by ann"),))
+    assert (code, told) == (0, [Start, Exit])
+    assert reply.ok
+    assert "nothing to resume" in reply.message
+    assert any(isinstance(body, CommandReceived) for body in journal.bodies)

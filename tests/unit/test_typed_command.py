@@ -74,4 +74,4 @@ def test_a_script_with_line_ends_of_windows_is_told_how_to_mend_them(folder: Pat
 
 
 def test_a_folder_is_no_program(folder: Path) -> None:
-    assert why_not(["./"], ENV, str(folder)) == "not a program: ./ is a folder (run.command); name a file in it"
+    assert why_not(["./"], ENV, str(folder)) == "not a program: ./ is a folder; name a file in it"

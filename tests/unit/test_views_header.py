@@ -25,7 +25,12 @@ from trainwatch.core.views.checkpoint_list import checkpoint_views, how_many
 from trainwatch.core.views.panes.gpu import gpu_pane_view
 from trainwatch.core.views.panes.header import header_view
 from trainwatch.core.views.panes.memory import memory_view
-from trainwatch.core.views.screens.checkpoint_details import checkpoint_rows
+from trainwatch.core.views.screens.checkpoint_details import (
+    Verification,
+    checkpoint_facts,
+    checkpoint_rows,
+    count_text,
+)
 from trainwatch.core.views.state.concerns import concerns
 from trainwatch.core.views.state.last_step import usually
 from trainwatch.core.views.state.verdict import Verdict, verdict
@@ -405,8 +410,24 @@ def test_a_checkpoint_of_after_the_nan_is_no_safe_row_of_the_list() -> None:
     found = checkpoint_rows(now.story.checkpoints, {}, now.now_wall, now.story.set_aside, now.story)
     late = [row for row in found if row.after_nan]
     assert late
-    assert all(row.level == "warning" and "saved after the loss became NaN" in row.why for row in late)
+    assert all(row.level == "warning" and row.word == "loss was NaN" for row in late)
+    assert all(checkpoint_facts(row)[0].text.startswith("saved after the loss became NaN; as a file") for row in late)
+    assert count_text(found).endswith(f", {len(late)} of them saved after the loss became NaN")
     assert all(row.judged.step is None or row.judged.step < 6_000 for row in found if not row.after_nan)
+
+
+def test_the_screen_knows_the_damage_that_the_run_knows() -> None:
+    """The list of the folder has the quick verdict only: "6 complete", where the command line said "NaN or Inf"."""
+    now = healthy()
+    listed = now.story.checkpoints
+    known = (replace(listed[0], verdict="nonfinite", reason="NaN in w"), *listed[1:])
+    story = replace(now.story, checkpoints=known)
+    row = checkpoint_rows(listed, {}, now.now_wall, (), story)[0]
+    assert (row.verdict, row.word, row.level) == ("nonfinite", "NaN or Inf", "danger")
+    again = replace(listed[0], mtime=listed[0].mtime + 1)
+    assert checkpoint_rows((again,), {}, now.now_wall, (), story)[0].verdict == "complete"
+    deep = {again.path: Verification(checkpoint=listed[0], deep=True, wall=0.0)}
+    assert checkpoint_rows((listed[0],), deep, now.now_wall, (), story)[0].verdict == "complete"
 
 
 def test_a_kill_by_a_person_is_told_as_theirs() -> None:

@@ -103,9 +103,9 @@ def set_size(terminal: int, rows: int, columns: int) -> None:
 
 def _check(argv: list[str], env: dict[str, str]) -> None:
     if not argv or not argv[0]:
-        raise CannotStart("the command is empty (run.command); name a program to run", NOT_FOUND)
+        raise CannotStart("the command is empty; name a program to run", NOT_FOUND)
     if any("\0" in argument for argument in argv):
-        raise CannotStart("an argument of the command holds a NUL character (run.command); remove it", NOT_EXECUTABLE)
+        raise CannotStart("an argument of the command holds a NUL character; remove it", NOT_EXECUTABLE)
     for key, value in env.items():
         if not key or "=" in key or "\0" in key + value:
             raise CannotStart(f"not an environment variable: {key!r} (run.env); rename or remove it", NOT_EXECUTABLE)
@@ -165,7 +165,7 @@ def _explain(where: str, number: int, argv: list[str], cwd: str, env: dict[str, 
     command = argv[0]
     if where == "cwd":
         return CannotStart(
-            f"cannot enter the working directory {cwd}: {os.strerror(number)} (run.cwd); create it or correct the path",
+            f"cannot enter the working directory {cwd}: {os.strerror(number)}; create it or correct the path",
             NOT_EXECUTABLE,
         )
     if where == "start":
@@ -181,19 +181,19 @@ def _explain(where: str, number: int, argv: list[str], cwd: str, env: dict[str, 
     if number in {errno.ENOENT, errno.ENOTDIR}:
         if found is None:
             remedy = f"type it as: {instead}" if instead else "check the spelling or give the full path"
-            return CannotStart(f"command not found: {command!r} (run.command); {remedy}", NOT_FOUND)
+            return CannotStart(f"command not found: {command!r}; {remedy}", NOT_FOUND)
         return CannotStart(
-            f"cannot start {found}: the interpreter that its first line names does not exist (run.command); "
+            f"cannot start {found}: the interpreter that its first line names does not exist; "
             + ends_as_on_windows(found)
             + "correct that line or start it through an interpreter"
             + (f", type it as: {instead}" if instead else ""),
             NOT_FOUND,
         )
     if number == errno.EACCES and os.path.isdir(in_cwd):
-        return CannotStart(f"not a program: {command} is a folder (run.command); name a file in it", NOT_EXECUTABLE)
+        return CannotStart(f"not a program: {command} is a folder; name a file in it", NOT_EXECUTABLE)
     if number == errno.EACCES:
         return CannotStart(
-            f"not executable: {found or command} (run.command); "
+            f"not executable: {found or command}; "
             + (
                 f"chmod +x it, or type it as: {instead}"
                 if instead
@@ -203,13 +203,13 @@ def _explain(where: str, number: int, argv: list[str], cwd: str, env: dict[str, 
         )
     if number == errno.ENOEXEC:
         return CannotStart(
-            f"not a program: {found or command} has no #! line (run.command); start it through an interpreter, "
+            f"not a program: {found or command} has no #! line; start it through an interpreter, "
             f"type it as: {instead or shlex.join(('sh', *argv))}",
             NOT_EXECUTABLE,
         )
     if number == errno.E2BIG:
         return CannotStart(
-            "the command line and environment are too long for the system (run.command, run.env); shorten them",
+            "the command line and environment are too long for the system; shorten them",
             NOT_EXECUTABLE,
         )
-    return CannotStart(f"cannot start {command!r}: {os.strerror(number)} (run.command)", NOT_EXECUTABLE)
+    return CannotStart(f"cannot start {command!r}: {os.strerror(number)}", NOT_EXECUTABLE)

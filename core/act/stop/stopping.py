@@ -11,6 +11,7 @@ from ...model.attempt import StopOrder
 from ...model.launch.elsewhere.container import CONTAINER_FILE, ContainerRecord
 from ...model.ports.supervision import AttemptTarget
 from ...model.run import ProcessIdentity
+from ...model.text.plural import plural
 from .. import processes
 from ..launch import spool
 from ..launch.attempt_records import read_exit
@@ -51,11 +52,11 @@ class StopReport(msgspec.Struct, frozen=True, kw_only=True):
             listed = ", ".join(f"{s.name} ({s.pid}, state {s.state})" for s in self.survivors)
             stuck = any(s.state == "D" for s in self.survivors)
             why = "stuck in the kernel, only a reboot or a driver reset ends them" if stuck else "not ended by SIGKILL"
-            return f"{len(self.survivors)} processes are left after {self.seconds:.1f} s: {listed}; {why}"
+            left = plural(len(self.survivors), "process is", "processes are")
+            return f"{left} left after {self.seconds:.1f} s: {listed}; {why}"
         if self.signal is None:
             return "no process was left to end"
-        count = "1 process" if self.processes == 1 else f"{self.processes} processes"
-        return f"{count} ended by {self.signal} after {self.seconds:.1f} s"
+        return f"{plural(self.processes, 'process', 'processes')} ended by {self.signal} after {self.seconds:.1f} s"
 
 
 def stop_attempt(

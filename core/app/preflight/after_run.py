@@ -244,7 +244,7 @@ def _strides(after: After, stored: int, reached: int, *, at_end: bool) -> Iterat
 def check_kept(after: After, complete: list[Checkpoint]) -> Check:
     """Three checkpoints are enough for most runs."""
     taken = size(sum(c.size_bytes for c in after.listing.checkpoints))
-    found = f"{len(after.listing.checkpoints)} checkpoints, {taken}"
+    found = f"{plural(len(after.listing.checkpoints), 'checkpoint')}, {taken}"
     if len(complete) <= KEEP:
         return passed("kept", found)
     command = typed("checkpoints prune", str(after.folder), "--keep", str(KEEP))

@@ -11,6 +11,7 @@ from ...act.config.derive import DeriveError, read_config
 from ...act.config.trainer_config import config_in_command
 from ...act.launch.spawn import why_not
 from ...model.checkpoints.checkpoint_suffixes import TENSOR_SUFFIXES
+from ...model.run import RunSpec
 from ...source.trainer_source import read_source
 from ..plan.launch_plan import LaunchPlan
 from .check import Check, Machine, failed, passed, warned
@@ -68,8 +69,15 @@ def check_script(plan: LaunchPlan, _machine: Machine) -> Check | None:
         return None
     if not Path(plan.spec.cwd, scripts[0]).is_file():
         make = failed if _runs_here(plan.spec.command, scripts[0]) else warned
-        return make("script", f"{scripts[0]} is not in {plan.spec.cwd}", "check run.command and run.cwd")
+        return make("script", f"{scripts[0]} is not in {plan.spec.cwd}", _where_to_mend(plan.spec))
     return passed("script", scripts[0])
+
+
+def _where_to_mend(spec: RunSpec) -> str:
+    """Where a command without its script is written: in the project's file, or on the command line."""
+    if spec.project is not None:
+        return f"check command and cwd in {spec.project}"
+    return "check its name and the folder that you start it in"
 
 
 def _runs_here(command: Sequence[str], script: str) -> bool:

@@ -76,7 +76,8 @@ def _alike(spec: RunSpec, home: Path) -> Earlier:
     if kind is None:
         return Earlier()
     alike = ((run, run.load_spec()) for run in list_runs(home) if run.id != spec.id)
-    for run, other in itertools.islice(((run, other) for run, other in alike if _kind(other) == kind), ALIKE):
+    same = ((run, other) for run, other in alike if _kind(other) == kind and _runs_same_script(spec, other))
+    for run, other in itertools.islice(same, ALIKE):
         with HistoryReader(run.history) as history:
             newest = history.latest().progress
         if newest is not None and newest.progress.sec_per_step:
@@ -97,9 +98,26 @@ def _epoch_of(progress: Progress, spec: RunSpec, run: str) -> EpochSteps | None:
 
 
 def _kind(spec: RunSpec) -> tuple[str, str, str | None] | None:
-    """What runs of one kind have in common; None if the command names no script."""
-    script = next((Path(word).name for word in spec.command if word.endswith(".py")), None)
-    return None if script is None else (spec.preset, script, spec.settings.profiles.use)
+    """What runs of one kind have in common beside the script itself; None if the command names no script."""
+    script = _script(spec)
+    return None if script is None else (spec.preset, script.name, spec.settings.profiles.use)
+
+
+def _script(spec: RunSpec) -> Path | None:
+    return next((Path(spec.cwd, word) for word in spec.command if word.endswith(".py")), None)
+
+
+def _runs_same_script(spec: RunSpec, other: RunSpec) -> bool:
+    """Whether both run one file, or files of the same content: a name such as train.py alone says nothing."""
+    one, another = _script(spec), _script(other)
+    if one is None or another is None:
+        return False
+    try:
+        if one.resolve() == another.resolve():
+            return True
+        return one.stat().st_size == another.stat().st_size and one.read_bytes() == another.read_bytes()
+    except (OSError, RuntimeError):
+        return False
 
 
 def _tried(spec: RunSpec) -> float | None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ...act.launch.attempt_records import read_start
 from ...model.run import TERMINAL_STATES
+from ...model.text.plural import plural
 from ...model.text.suggestion import typed
 from ...sense.process.process_identity import is_alive
 from ...store.annex import annexes
@@ -41,8 +42,8 @@ def kept_about(run: RunDirectory) -> str:
             count, size = count + len(sizes), size + sum(sizes)
     attempts = len(run.attempt_folders())
     return (
-        f"what is kept about {run.id}: journal, charts, evidence, logs of {attempts} "
-        f"attempt{'' if attempts == 1 else 's'} ({count} files, {size_text(size)}, {run.path})"
+        f"what is kept about {run.id}: journal, charts, evidence, logs of "
+        f"{plural(attempts, 'attempt')} ({plural(count, 'file')}, {size_text(size)}, {run.path})"
     )
 
 

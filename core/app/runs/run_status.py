@@ -36,7 +36,7 @@ def _remember_look(run: RunDirectory, now: "Situation") -> None:
     from ...store.last_look import write_look
     from ...views.report.open_decisions import urgent_keys
 
-    seen = Situation(story=now.story, now_wall=now.now_wall, supervisor_alive=now.supervisor_alive)
+    seen = Situation(story=now.story, now_wall=now.now_wall, supervisor_alive=now.supervisor_alive, frozen=now.frozen)
     write_look(run.last_look, Look(wall=seen.now_wall, needs=urgent_keys(seen)))
 
 
@@ -130,6 +130,7 @@ def _read(run: RunDirectory, *, ask: bool = False) -> tuple[dict[str, Any], str,
     from ...views.state.concerns import concerns
     from ...views.state.position_words import standstill
     from ...views.state.status import status_object
+    from ...views.state.troubles import frozen_text
     from .own_troubles import place_troubles
     from .supervisor_life import supervisor_life
     from .unwatched import as_found
@@ -150,7 +151,7 @@ def _read(run: RunDirectory, *, ask: bool = False) -> tuple[dict[str, Any], str,
         now_t=now_t,
         now_wall=wall,
         supervisor_alive=life.alive,
-        frozen="frozen" if life.frozen else "",
+        frozen=frozen_text(life) if life.frozen else "",
         gpu=latest.gpu,
         host=latest.host,
         health=spec.settings.health,

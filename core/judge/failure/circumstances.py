@@ -10,6 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from ...model.shipped.failure import Diagnosis
+from ...model.text.plural import plural
 from ...model.text.size_words import size
 from .catalogue import CompiledCatalogue
 from .retry import retry_reason
@@ -143,7 +144,7 @@ def _checkpoint(about: Circumstances, _: Diagnosis) -> Iterator[Fact]:
 def _history(about: Circumstances, found: Diagnosis) -> Iterator[Fact]:
     times = sum(1 for each in about.earlier if each == found.failure)
     if times and found.failure != "unknown":
-        yield Fact(f"It ended {times} of {len(about.earlier)} earlier attempts, too.", shows=found.failure)
+        yield Fact(f"It ended {times} of {plural(len(about.earlier), 'earlier attempt')}, too.", shows=found.failure)
 
 
 def _ending(about: Circumstances, found: Diagnosis) -> Iterator[Fact]:

@@ -33,7 +33,7 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def with_step(pace: Pace, step: int, now: float) -> Pace:
     """Take a step that the trainer printed ``now`` (active seconds)."""
     if pace.from_t is None or pace.from_step is None or step < pace.from_step:
-        return Pace(from_t=now, from_step=step, s_per_step=pace.s_per_step, fresh=pace.fresh)
+        return begin_stretch(pace, step, now)
     if step == pace.from_step:
         return pace
     if now - pace.from_t < SAMPLE_S:
@@ -45,6 +45,11 @@ def with_step(pace: Pace, step: int, now: float) -> Pace:
     else:  # A stretch with a long pause in it counts, but not more than five usual ones.
         blended = before + WEIGHT * (min(newest, 5.0 * before) - before)
     return Pace(from_t=now, from_step=step, s_per_step=blended, fresh=False)
+
+
+def begin_stretch(pace: Pace, step: int, now: float) -> Pace:
+    """Measure from here: the steps before came at once, after a time in which nothing was read."""
+    return Pace(from_t=now, from_step=step, s_per_step=pace.s_per_step, fresh=pace.fresh)
 
 
 def begin_attempt(pace: Pace) -> Pace:

@@ -6,6 +6,7 @@ The state learns only from what was followed by a step, so habits may be taken a
 import msgspec
 
 from ...model.launch.habits import GpuHabit, Habits
+from ...model.text.plural import plural
 from ..hang import phase_times
 from ..hang.gpu_activity import GpuNormal
 from ..hang.phase_times import PhaseTimes
@@ -83,5 +84,4 @@ def describe_habits(habits: Habits) -> str:
     known.extend(f"{phase} up to {habit.longest_s:.0f} s" for phase, habit in sorted(habits.phases.items()))
     watts = [f"GPU {gpu.index} {gpu.busy_w:.0f} W" for gpu in habits.gpus if gpu.busy_w is not None]
     known.extend(watts)
-    runs = "1 earlier run" if habits.runs == 1 else f"{habits.runs} earlier runs"
-    return f"{runs} of this command taught: {', '.join(known) or 'its pauses'}"
+    return f"{plural(habits.runs, 'earlier run')} of this command taught: {', '.join(known) or 'its pauses'}"

@@ -160,7 +160,7 @@ def _on_beat(knowledge: Knowledge, state: JudgeState, chunk: LogChunk, after: Pr
         pause=pauses.with_step(state.pause, t),
         peak=_peak(state, step, progress, now),
         loss=lost,
-        pace=state.pace if step is None else eta.with_step(state.pace, step, now),
+        pace=_measured(state, step, now),
     )
     entries: tuple[Entry, ...] = NOTHING
     if measured is not None:
@@ -190,6 +190,14 @@ def _on_beat(knowledge: Knowledge, state: JudgeState, chunk: LogChunk, after: Pr
         state, more = _write_progress(knowledge, state, changed=phase_changed)
         state, entries = _check_pace_and_saves(knowledge, state, (*entries, *more))
     return state, entries
+
+
+def _measured(state: JudgeState, step: int | None, now: float) -> eta.Pace:
+    """``state``: before the beat."""
+    if step is None:
+        return state.pace
+    take = eta.with_step if state.clock.behind_from is None else eta.begin_stretch
+    return take(state.pace, step, now)
 
 
 def _advance(builder: StepBuilder) -> None:

@@ -1,5 +1,6 @@
 """The evidence of a hang in sentences for the user: each names a sign of life and how long ago it was last seen."""
 
+from ...model.text.plural import plural
 from ...model.text.size_words import size
 from .deadlines import HangInput, is_announced, still_prints
 from .liveness import Liveness
@@ -39,11 +40,15 @@ def evidence_of(run: HangInput) -> list[str]:
     if seen.silent_mounts:
         lines.append(f"does not answer: {', '.join(seen.silent_mounts)}")
     if seen.zombies > seen.zombies_normal:
-        lines.append(f"{seen.zombies} dead worker processes were not collected (state Z)")
+        lines.append(
+            f"{plural(seen.zombies, 'dead worker process was', 'dead worker processes were')} not collected (state Z)"
+        )
     if seen.procs_normal is not None and seen.procs is not None and seen.procs < seen.procs_normal:
-        lines.append(f"{seen.procs_normal - seen.procs} processes fewer than usual")
+        lines.append(f"{plural(seen.procs_normal - seen.procs, 'process', 'processes')} fewer than usual")
     if still_prints(log, now, run.min_s):
-        lines.append(f"the log grew by {log.printed_lines} lines since the last step, but the step does not advance")
+        lines.append(
+            f"the log grew by {plural(log.printed_lines, 'line')} since the last step, but the step does not advance"
+        )
     return lines
 
 

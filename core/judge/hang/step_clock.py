@@ -46,6 +46,8 @@ class StepClock(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Pauses in a row; several are a new pace."""
     longest_s: float = 0.0
     """Longest interval of this attempt, the one before its first step included: its pace until that is known."""
+    behind_from: float | None = None
+    """When a time ended in which nothing was read: lines that were printed in it may come at once. None = none do."""
 
 
 def begin_attempt(clock: StepClock, now: float) -> StepClock:
@@ -61,6 +63,7 @@ def begin_attempt(clock: StepClock, now: float) -> StepClock:
         block_steps=0,
         far_n=0,
         longest_s=0.0,
+        behind_from=None,
     )
 
 
@@ -73,6 +76,9 @@ def beat(clock: StepClock, now: float, steps: int, warmup_beats: int, *, announc
     if beats <= warmup_beats or interval < 0.0:
         return msgspec.structs.replace(clock, last=now, beats=beats)
     typical = clock.typical_s
+    if clock.behind_from is not None:  # neither these lines nor the one that ends them show a pace
+        at_once = typical is not None and interval * PAUSE_FACTOR < typical and now - clock.behind_from < BLOCK_S
+        return msgspec.structs.replace(clock, last=now, beats=beats, behind_from=clock.behind_from if at_once else None)
     far = typical is not None and interval > PAUSE_FLOOR_S and interval > PAUSE_FACTOR * typical
     if (far and clock.far_n < NEW_PACE) or (announced and interval > PAUSE_FLOOR_S):
         # Announced phases are learned apart (phase_times.py).
@@ -135,3 +141,13 @@ def told_usual_s(clock: StepClock) -> float | None:
 def restart_wait(clock: StepClock, now: float) -> StepClock:
     """Restart the wait for the next step after a time in which nothing could be seen (wake-up)."""
     return msgspec.structs.replace(clock, last=now)
+
+
+def after_gap(clock: StepClock, now: float) -> StepClock:
+    """Restart the wait after a gap in which the trainer may have gone on, as while its supervisor was stopped.
+
+    What it printed then is read at once; the block in which that happens would show a pace that never was.
+    """
+    return msgspec.structs.replace(
+        clock, last=now, block_n=0, block_sum_s=0.0, block_max_s=0.0, block_steps=0, behind_from=now
+    )

@@ -11,6 +11,7 @@ from ...model.checkpoints.checkpoint import Verdict
 from ...model.decision import CaptureStacks
 from ...model.incident import Evidence
 from ...model.observation import CheckpointValues
+from ...model.text.plural import plural
 from ..failure.diagnosis import hidden_failure
 from ..hang import active_time
 from ..resume import checkpoint_index, known_checkpoint
@@ -44,7 +45,7 @@ def on_nan_steps(builder: StepBuilder, losses: LossRun) -> None:
     if not losses.is_nan_for(setting.steps) or _is_stained(state, losses):
         return
     since = "" if losses.nan_from is None else f", since step {losses.nan_from}"
-    act(builder, f"the loss was NaN for {losses.nan_steps} steps{since}", nan_position(state, losses))
+    act(builder, f"the loss was NaN for {plural(losses.nan_steps, 'step')}{since}", nan_position(state, losses))
 
 
 def act(builder: StepBuilder, reason: str, position: int | None, lost_t: float | None = None) -> None:

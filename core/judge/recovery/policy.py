@@ -7,6 +7,7 @@ returns an answer decides, and the last one always does. apply.py collects the i
 from collections.abc import Callable
 
 from ...model.launch.elsewhere.job import OF_THE_SITE
+from ...model.text.plural import plural
 from ...model.text.size_words import size
 from ...model.text.suggestion import typed
 from ..failure.wsl_channel import BREAKS
@@ -249,8 +250,7 @@ def spent_reason(number: int) -> str:
     """Why no further restart is made. ``number``: restarts since the newest checkpoint; 0: the settings allow none."""
     if not number:
         return "no restart is allowed (max_restarts = 0): a person is needed"
-    restarts = f"{number} restart{'' if number == 1 else 's'}"
-    return f"{restarts} without a new checkpoint in between: a person is needed"
+    return f"{plural(number, 'restart')} without a new checkpoint in between: a person is needed"
 
 
 def _where_to_look(failure: FailureInput) -> tuple[str, ...]:

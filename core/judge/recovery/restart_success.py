@@ -7,6 +7,7 @@ A step closes the incident of the failure; if the attempt was told to resume, th
 import msgspec
 
 from ...model.fact import BudgetChanged
+from ...model.text.plural import plural
 from ..attempt_progress import AttemptProgress, lost_steps
 from ..resume import known_checkpoint, resume_check
 from ..resume.known_checkpoint import base_name
@@ -70,7 +71,8 @@ def _recover(builder: StepBuilder) -> None:
     own = attempt.weights_only or attempt.elsewhere
     resumed_step = attempt.resumed_at if own else attempt.resume_step
     taken = attempt.resume_verdict == "taken"
-    ending = f"recovered: {_how(attempt, resumed_step)}{f', {lost} steps lost' if lost is not None else ''}"
+    again = "" if lost is None else f", {plural(lost, 'step')} lost"
+    ending = f"recovered: {_how(attempt, resumed_step)}{again}"
     for incident in state.incidents:
         if incident.kind not in {"crash", "hang", "resume"} or incident.attempt >= attempt.number:
             continue

@@ -11,10 +11,12 @@ from .. import quantity
 from ..state.by_itself import next_by_itself
 from ..state.concerns import NAN, nan_since
 from ..state.held_words import room_now
-from ..state.position_words import unwatched
+from ..state.position_words import frozen, unwatched
 from ..state.readings import reason_now
+from ..state.troubles import nobody_watches
+from ..state.unconfirmed import unconfirmed
 from ..withheld_words import commands, would_have
-from ..words import title_of
+from ..words import sentence, title_of
 
 MARK_BAD = frozenset({"torn", "corrupt", "nonfinite"})
 
@@ -26,6 +28,9 @@ def needs(now: Situation) -> Iterator[Need]:
     if unwatched(now):
         text = f"No supervisor is watching. Start one with `{_typed(now, 'resume')}`."
         yield Need(kind="unwatched", text=text, subject=_attempt(now))
+    elif frozen(now):
+        text = sentence(nobody_watches(now.frozen, *_run(now)))
+        yield Need(kind="frozen", text=f"{text}.", subject=_attempt(now))
     said = _told_in(of_the_end, now)
     yield from (need for need in _of_incidents(now) if need.incident not in said)
     yield from _of_checkpoints(now)
@@ -46,14 +51,19 @@ def urgent_keys(now: Situation) -> tuple[str, ...]:
     return tuple(need.key for need in needs(now) if need.urgent)
 
 
+def _run(now: Situation) -> tuple[str, ...]:
+    """The run's id, as a word of a command."""
+    return () if now.story.run is None else (now.story.run.run,)
+
+
 def _typed(now: Situation, verb: str, *words: str) -> str:
     """The command that a person may paste, with the run's id."""
-    return typed(verb, *(() if now.story.run is None else (now.story.run.run,)), *words)
+    return typed(verb, *_run(now), *words)
 
 
 def _resume(now: Situation) -> str:
     """The command that goes on with a run that is over; all of them if ``resume`` alone is refused."""
-    return how_to_resume(now.story, () if now.story.run is None else (now.story.run.run,))
+    return how_to_resume(now.story, _run(now))
 
 
 def _attempt(now: Situation) -> int:
@@ -85,6 +95,10 @@ def _of_the_end(now: Situation) -> Iterator[Need]:
         held = story.state_reason.startswith("held: ")  # a person who stopped it knows that
         text = f"The run is held: {why}. Continue with {how}."
         yield Need(kind="held", text=text, subject=_attempt(now), urgent=held)
+    elif story.state == "paused" and not unconfirmed(story):
+        since = quantity.clock(story.wall0 + story.state_t, now.now_wall)
+        text = f"The run is paused since {since}: `{_typed(now, 'unpause')}` goes on."
+        yield Need(kind="paused", text=text, subject=int(story.state_t), urgent=False)
     elif story.state not in TERMINAL_STATES and story.state_reason.startswith("held: "):
         room = room_now(now)
         text = f"The run is held: {story.state_reason.removeprefix('held: ')}{room and f'; {room}'}."
@@ -112,7 +126,8 @@ def _of_checkpoints(now: Situation) -> Iterator[Need]:
     bad = [c for c in found if c.verdict in MARK_BAD and c.understood]
     if bad:
         names = ", ".join(c.name for c in bad[-3:])
-        text = f"{quantity.plural(len(bad), 'checkpoint')} cannot be resumed from; you may remove it: {names}."
+        count, them = quantity.plural(len(bad), "checkpoint"), "it" if len(bad) == 1 else "them"
+        text = f"{count} cannot be resumed from; you may remove {them}: {names}."
         yield Need(kind="checkpoints", text=text, urgent=False)
     unclear = [c for c in found if not c.understood]
     if unclear and not now.story.left_out and not any(c.verdict == "complete" for c in found):

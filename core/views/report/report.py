@@ -135,6 +135,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     lost: LostTime | None = None
     cadence: Cadence = Cadence()
     """Saves and failures, and how often a save would lose the least time."""
+    last_seen: str = ""
+    """If nobody watches the run now: in which state it was last seen, and how long ago."""
     step: int | None
     total_steps: int | None
     eta_s: float | None = None
@@ -173,5 +175,5 @@ def date(wall: float | None) -> str:
 
 
 def state_words(report: Report) -> str:
-    """The state as text: finished, given up."""
-    return STATE_WORDS.get(report.state, report.state)
+    """The state as text: finished, given up; last seen running 50 s ago."""
+    return report.last_seen or STATE_WORDS.get(report.state, report.state)

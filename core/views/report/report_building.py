@@ -23,7 +23,7 @@ from ..state.cadence import cadence
 from ..state.concerns import SILENT, nan_since
 from ..state.last_step import last_step
 from ..state.lost_time import lost_time
-from ..state.position_words import standstill, unwatched
+from ..state.position_words import last_seen, nobody_sees, standstill
 from ..state.readings import reason_now
 from ..state.run_progress import live_progress, overall_step, run_progress
 from ..withheld_words import would_have
@@ -52,6 +52,7 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
     waiting = tuple(need.text for need in needed)
     redone = sum(i.lost_steps or 0 for i in incidents) + _gone_back(story, sources)
     lost = lost_time(story, now.now_t, redone, silent_from_t=_silent_from_t(now))
+    seen = last_seen(now) if nobody_sees(now) else ""
     numbers = SummaryNumbers(
         wall_s=wall_s,
         step=step,
@@ -63,6 +64,7 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
         lost_s=sum(i.down_s or 0.0 for i in incidents),
         waiting=len(waiting),
         nan=nan_since(story) is not None,
+        last_seen=seen,
     )
     changes = tuple(_changes(now, sources.particulars))
     return Report(
@@ -79,6 +81,7 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
         of_perfect=None if lost is None else lost.of_perfect,
         lost=lost,
         cadence=cadence(story, now.now_t),
+        last_seen=seen,
         step=step,
         total_steps=progress.total_steps,
         total_by=live_progress(now).total_by,
@@ -111,7 +114,7 @@ def _newest_followed(now: Situation) -> Incident | None:
 def _advances(now: Situation) -> bool:
     """Whether its end can be told: it lives, is watched, and its steps come."""
     silent = any(i.kind in SILENT for i in now.story.open_incidents) or bool(standstill(now))
-    return now.story.state in LIVE_STATES and not unwatched(now) and not silent
+    return now.story.state in LIVE_STATES and not nobody_sees(now) and not silent
 
 
 def _silent_from_t(now: Situation) -> float | None:

@@ -39,12 +39,14 @@ class SummaryNumbers(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int
     nan: bool = False
     """The loss is NaN now, or was at the end."""
+    last_seen: str = ""
+    """If nobody watches the run now: in which state it was last seen, and when; what went on since is not known."""
 
 
 def summary_sentence(state: RunState, n: SummaryNumbers) -> str:
     """The sentence; unknown parts are left out."""
-    clauses = [OPENINGS[state]]
-    if n.wall_s is not None:
+    clauses = [f"It was {n.last_seen}" if n.last_seen else OPENINGS[state]]
+    if n.wall_s is not None and not n.last_seen:
         clauses[0] += f" after {quantity.duration(n.wall_s)}"
     if n.step is not None:
         total = f" of {quantity.count(n.total_steps)}" if n.total_steps else ""
@@ -53,7 +55,7 @@ def summary_sentence(state: RunState, n: SummaryNumbers) -> str:
     if troubles:
         said = [f"{word} {_times(count)}" for word, count in (("crashed", n.crashes), ("hung", n.hangs)) if count]
         clauses.append("it " + " and ".join(said) + _brought_back(troubles, n.recovered))
-    elif n.wall_s is not None and not n.nan:
+    elif n.wall_s is not None and not n.nan and not n.last_seen:
         clauses.append("nothing went wrong")
     if n.nan:
         clauses.append("its loss is NaN")

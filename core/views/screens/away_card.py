@@ -7,12 +7,13 @@ import msgspec
 
 from ...model.summary import Need, NeedKind, Summary
 
-Act = Literal["answer", "resume", "supervisor", "explain", "checkpoints"]
+Act = Literal["answer", "resume", "supervisor", "explain", "checkpoints", "unpause"]
 KEYS: dict[NeedKind, tuple[str, Act]] = {
     "given_up": ("r", "resume"),
     "ended_early": ("r", "resume"),
     "held": ("r", "resume"),
     "question": ("Y", "answer"),
+    "paused": ("u", "unpause"),
     "unwatched": ("S", "supervisor"),
     "nan": ("r", "resume"),
     "incident": ("e", "explain"),
@@ -34,7 +35,7 @@ class AwayChoice(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def acts(self) -> bool:
         """It changes the run, after a question that names the price."""
-        return self.act in {"answer", "resume", "supervisor"}
+        return self.act in {"answer", "resume", "supervisor", "unpause"}
 
 
 class AwayCard(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,13 +11,18 @@ from ...model.health import Level
 from ...model.story import RunStory
 from ...model.text.verdict_words import verdict_word
 from .. import quantity
-from ..checkpoint_list import LEVELS
+from ..checkpoint_list import LEVELS, how_many
 from ..columns import Column
 from ..state.concerns import AFTER_NAN, saved_after_nan
 
 MOVED_MOST = 12
 """Number of the tensors with the largest change that are listed."""
 KEEP_WORDS: dict[str, str] = {"a link": "is a link", "next to a damaged one": "is next to a damaged one"}
+
+
+NAN_WHEN_SAVED = "loss was NaN"
+"""In the column of verdicts."""
+DAMAGED = frozenset({"torn", "corrupt", "nonfinite"})
 
 
 class Verification(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +60,16 @@ class CheckpointRow(msgspec.Struct, frozen=True, kw_only=True):
         return self.judged.verdict
 
     @property
+    def word(self) -> str:
+        """The verdict as people read it; of a whole file that was saved when the loss was NaN, that."""
+        return NAN_WHEN_SAVED if self.spoiled else verdict_word(self.verdict)
+
+    @property
+    def spoiled(self) -> bool:
+        """As a file it is complete, and the loss was NaN when it was saved."""
+        return self.after_nan and self.verdict == "complete"
+
+    @property
     def level(self) -> Level:
         """The level of its verdict; no complete one is safe if the loss was NaN."""
         level = LEVELS[self.judged.verdict]
@@ -62,8 +77,9 @@ class CheckpointRow(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def why(self) -> str:
-        """The reason of its verdict, and that it was saved after the NaN."""
-        return "; ".join(filter(None, (AFTER_NAN if self.after_nan else "", self.judged.reason)))
+        """The reason of its verdict, and that it was saved after the NaN, unless ``word`` says it."""
+        said = AFTER_NAN if self.after_nan and not self.spoiled else ""
+        return "; ".join(filter(None, (said, self.judged.reason)))
 
 
 def size_text(row: CheckpointRow) -> str:
@@ -127,7 +143,7 @@ CHECKPOINT_COLUMNS: tuple[Column[CheckpointRow], ...] = (
     ),
     Column(
         title="verdict",
-        text=lambda r: verdict_word(r.verdict),
+        text=lambda r: r.word,
         before=2,
         style=lambda r: r.level if r.level != "safe" else "text",
     ),
@@ -155,7 +171,7 @@ def checkpoint_rows(
     ``skipped``: paths that a restart does not take. ``story``: tells which were saved after a NaN.
     """
     known = [(c, _verification(c, verifications)) for c in checkpoints]
-    judged = [c if v is None else v.checkpoint for c, v in known]
+    judged = [_with_damage(c if v is None else v.checkpoint, v, story) for c, v in known]
     spoiled = {c.path for c in judged if story is not None and saved_after_nan(c, story)}
     resume = newest_resumable([c for c in judged if c.path not in spoiled], skipped)
     best = None if story is None else story.best
@@ -179,11 +195,37 @@ def _verification(c: Checkpoint, verifications: Mapping[str, Verification]) -> V
     return known if same else None
 
 
+def _verdict(row: CheckpointRow) -> str:
+    said = f"{AFTER_NAN}; as a file it is complete" if row.spoiled else row.word
+    return f"{said}: {row.why}" if row.why else said
+
+
+def count_text(rows: Sequence[CheckpointRow]) -> str:
+    """``2 of 6 complete``, ``6 complete, 4 of them saved after the loss became NaN``."""
+    spoiled = sum(row.spoiled for row in rows)
+    return how_many(row.verdict for row in rows) + (
+        f", {quantity.count(spoiled)} of them {AFTER_NAN}" if spoiled else ""
+    )
+
+
+def _with_damage(c: Checkpoint, v: Verification | None, story: RunStory | None) -> Checkpoint:
+    """With the damage that the run's journal knows of the unchanged file, unless all of it was read again since."""
+    if story is None or c.verdict in DAMAGED or (v is not None and v.deep):
+        return c
+    same = (k for k in story.checkpoints if (k.path, k.mtime, k.size_bytes) == (c.path, c.mtime, c.size_bytes))
+    known = next((k for k in same if k.verdict in DAMAGED), None)
+    if known is None:
+        return c
+    return msgspec.structs.replace(
+        c, verdict=known.verdict, reason=known.reason, nonfinite=known.nonfinite, nan=known.nan
+    )
+
+
 def checkpoint_facts(row: CheckpointRow) -> tuple[Fact, ...]:
     """Facts that are known without opening it."""
     c = row.judged
     facts = [
-        Fact(label="verdict", text=verdict_word(c.verdict) + (f": {row.why}" if row.why else ""), level=row.level),
+        Fact(label="verdict", text=_verdict(row), level=row.level),
         Fact(label="verified", text=verified_text(row) or "structure and sizes; [V] reads every byte and value"),
         Fact(label="written", text=f"{quantity.clock(c.mtime, row.now_wall, seconds=True)}, {age_text(row)}"),
         Fact(label="kind", text=f"{c.kind.replace('_', ' ')}, {size_text(row)}"),

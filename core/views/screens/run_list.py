@@ -6,10 +6,13 @@ from typing import Literal, get_args
 import msgspec
 
 from ...model.health import Level
+from ...model.incident import NAN_CLASSES, Incident
 from ...model.run import LIVE_STATES
 from ...model.run_card import RunCard
 from ...model.situation import Situation
 from .. import quantity
+from ..checkpoint_list import LEVELS as VERDICTS
+from ..checkpoint_list import verdict_clause
 from ..columns import Column
 from ..state.concerns import concerns, nan_since, worst_clause
 from ..state.level import SEVERITY
@@ -108,7 +111,7 @@ def with_situation(card: RunCard, now: Situation) -> RunCard:
         state=story.state,
         step=progress.step,
         total_steps=progress.total_steps,
-        last_incident=sentence(title_of(story.incidents[-1])) if story.incidents else None,
+        last_incident=_named(story.incidents[-1]) if story.incidents else None,
         level=verdict(now).level if story.attempts else None,
         trouble=worst_clause(found) if found else "",
         sec_per_step=progress.sec_per_step,
@@ -121,6 +124,15 @@ def with_situation(card: RunCard, now: Situation) -> RunCard:
         changed_wall=story.wall0 + story.state_t if story.run is not None else None,
         attempts=len(story.attempts),
     )
+
+
+def _named(incident: Incident) -> str:
+    """A short phrase that stands alone: the class of some incidents says nothing without their kind."""
+    if incident.kind == "checkpoint" and incident.class_ in VERDICTS and not incident.title:
+        return f"Checkpoint {verdict_clause(incident.class_)}"
+    if incident.kind == "loss" and incident.class_ in NAN_CLASSES:
+        return "Loss was NaN"
+    return sentence(title_of(incident))
 
 
 def listed(

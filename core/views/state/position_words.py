@@ -19,6 +19,16 @@ def unwatched(now: Situation) -> bool:
     return now.supervisor_alive is False and bool(story.attempts) and story.state not in TERMINAL_STATES
 
 
+def frozen(now: Situation) -> bool:
+    """Whether the run is not over and its supervisor lives but does not respond."""
+    return bool(now.frozen) and now.story.state not in TERMINAL_STATES
+
+
+def nobody_sees(now: Situation) -> bool:
+    """Whether the run is not over and nothing of it is seen now: its state and numbers are those of the last record."""
+    return unwatched(now) or frozen(now)
+
+
 def standstill(now: Situation) -> str:
     """What is said of a run in state "running" in place of pace and end while no step is seen; empty while steps come.
 
@@ -26,7 +36,7 @@ def standstill(now: Situation) -> str:
     """
     if now.story.state != "running":
         return ""
-    if unwatched(now) or now.frozen:
+    if nobody_sees(now):
         return last_seen(now)
     late = last_step(now)
     silent = any(incident.kind in SILENT for incident in now.story.open_incidents)

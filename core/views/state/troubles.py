@@ -48,13 +48,19 @@ def frozen_text(life: SupervisorLife) -> str:
     )
 
 
+def nobody_watches(frozen: str, *run_id: str) -> str:
+    """What follows from a supervisor that does not respond, and what helps. ``frozen``: as by ``frozen_text``."""
+    return (
+        f"{frozen}; nobody watches the training; else kill it with -9 and start a new one: `{typed('resume', *run_id)}`"
+    )
+
+
 def _of_supervisor(story: RunStory, life: SupervisorLife, run_id: str, wall: float) -> Iterator[Trouble]:
     if life.frozen:
         yield Trouble(
             kind="supervisor_frozen",
             level="danger",
-            text=f"{frozen_text(life)}; nobody watches the training; else kill it with -9 and start a new one: "
-            f"`{typed('resume', run_id)}`",
+            text=nobody_watches(frozen_text(life), run_id),
             since=None if life.age_s is None else wall - life.age_s,
         )
     elif not life.alive and story.attempts and story.state not in TERMINAL_STATES:

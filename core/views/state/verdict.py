@@ -7,7 +7,7 @@ import msgspec
 from ...model.health import Level
 from ...model.incident import Incident
 from ...model.launch.held import HELD
-from ...model.run import NOT_SAID, TERMINAL_STATES
+from ...model.run import NOT_SAID
 from ...model.situation import Situation
 from .. import quantity
 from ..checkpoint_list import how_many, resume_point
@@ -17,7 +17,7 @@ from .concerns import NAN, concerns, nan_since, saved_after_nan, worst_clause
 from .held_words import room_now
 from .last_step import usually
 from .level import SEVERITY
-from .position_words import expected, last_seen, unwatched, where
+from .position_words import expected, frozen, last_seen, unwatched, where
 from .run_progress import live_progress, run_progress
 from .unconfirmed import unconfirmed
 
@@ -56,7 +56,7 @@ def verdict(now: Situation) -> Verdict:
         return _as_it_was(now)
     if unwatched(now):
         said = _unwatched(now)
-    elif now.frozen and now.story.state not in TERMINAL_STATES:
+    elif frozen(now):
         said = _frozen(now)
     else:
         said = SENTENCES[now.story.state](now)

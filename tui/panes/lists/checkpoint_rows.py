@@ -2,8 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from ....core.views.checkpoint_list import how_many
-from ....core.views.screens.checkpoint_details import CHECKPOINT_COLUMNS, CheckpointRow, verified_text
+from ....core.views.screens.checkpoint_details import CHECKPOINT_COLUMNS, CheckpointRow, count_text, verified_text
 from ...ui.cells import Line, Span, width_of
 from ..column_cells import heading_cells, row_cells
 from ..rows_pane import RowsPane
@@ -17,7 +16,7 @@ class CheckpointRows(RowsPane):
 
     def show_checkpoints(self, views: Sequence[CheckpointRow], marked: Collection[str], message: str) -> None:
         self.views, self.marked = tuple(views), frozenset(marked)
-        self.set_title(f"checkpoints · {how_many(v.verdict for v in views)}" if views else "checkpoints")
+        self.set_title(f"checkpoints · {count_text(views)}" if views else "checkpoints")
         width = max(0, self.size.width - 2)
         head = (("label", "    "), *heading_cells(CHECKPOINT_COLUMNS, views, width))
         self.show([self._row(v, width) for v in views], head=[head], message=message)

@@ -42,7 +42,7 @@ def check_output_dir(plan: LaunchPlan, _machine: Machine) -> Check:
         )
     folder = existing(Path(given))
     if not folder.is_dir():
-        return failed("output_dir", f"{folder} is no folder", "choose another run.output_dir")
+        return failed("output_dir", f"{folder} is no folder", "choose another output folder")
     if not os.access(folder, os.W_OK | os.X_OK):
         if os.statvfs(folder).f_flag & os.ST_RDONLY:
             return failed(

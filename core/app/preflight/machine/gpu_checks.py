@@ -105,7 +105,7 @@ def check_torch(plan: LaunchPlan, machine: Machine) -> Check | None:
             "torch", f"{words}: asking torch for CUDA took over {PROBE_TIMEOUT_S:g} s", "is the driver stuck? see dmesg"
         )
     except OSError as error:
-        return warned("torch", f"{words} could not be run: {error}", "check run.command")
+        return warned("torch", f"{words} could not be run: {error}", "check the command")
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
         needs = plan.preset.torch == "needed"

@@ -1,8 +1,9 @@
 """Whether a trainer that exited with success reached the end of its training: proven, contradicted, or neither.
 
 An exit status proves nothing by itself: a pipe, a ``;`` after the command and a handler that catches everything turn
-any failure into 0. Proof is a position at its total, words of an end or of an early stop, or a last checkpoint; a
-position short of its total, a cause of a failure in the last lines, a NaN and a log without any step speak against it.
+any failure into 0. Proof is a position at its total (printed, or told by the settings), words of an end or of an early
+stop, or a last checkpoint; a position short of its total, a cause of a failure in the last lines, a NaN and a log
+without any step speak against it.
 Position and last save together are stronger than a late error; only NaN weights are stronger than they.
 
 Known false alarm: early stopping that prints nothing looks like an end before the last step.
@@ -149,6 +150,8 @@ def judge_ending(run: EndingInput) -> Ending:
     if place.at == "short":
         said = f', although it says "{run.words_line}"' if run.words == "words" else ""
         return Contradicted(f"the last progress is {place.words}{said}")
+    if run.told.at == "end" and not another:
+        return Proven(run.told.words, "counter")
     if run.told.at == "short" and not place.is_last_line:
         return Contradicted(f"the last progress is {run.told.words}", by="settings")
     return Unproven(place.words if place.is_last_line else run.told.words or place.words, place.is_last_line)

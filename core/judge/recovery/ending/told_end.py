@@ -47,7 +47,10 @@ class Counted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def told_place(seen: Counted, told: ToldLength | None) -> Place:
-    """Short if each length that the settings say is clearly not reached; else unknown, with the doubt in words."""
+    """Short if each length that the settings say is clearly not reached; end if the number of steps is reached exactly.
+
+    Else unknown, with the doubt in words.
+    """
     found = [] if told is None else [place for place in (_by_steps(seen, told), _by_epochs(seen, told)) if place]
     return next((place for place in found if place.at != "short"), found[0] if found else Place("unknown"))
 
@@ -59,6 +62,8 @@ def _by_steps(seen: Counted, told: ToldLength) -> Place | None:
     if step is None or step > total:
         return Place("unknown")
     words = f"step {step} of {total} (by {told.steps_by})"
+    if step == total and told.steps_sure:  # that a count of another thing ends at just this number is no chance
+        return Place("end", words)
     made = step + (seen.steps_before or 0)
     if total - made <= max(1, seen.step_gap) or made >= NEARLY * total:
         return Place("unknown", words)

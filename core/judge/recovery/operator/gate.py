@@ -14,6 +14,7 @@ import msgspec
 
 from ....model.fact import ActionWithheld, QuestionClosed
 from ....model.settings import Act
+from ....model.text.plural import plural
 from ... import run_states
 from ...attempt_progress import lost_steps
 from ...knowledge import Knowledge
@@ -255,7 +256,7 @@ def _price(builder: StepBuilder, lost: int | None, *, starts: bool, live: bool) 
     parts = []
     if starts and lost is not None:
         took = f" (about {_span(lost * state.attempt.stride * step_s)})" if lost and step_s is not None else ""
-        parts.append(f"it repeats {lost} step{'' if lost == 1 else 's'}{took}" if lost else "it repeats no step")
+        parts.append(f"it repeats {plural(lost, 'step')}{took}" if lost else "it repeats no step")
     elif starts:
         parts.append("how many steps it repeats is unknown")
     if step_s and starts:
@@ -265,9 +266,10 @@ def _price(builder: StepBuilder, lost: int | None, *, starts: bool, live: bool) 
         if progress.run_total_steps is not None and progress.run_step is not None:
             left = progress.run_total_steps - progress.run_step
         if left is None or left >= hour:
-            parts.append(f"{still}each hour of waiting costs {hour:.0f} steps")
+            parts.append(f"{still}each hour of waiting costs {plural(round(hour), 'step')}")
         else:
-            parts.append(f"{still}waiting delays the last {left} steps (about {_span(left * step_s)} of training)")
+            last = "step" if left == 1 else f"{left} steps"
+            parts.append(f"{still}waiting delays the last {last} (about {_span(left * step_s)} of training)")
     elif starts:
         parts.append("while it waits, nothing is trained")
     return "; ".join(parts)

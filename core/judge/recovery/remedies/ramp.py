@@ -9,6 +9,7 @@ import msgspec
 
 from ....model.fact import ActionWithheld, ProfileChanged, RampMoved
 from ....model.launch.ramp_rule import ALLOWED_AGAIN, FailedRung, RampGoal, goal_of_rung, hours
+from ....model.text.plural import plural
 from ...hang import active_time
 from ...resume import known_checkpoint
 from ...step_builder import StepBuilder
@@ -187,11 +188,11 @@ def _counted(builder: StepBuilder) -> Ramp:
 def _reached(goal: RampGoal, ramp: Ramp, epochs_done: int | None) -> str | None:
     """Which part of the goal is reached, in words; None if none is."""
     if goal.checkpoints is not None and ramp.checkpoints >= goal.checkpoints:
-        return f"{ramp.checkpoints} checkpoint{'' if ramp.checkpoints == 1 else 's'}"
+        return plural(ramp.checkpoints, "checkpoint")
     if goal.epochs is not None and epochs_done is not None:
         made = epochs_done - (ramp.epochs_from or 0)
         if made >= goal.epochs:
-            return f"{made} epochs"
+            return plural(made, "epoch")
     if goal.hours is not None and ramp.quiet_s >= goal.hours * 3600.0:
         return hours(ramp.quiet_s)
     return None
