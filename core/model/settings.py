@@ -280,8 +280,9 @@ class Screen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """``[screen]``: how often the screen looks, and its notices."""
 
     refresh_s: float = 1.0
-    """How often the screen asks for the state of the run and draws it, seconds. More on a slow link: it writes less to
-    the terminal. Keys are answered at once all the same, and what is watched does not change."""
+    """How often the screen asks for the state of the run and draws what happened, seconds. Numbers that only move
+    (steps, readings) are drawn every two seconds at most. More on a slow link: it writes less to the terminal. Keys are
+    answered at once all the same, and what is watched does not change."""
     bell: bool = False
     """Ring the terminal's bell at an incident. Off by default: it may ring at night."""
     title: bool = True
