@@ -84,6 +84,8 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     fresh_step: int | None = None
     """The first step, and the first epoch, that the log prints of a training from the beginning."""
     fresh_epoch: float | None = None
+    fresh_total: int | None = None
+    """The total of its first counter; None = not known."""
     resume_log_epoch: float | None = None
     """Where the log was when the resume point was saved."""
     printed_every: int = 1
@@ -110,6 +112,14 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
             return stored is not None
         ratio = max(stored, at) / min(stored, at)
         return abs(ratio - round(ratio)) <= STRIDE_TOLERANCE / 2
+
+    @property
+    def began(self) -> int | None:
+        """The step at which a resumed trainer is told to begin, if its log is known to count as the checkpoint does."""
+        stored, at = self.resume_step, self.resumed_at
+        if self.weights_only or not stored or not at or not self.place_is_stored:
+            return None
+        return stored if round(max(stored, at) / min(stored, at)) == 1 else None
 
     @property
     def step_offset(self) -> int:

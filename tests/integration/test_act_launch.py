@@ -262,7 +262,9 @@ def test_a_command_that_cannot_start_is_reported_in_one_sentence(
 
 
 def test_a_missing_working_directory_is_named(run: World) -> None:
-    with pytest.raises(LaunchError, match=r"cannot enter the working directory .*nowhere.*create it or correct the path"):
+    with pytest.raises(
+        LaunchError, match=r"cannot enter the working directory .*nowhere.*create it or correct the path"
+    ):
         run.launch("true", cwd=str(run.root / "nowhere"))
 
 

@@ -409,3 +409,9 @@ def test_an_epoch_that_is_named_apart_counts_by_the_steps_of_the_run(made: int, 
     progress = Progress(step=100, total_steps=100, run_step=made, run_total_steps=300)
     found = place_of(Counters(progress=progress, per_epoch=True))
     assert (found.at, found.is_last_line) == (at, at == "end")
+
+
+def test_a_step_beyond_the_total_of_a_part_of_the_run_has_no_total() -> None:
+    """A bar for each round of 25: *step 24 of 25* was said at step 249."""
+    progress = Progress(step=24, total_steps=25, run_step=249)
+    assert place_of(Counters(progress=progress, per_epoch=True, bar=True)).words == "step 249"

@@ -37,7 +37,7 @@ def follow(
     reading, verdict = START, "open"
     for line in before:
         reading = read_progress(reading, line + "\n")
-    reading = begin_attempt(reading)
+    reading = begin_attempt(reading, resumed=attempt.resume_from is not None, began=attempt.began)
     for text in ["\n".join((*lines, ""))] if at_once else [line + "\n" for line in lines]:
         beats, reading = reading.certain.heartbeats, read_progress(reading, text)
         now = reading.certain
@@ -112,8 +112,43 @@ def test_the_epoch_of_a_checkpoint_without_a_step_is_compared_with_the_first_one
     assert follow(noticed, *epochs(0), before=(*epochs(0), *epochs(1)))[1] == "ignored"
 
 
+def labelled(label: str, first: int, last: int, of: int) -> tuple[str, ...]:
+    """Redraws of a bar that counts within an epoch."""
+    return tuple(f"{label}:  5%|5  | {n}/{of} [00:01<00:09,  1.00it/s, loss=0.5]" for n in range(first, last + 1))
+
+
+@pytest.mark.parametrize(("label", "fresh"), [("epoch 0", 0), ("Epoch 1/5", 1), ("train", None)])
+def test_another_total_than_that_of_a_training_from_the_beginning_is_no_start_over(
+    label: str, fresh: int | None
+) -> None:
+    """After a resume at 30, a bar counted what was left of the epoch: that attempt was ended."""
+    told = AttemptProgress(
+        **fields(resume_step=30, resume_position=30, losses_before=True, fresh_step=1, fresh_epoch=fresh),
+        fresh_total=40,
+        bar_total_before=12,  # the attempt before was a resume, too
+    )
+    before = labelled(label, 1, 35, 40)
+    assert follow(told, *labelled(label, 1, 6, 12), before=before)[1] == "unclear"
+    assert follow(told, *labelled(label, 1, 6, 80), before=before)[1] == "unclear"
+    anew = "ignored" if fresh is None else "unclear"  # the epoch was not over
+    assert follow(told, *labelled(label, 1, 6, 40), before=before)[1] == anew
+    late = msgspec.structs.replace(told, resume_step=80, resume_position=80)
+    assert follow(late, *labelled(label, 1, 6, 20), before=before)[1] == "unclear"
+    begins_again = "unclear" if fresh is None else "ignored"  # without a number it may be any epoch
+    assert follow(late, *labelled(label, 1, 6, 40), before=before)[1] == begins_again
+
+
+@pytest.mark.parametrize(("at", "label"), [(30, "epoch 0"), (90, "epoch 2"), (100, "epoch 2")])
+def test_what_is_left_of_an_epoch_shows_that_the_resume_was_taken(at: int, label: str) -> None:
+    told = AttemptProgress(
+        **fields(resume_step=at, resume_position=at, losses_before=True, fresh_epoch=0, fresh_total=40)
+    )
+    after, proof = follow(told, *labelled(label, 1, 6, 40 - at % 40), before=labelled("epoch 0", 1, 35, 40))
+    assert (proof, after.position, after.first_step, after.first_is_exact) == ("taken", at + 6, at + 1, True)
+
+
 def test_bar_without_a_total_where_the_one_before_had_one_proves_nothing() -> None:
-    told = AttemptProgress(**fields(bar_total_before=12, resume_epoch=1))
+    told = AttemptProgress(**fields(bar_total_before=1000, resume_epoch=1))
     assert follow(told, *(step(n, None) for n in (1, 2, 3, 4)))[1] == "open"
     assert proof_after(told, 1, 2, 3) == "ignored"
 

@@ -111,6 +111,16 @@ def test_the_log_after_the_kill_counts_its_epochs_as_the_one_before(tmp_path: Pa
     assert [each.step for each in StepsReader(tmp_path / "2", Settings(), first).read()] == [13]
 
 
+def test_rounds_without_a_number_after_the_kill_are_not_counted_from_the_beginning(tmp_path: Path) -> None:
+    """Rehearse said NOT SAFE, "it began at step 3", of a script that resumes by itself."""
+    rounds = "".join(f"\rround: 12%|1 | {n}/25 [00:01<00:04, 4.95it/s]" for n in (*range(1, 26), 1, 2, 3))
+    (tmp_path / "1").write_text(f"{rounds}\n")
+    (tmp_path / "2").write_text("\rround: 12%|1 | 3/25 [00:01<00:04, 4.95it/s]\n")
+    first = StepsReader(tmp_path / "1", Settings())
+    first.read()
+    assert [each.step for each in StepsReader(tmp_path / "2", Settings(), first, 28).read()] == [None]
+
+
 def test_an_attempt_without_its_checkpoint_says_nothing_against_the_script() -> None:
     steps, loss = StepProof(holds=False, why="began at 1"), LossProof(holds=False, why="began again")
 

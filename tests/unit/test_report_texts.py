@@ -147,6 +147,7 @@ def test_log_lines_cannot_break_a_table_of_the_report() -> None:
         ({"crashes": 1}, "it crashed once; nothing needs"),
         ({"crashes": 2, "hangs": 1, "recovered": 3}, "it crashed twice and hung once and was restarted each time"),
         ({"crashes": 3, "recovered": 2}, "it crashed 3 times and was restarted twice; no step was lost"),
+        ({"crashes": 1, "recovered": 1, "lost_steps": None}, "restarted; how many steps were lost is not known, 0 s"),
         ({"waiting": 2}, "2 things need your decision."),
     ],
 )  # fmt: skip

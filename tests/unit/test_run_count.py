@@ -305,3 +305,55 @@ def test_run_step_is_never_above_its_total_nor_below_0(lines: list[Any]) -> None
 def test_settings_that_are_printed_twice_say_the_same() -> None:
     once = progress_of(["  Num Epochs = 2\n", bars("", 0, 8, 32)])
     assert progress_of(["  Num Epochs = 2\n", "  Num Epochs = 2\n", bars("", 0, 8, 32)]) == once
+
+
+def after_resume(at: int | None, before: str, text: str) -> tuple[int | None, int | None]:
+    """Run step and total after ``text``, the log of an attempt that was told to begin at ``at``."""
+    began = begin_attempt(read_progress(START, before), resumed=True, began=at)
+    progress = read_progress(began, text).progress
+    return progress.run_step, progress.run_total_steps
+
+
+def test_a_bar_that_counts_what_is_left_of_its_epoch_is_placed_by_the_resume_point() -> None:
+    """It said "the log goes on at step 63" of step 93: two epochs of 30 were taken for those before."""
+    before = bars("Epoch 1/5: ", 1, 40, 40) + bars("Epoch 2/5: ", 1, 40, 40) + bars("Epoch 3/5: ", 1, 20, 40)
+    rest = bars("Epoch 3/5: ", 1, 3, 30)
+    assert after_resume(90, before, rest) == (93, 200)
+    assert after_resume(90, before, rest + bars("Epoch 3/5: ", 4, 30, 30) + bars("Epoch 4/5: ", 1, 3, 40)) == (123, 200)
+    for other in (None, 89, 50):  # not known, or not what is left there
+        assert after_resume(other, before, rest) == (None, None)
+        assert after_resume(other, before, rest + bars("Epoch 4/5: ", 1, 3, 40)) == (123, 200)
+    assert after_resume(80, before, bars("Epoch 3/5: ", 1, 3, 40)) == (83, 200)
+
+
+def test_after_a_resume_a_bar_without_the_number_of_its_epoch_tells_no_step_of_the_run() -> None:
+    before = bars("round: ", 1, 25, 25) + bars("round: ", 1, 25, 25)
+    assert after_resume(50, before, bars("round: ", 1, 3, 25)) == (None, None)
+    assert after_resume(50, before, bars("round: ", 1, 25, 25) + bars("round: ", 1, 3, 25)) == (None, None)
+    assert after_resume(40, before, bars("round: ", 1, 3, 10)) == (43, None)
+
+
+def rounds(first: int, last: int, line: str) -> str:
+    """A bar without a number for each 25 steps, and a line behind it at each fifth step."""
+    return "".join(
+        bar("round: ", (n - 1) % 25 + 1, 25) + (line.format(n) if n % 5 == 0 else "") for n in range(first, last + 1)
+    )
+
+
+@pytest.mark.parametrize("line", ['{{"it": {}, "objective": 0.5, "lr": 0.001}}\n', "\nstep {}, loss 0.5\n"])
+def test_a_counter_that_grows_while_the_bar_begins_again_and_again_is_that_of_the_run(line: str) -> None:
+    """It said "step 249 of 25", and the checkpoints of step 400 and the log disagreed."""
+    before = read_progress(START, rounds(1, 103, line))
+    assert (before.progress.run_step, before.progress.step, before.progress.total_steps) == (100, 100, None)
+    assert (before.progress.eta_s, before.progress.run_total_steps) == (None, None)
+    assert after_resume(100, rounds(1, 103, line), rounds(101, 104, line)) == (None, None)
+    assert after_resume(100, rounds(1, 103, line), rounds(101, 112, line)) == (110, None)
+
+
+def test_a_counter_beside_a_bar_that_names_its_epochs_is_not_followed() -> None:
+    """Optimizer steps beside batches: the bar has totals and epochs."""
+    text = "".join(
+        f"{bars(f'Epoch {e}/4: ', 1, 20, 20)}step {20 * e - 10}, loss 0.5\n{bars(f'Epoch {e}/4: ', 20, 40, 40)}"
+        for e in range(1, 4)
+    )
+    assert not read_progress(START, text).now.run.through

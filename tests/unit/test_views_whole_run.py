@@ -150,3 +150,10 @@ def test_downtime_after_giving_up_lasts_until_the_next_start() -> None:
     assert report(at(story)).incidents[0].down_s is None
     again = apply(story, Record(seq=9, t=98.0, wall=1098.0, fact=began(2)))
     assert report(at(again)).incidents[0].down_s == 48.0
+
+
+def test_a_total_that_the_step_has_passed_is_of_another_counter() -> None:
+    """A bar for each round of 25: *step 249 of 25* stood in the report."""
+    a_round = ProgressMade(attempt=1, progress=Progress(step=24, total_steps=25), overall_step=249)
+    shown = report(at(told((1.0, began(1)), (2.0, a_round))))
+    assert (shown.step, shown.total_steps) == (249, None)

@@ -28,14 +28,17 @@ class Printed(NamedTuple):
 class StepsReader:
     """Reads one log. A log that does not exist yet is empty.
 
-    ``before``: the reader of the attempt before; how its log counts is known from there.
+    ``before``: the reader of the attempt before; how its log counts is known from there. ``began``: the step of the
+    checkpoint from which an attempt after it begins, None = unknown.
     """
 
-    def __init__(self, log: Path, settings: Settings, before: "StepsReader | None" = None) -> None:
+    def __init__(
+        self, log: Path, settings: Settings, before: "StepsReader | None" = None, began: int | None = None
+    ) -> None:
         self.log = log
         self.lines: list[Printed] = []
         self._shapes = ShapeTable(load_log_shapes(), settings.progress.shapes)
-        self.state: ProgressState = START if before is None else begin_attempt(before.state)
+        self.state: ProgressState = START if before is None else begin_attempt(before.state, resumed=True, began=began)
         self._offset = 0
         self._rest = b""
 

@@ -79,7 +79,7 @@ class Stages:
             return ()
         if number not in self._readers:
             before = self._readers.get(number - 1)
-            self._readers[number] = StepsReader(Path(attempt.log), self._settings, before)
+            self._readers[number] = StepsReader(Path(attempt.log), self._settings, before, attempt.resume_step)
         return self._readers[number].read()
 
     def total(self, number: int) -> int | None:

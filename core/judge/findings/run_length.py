@@ -66,7 +66,7 @@ def _of_bar(
         if epochs_before is None or within.index is None or within.done is None:
             return replace(progress, run_step=None, run_total_steps=None)
         index, done = within.index + epochs_before, within.done + epochs_before * total
-        within = replace(within, index=index, done=done)
+        within = replace(within, index=index, done=done, anew=False)
     step, whole = within.run_step, replace(within, declared=told.epochs).run_total
     by = told.epochs_by
     if told.steps is not None and by_steps and (whole is None or told.steps < whole):

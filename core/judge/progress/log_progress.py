@@ -76,9 +76,13 @@ class ProgressState(msgspec.Struct, frozen=True):
 START = ProgressState()
 
 
-def begin_attempt(before: ProgressState) -> ProgressState:
-    """The state for the log of the next attempt: how its counters count, and whether its losses are averages."""
-    reading = Reading(run=next_attempt(before.now.run), losses=LossRun(acts_as_average=before.losses.acts_as_average))
+def begin_attempt(before: ProgressState, *, resumed: bool = False, began: int | None = None) -> ProgressState:
+    """The state for the log of the next attempt: how its counters count, and whether its losses are averages.
+
+    ``resumed``: it is not known to begin at the beginning; ``began``: the step at which it is told to begin.
+    """
+    run = next_attempt(before.now.run, resumed=resumed, began=began)
+    reading = Reading(run=run, losses=LossRun(acts_as_average=before.losses.acts_as_average))
     return ProgressState(settled=reading, now=reading)
 
 

@@ -109,6 +109,7 @@ def _state(reading: Reading) -> tuple[object, ...]:
         reading.firm,
         reading.side,
         reading.run.per_epoch,
+        reading.run.through,
         reading.run.base,
         reading.zero_based,
         reading.lossy,

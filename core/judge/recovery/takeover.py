@@ -122,9 +122,10 @@ def started(builder: StepBuilder, start: Start) -> None:
     if not same:
         _lost(builder)
     known = checkpoint_index.find(state.checkpoints, start.resume_from) if start.resume_from is not None else None
-    opening, fresh = main_reading(state).now.opening, (state.attempt.fresh_step, state.attempt.fresh_epoch)
+    opening = main_reading(state).now.opening
+    fresh = state.attempt.fresh_step, state.attempt.fresh_epoch, state.attempt.fresh_total
     if opening.marks and not opening.gap and state.attempt.resume_from is None and not state.attempt.adopted:
-        fresh = opening.first_step, opening.first_epoch
+        fresh = opening.first_step, opening.first_epoch, opening.first_total
     attempt = AttemptProgress(
         number=start.attempt,
         pid=start.pid,
@@ -144,13 +145,14 @@ def started(builder: StepBuilder, start: Start) -> None:
         resume_log_epoch=known.log_epoch if known is not None else None,
         fresh_step=fresh[0],
         fresh_epoch=fresh[1],
+        fresh_total=fresh[2],
         pace_before_s=state.progress.sec_per_step or state.attempt.pace_before_s,
         losses_before=opening.shows_losses if opening.counted else state.attempt.losses_before,
         resume_epochs=known.epochs_done if known is not None else None,
         changes=tuple(f"{c.key} {c.before} -> {c.after}" for c in start.changes[:CHANGES_KEPT]),
         total_before=state.progress.run_total_steps,
         run_total_before=run_total(state) or state.attempt.run_total_before,
-        bar_total_before=state.progress.total_steps,
+        bar_total_before=state.progress.total_steps if opening.marks else state.attempt.bar_total_before,
         printed_every_before=state.attempt.printed_every,
         widest_gap_before=widest_gap(opening.counted) or state.attempt.widest_gap_before,
     )
@@ -163,7 +165,11 @@ def started(builder: StepBuilder, start: Start) -> None:
     builder.set(
         attempts=max(state.attempts, start.attempt),
         attempt=attempt,
-        reading=begin_attempt(state.reading),
+        reading=begin_attempt(
+            state.reading,
+            resumed=attempt.resume_from is not None and not attempt.weights_only,
+            began=attempt.began,
+        ),
         other_logs={},
         beating=same and state.beating,
         reads_beats=False,

@@ -7,7 +7,7 @@ by line (``opening.py``), so the answer does not depend on how late or in which 
 Known false alarms, and what prevents them: a bar drawn at 0, or where it begins, before its first step; batches that a
 trainer passes over up to its resume point, and a bar without a total (``first_lines.py``); a bar that counts only what
 is left (its total shows that); a bar that restarts in each epoch (the epoch is compared, and a middle one proves
-nothing).
+nothing); a bar with another total than that of a training from the beginning (another counter: nothing follows).
 """
 
 from typing import Literal
@@ -128,9 +128,22 @@ def _not_taken(
         return attempt, "open"
     if at < STARTED_OVER_STEPS and not (unproven and at > PRINTED_TIMES * max(1, attempt.printed_every_before)):
         return attempt, "unclear"
+    if _is_another_counter(attempt, first, at):
+        return attempt, "unclear"
     if first.per_epoch and not (_begins_again(attempt, first, at) or _holds_an_epoch(attempt, first)):
         return attempt, "unclear"
     return attempt, "unclear" if first.step >= at - 1 else "ignored"
+
+
+def _is_another_counter(attempt: AttemptProgress, first: Mark, at: int) -> bool:
+    """Whether this is not the counter in which a training from the beginning would be at ``at``.
+
+    It has another total than that one, or it ends before: it counts what is left, or a part of the run.
+    """
+    known = attempt.fresh_total if attempt.fresh_total is not None else attempt.bar_total_before
+    if first.total is None:
+        return False
+    return (known is not None and first.total != known) or (not first.per_epoch and first.total <= at)
 
 
 def _begins_again(attempt: AttemptProgress, first: Mark, at: int) -> bool:

@@ -48,6 +48,9 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
     starts = Starts(story.attempts)
     incidents = tuple(_incident(i, now, starts, done, hide) for i in sorted(story.incidents, key=lambda i: i.t))
     step = _step(now, sources)
+    total = progress.total_steps
+    if step is not None and total is not None and step > total:
+        total = None  # of another counter
     needed = tuple(msgspec.structs.replace(need, text=hide.text(need.text)) for need in needs(now))
     waiting = tuple(need.text for need in needed)
     redone = sum(i.lost_steps or 0 for i in incidents) + _gone_back(story, sources)
@@ -56,11 +59,11 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
     numbers = SummaryNumbers(
         wall_s=wall_s,
         step=step,
-        total_steps=progress.total_steps,
+        total_steps=total,
         crashes=sum(i.kind == "crash" for i in incidents),
         hangs=sum(i.kind == "hang" for i in incidents),
         recovered=_recovered(now),
-        lost_steps=redone,
+        lost_steps=redone or (None if any(i.lost_steps is None for i in _followed(now)) else 0),
         lost_s=sum(i.down_s or 0.0 for i in incidents),
         waiting=len(waiting),
         nan=nan_since(story) is not None,
@@ -83,7 +86,7 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
         cadence=cadence(story, now.now_t),
         last_seen=seen,
         step=step,
-        total_steps=progress.total_steps,
+        total_steps=total,
         total_by=live_progress(now).total_by,
         eta_s=live_progress(now).eta_s if _advances(now) else None,
         loss=sources.loss,
@@ -156,9 +159,13 @@ def _withheld(now: Situation) -> Iterable[str]:
 
 def _recovered(now: Situation) -> int:
     """Crashes and hangs that were followed by another attempt."""
+    return len(_followed(now))
+
+
+def _followed(now: Situation) -> list[Incident]:
     newest = max((a.number for a in now.story.attempts), default=0)
     troubles = [i for i in now.story.incidents if i.kind in {"crash", "hang"}]
-    return sum(not i.open and i.attempt < newest for i in troubles)
+    return [i for i in troubles if not i.open and i.attempt < newest]
 
 
 def _ended_t(now: Situation) -> float | None:

@@ -26,7 +26,10 @@ TIMES = ("", "once", "twice")
 
 
 class SummaryNumbers(msgspec.Struct, frozen=True, kw_only=True):
-    """``recovered``: crashes and hangs that the run recovered from. ``lost_s``: time without training."""
+    """``recovered``: crashes and hangs that the run recovered from. ``lost_s``: time without training.
+
+    ``lost_steps``: None = not known.
+    """
 
     wall_s: float | None
     step: int | None
@@ -34,7 +37,7 @@ class SummaryNumbers(msgspec.Struct, frozen=True, kw_only=True):
     crashes: int
     hangs: int
     recovered: int
-    lost_steps: int
+    lost_steps: int | None
     lost_s: float
     waiting: int
     nan: bool = False
@@ -59,7 +62,9 @@ def summary_sentence(state: RunState, n: SummaryNumbers) -> str:
         clauses.append("nothing went wrong")
     if n.nan:
         clauses.append("its loss is NaN")
-    again = f"{quantity.plural(n.lost_steps, 'step')} had to be repeated" if n.lost_steps else "no step was lost"
+    again = "no step was lost" if n.lost_steps == 0 else "how many steps were lost is not known"
+    if n.lost_steps:
+        again = f"{quantity.plural(n.lost_steps, 'step')} had to be repeated"
     if n.recovered:
         clauses.append(f"{again}, {quantity.duration(n.lost_s)} without training")
     elif n.lost_steps:

@@ -34,6 +34,8 @@ def over_run(story: RunStory, progress: Progress) -> Progress:
         step, total = progress.run_step, progress.run_total_steps
     if step is None:
         return progress
+    if total is not None and step > total:
+        total = None  # of another counter
     return msgspec.structs.replace(progress, step=step + offset, total_steps=None if total is None else total + offset)
 
 

@@ -197,6 +197,8 @@ def _place(seen: Counters) -> Place:
     words = f"step {step} of {total}"
     if seen.per_epoch and made is not None and whole is not None:
         words = f"step {made} of {whole}"
+    elif made is not None and made > total:  # further than the total of a part of the run
+        words = f"step {made}"
     words += f", {in_epochs}" if in_epochs and seen.per_epoch else ""
     last_line = not seen.bar and total - step <= max(1, seen.interval)
     short = total - step > max(1, seen.interval) and step < NEARLY * total

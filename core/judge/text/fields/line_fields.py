@@ -12,7 +12,7 @@ from ..numbers import NUMBER, parse_number
 
 GATES = (
     *("tep", "iter", "Iter", "poch", "oss", "atch ", "atch=", "atch:", "STEP", "ITER", "EPOCH", "LOSS", "pisode"),
-    *("earning rate", "earning_rate", "_lr", " lr", " LR", "lr=", "lr:", "LR=", "LR:", "_per_sec", "\\u"),
+    *('"it"', "earning rate", "earning_rate", "_lr", " lr", " LR", "lr=", "lr:", "LR=", "LR:", "_per_sec", "\\u"),
 )
 """Fixed texts: lines that name a step, an epoch or a loss have one. In JSON, other letters may be written ``\\u``."""
 _VALUE = rf"(?>{NUMBER})|[-+]?nan|[-+]?inf(?:inity)?"

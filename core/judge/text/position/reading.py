@@ -9,7 +9,16 @@ from ..fields.line_fields import Loss
 from ..fields.skeletons import Skeleton
 from .loss_run import START_RUN, LossRun, with_printed
 from .opening import Mark, Opening, with_mark
-from .run_count import NO_RULE, START_COUNT, Count, Rule, RunCount, with_count, with_epoch
+from .run_count import (
+    NO_RULE,
+    START_COUNT,
+    Count,
+    Rule,
+    RunCount,
+    with_count,
+    with_epoch,
+    without_counts,
+)
 
 COUNTERS_KEPT = 4
 """Counters kept apart (bar, step line …), so that two that disagree do not count as movement."""
@@ -139,10 +148,14 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
         epoch = int(printed) if printed == int(printed) else printed
         epochs = news.epochs if news.epochs is not None else epochs
     run = reading.run
+    through = news.step is not None and _grows_through(reading, news, news.step, counter)
     if news.step is not None and (
-        counter == "bar" or news.total is not None or not reading.firm or reading.main is None
+        through or counter == "bar" or news.total is not None or not reading.firm or reading.main is None
     ):
-        run = _counted(reading, news, news.step, counter)
+        run = _counted(reading, news, news.step, counter, through=through)
+    if news.step is not None and run.through and run.others:
+        pass  # of another counter than that of the run
+    elif run is not reading.run and news.step is not None:
         if news.glued is not None:
             run = with_epoch(run, news.glued, news.epochs, broken=news.broken, bar=False)
         if news.total is not None or counter == "bar" or (total is not None and news.step > total):
@@ -164,7 +177,7 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
         loss=loss,
         lr=news.lr if news.lr is not None else old.lr,
         sec_per_step=seconds,
-        eta_s=_time_left(run, news, step, total, seconds),
+        eta_s=None if run.through and counter == "bar" else _time_left(run, news, step, total, seconds),
         run_step=run.run_step,
         run_total_steps=run.run_total,
     )
@@ -211,12 +224,36 @@ def _opening(reading: Reading, news: TrainingFields, run: RunCount, epoch: float
     return with_mark(opening, mark)
 
 
-def _counted(reading: Reading, news: TrainingFields, step: int, counter: str) -> RunCount:
+def _source(reading: Reading, counter: str) -> str:
+    return f"{counter} of rank {reading.rank}" if reading.rank else counter
+
+
+def _grows_through(reading: Reading, news: TrainingFields, step: int, counter: str) -> bool:
+    """Whether this line is of the counter that grows through the run while the bar begins again and again.
+
+    The bar counts in parts of the run that nothing numbers, and the other counter is already past the bar's total.
+    """
+    run = reading.run
+    if run.through:
+        return run.through == _source(reading, counter)
+    if counter == "bar" or not (news.total is news.epoch is reading.progress.epoch is None) or not run.is_of_a_part:
+        return False
+    before = next((each.step for each in reading.counters if each.name == counter), None)
+    return before is not None and run.total is not None and step > max(before, run.total)
+
+
+def _with_through(run: RunCount, source: str) -> RunCount:
+    """The count that follows ``source``, whose counter grows through the run."""
+    return msgspec.structs.replace(without_counts(run), through=source, per_epoch=False, seen=True, whole=None)
+
+
+def _counted(reading: Reading, news: TrainingFields, step: int, counter: str, *, through: bool) -> RunCount:
     """The count over all epochs after a line with a counter."""
+    source = _source(reading, counter)
     return with_count(
-        reading.run,
+        _with_through(reading.run, source) if through and not reading.run.through else reading.run,
         Count(
-            source=f"{counter} of rank {reading.rank}" if reading.rank else counter,
+            source=source,
             step=step,
             total=news.total,
             epoch=news.epoch,

@@ -71,6 +71,10 @@ class RunCount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     number of epochs in the settings that the trainer printed.
     ``base``: 0 or 1, the first epoch as printed. ``per_epoch``: None = open; ``seen``: shown by what the counter did.
     ``index``: epochs before the present one; ``done``: counts in them; None = unknown.
+    ``resumed``: the attempt does not begin at the beginning, ``began``: but at this count, None = unknown.
+    ``whole``: total of a whole epoch in the attempts before. ``partial``: the present epoch is the first after a
+    resume, and has fewer counts than a whole one. ``anew``: epochs without a number were counted from a resume on, so
+    that the step of the run is not known. ``through``: the counter that grew while another began again and again.
     """
 
     source: str = ""
@@ -93,6 +97,12 @@ class RunCount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     seen: bool = False
     index: int | None = None
     done: int | None = None
+    resumed: bool = False
+    began: int | None = None
+    whole: int | None = None
+    partial: bool = False
+    anew: bool = False
+    through: str = ""
 
     @property
     def run_step(self) -> int | None:
@@ -100,7 +110,7 @@ class RunCount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         if self.step is None:
             return None
         if self.per_epoch:
-            return None if self.done is None else self.done + self.step
+            return None if self.done is None or self.anew else self.done + self.step
         if self.per_epoch is None and self.total is not None and (self.index or 0) > 0:
             return None
         return self.step
@@ -114,10 +124,17 @@ class RunCount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         if self.per_epoch:
             if epochs is None or self.index is None or self.done is None or self.index >= epochs:
                 return None
-            total = self.done + (epochs - self.index) * total
+            later = self.whole if self.partial and self.whole is not None else total
+            total = self.done + total + (epochs - self.index - 1) * later
         elif self.per_epoch is None and (epochs or 1) > 1:
             return None
         return total if step <= total else None
+
+    @property
+    def is_of_a_part(self) -> bool:
+        """The counter begins again and again, and nothing numbers the parts of the run in which it counts."""
+        numbered = self.named is not None or self.number_of_epochs is not None or self.broken
+        return self.per_epoch is True and self.seen and not numbered
 
     @property
     def number_of_epochs(self) -> int | None:
@@ -132,19 +149,33 @@ class RunCount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 START_COUNT = RunCount()
 
 
-def next_attempt(before: RunCount) -> RunCount:
-    """The count for the log of the next attempt: how the trainer counts stays known."""
+def next_attempt(before: RunCount, *, resumed: bool = False, began: int | None = None) -> RunCount:
+    """The count for the log of the next attempt: how the trainer counts stays known.
+
+    ``resumed``: it is not known to begin at the beginning; ``began``: the count at which it is told to begin.
+    """
     known = before.per_epoch if before.seen else None
     base = 1 if before.base is None and before.first_named == 1 else before.base  # a resumed log begins at a later one
+    whole = before.total if before.per_epoch and before.total is not None and not before.partial else before.whole
     return RunCount(
-        base=base, names_last=before.names_last, per_epoch=known, seen=before.seen, epoch_gap=before.epoch_gap
+        base=base,
+        names_last=before.names_last,
+        per_epoch=known,
+        seen=before.seen,
+        epoch_gap=before.epoch_gap,
+        gap=before.gap if before.through else 1,
+        resumed=resumed,
+        began=began,
+        whole=whole,
+        through=before.through,
     )
 
 
 def without_counts(run: RunCount) -> RunCount:
     """The count without what was counted so far: it was of another counter. The printed epochs stay known."""
     return msgspec.structs.replace(
-        next_attempt(run),
+        next_attempt(run, resumed=run.resumed, began=run.began),
+        whole=run.whole,
         named=run.named,
         first_named=run.first_named,
         epoch_gap=run.epoch_gap,
@@ -181,6 +212,10 @@ def with_count(run: RunCount, news: Count) -> RunCount:
     """Take a line with a counter."""
     if news.rule.index:
         news = msgspec.structs.replace(news, step=news.step + 1)
+    if run.through and news.source != run.through:
+        if run.step is not None or run.others < OTHERS_BEFORE_SWITCH * run.gap:
+            return msgspec.structs.replace(run, others=run.others + 1)
+        run = msgspec.structs.replace(run, through="", per_epoch=True, seen=True)  # it is not printed any more
     if run.source not in {"", news.source}:
         if run.others < OTHERS_BEFORE_SWITCH and (run.moved or run.total is not None or news.total is None):
             return msgspec.structs.replace(run, others=run.others + 1)
@@ -287,16 +322,35 @@ def _with_index(run: RunCount, news: Count, *, beside: bool) -> RunCount:
     if placed and index is None:
         jump = 0 if run.named is None or run.epoch is None else int(run.named) - int(run.epoch)
         index = None if run.index is None else max(0, run.index + jump)
-    if run.step is None or index != due or run.done is None:
+    partial, anew = run.partial and not turned, (run.anew or (run.step is None and run.resumed)) and not placed
+    if run.step is None and run.resumed and run.per_epoch and run.whole is not None and news.total is not None:
+        partial = news.total < run.whole
+    if partial and run.step is None:
+        index, done = _rest_of_an_epoch(run, index if placed else None, news.total or 0)
+        anew = anew and done is None
+    elif partial:
+        done = run.done
+    elif run.step is None or index != due or run.done is None:
         done = _before(index, news.total)
     else:
         done = run.done + ((run.total if run.total is not None else run.step or 0) if turned else 0)
     if news.overall is not None and news.total and news.overall >= news.step and run.per_epoch:
         rest = (news.overall - news.step) % news.total
         if rest == 0:
-            done = news.overall - news.step
+            done, anew = news.overall - news.step, False
             index = done // news.total if index is None else index
-    return msgspec.structs.replace(run, index=index, done=done)
+    return msgspec.structs.replace(run, index=index, done=done, partial=partial, anew=anew)
+
+
+def _rest_of_an_epoch(run: RunCount, index: int | None, total: int) -> tuple[int | None, int | None]:
+    """Epochs and counts before a counter that has fewer counts than an epoch: what is left of it after the resume.
+
+    That is so if exactly this is left at the place at which the attempt is told to begin; else it is not known.
+    """
+    if run.began is None or not run.whole or (run.began + total) % run.whole:
+        return index, None
+    epochs = run.began // run.whole
+    return (epochs, run.began) if index in {None, epochs} else (index, None)
 
 
 def _counted_index(run: RunCount, *, turned: bool, due: int | None) -> int | None:

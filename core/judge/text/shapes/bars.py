@@ -169,7 +169,7 @@ def _with_training_bar(reading: Reading, bar: Bar, trusted: bool, firm: bool) ->
     if (reading.main, reading.side, reading.proven, reading.firm) == (bar, None, proven, firm):
         return reading
     run = reading.run
-    if reading.main is not None and not reading.proven and reading.main != bar:
+    if reading.main is not None and not reading.proven and reading.main != bar and not run.through:
         run = without_counts(run)  # the bar before it was of something else
     return msgspec.structs.replace(reading, main=bar, side=None, proven=proven, firm=firm, run=run)
 

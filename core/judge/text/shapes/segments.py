@@ -47,6 +47,9 @@ def _read_own(reading: Reading, line: str, number: int, shapes: ShapeTable) -> R
             found = again
         read = read_bar(reading, shape, found, line, number, shapes=shapes)
         rest = line[found.end() :]
+        behind = rest[rest.find("]") + 1 :].strip() if read.run.is_of_a_part or read.run.through else ""
+        if behind.startswith("{") and behind.endswith("}"):  # what was printed while the bar had no end of line
+            return read_words(read, behind, number, shapes)
         return read_end(read, rest[rest.find("]") + 1 :], shapes) if "rain" in rest and "`" in rest else read
     return read_words(reading, line, number, shapes)
 
