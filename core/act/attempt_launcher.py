@@ -9,6 +9,7 @@ import msgspec
 from ..model.attempt import KeepAliveOrder, LaunchOrder, LockOrder
 from ..model.decision import StartAttempt
 from ..model.launch.change import Change
+from ..model.launch.script_state import ScriptState, change_of
 from ..model.observation import GpuReading
 from ..model.ports.supervision import AttemptTarget
 from ..model.run import RunSpec
@@ -18,7 +19,7 @@ from .config.derive import Derived, DeriveError, preview, write_config_copy
 from .config.output_names import own_name
 from .config.remaining_steps import counted, remaining
 from .engine import Engine, Performed
-from .launch import spool
+from .launch import script_record, spool
 from .launch.attempt_records import read_start
 from .launch.launching import LaunchError, is_full
 
@@ -67,6 +68,7 @@ class AttemptLauncher:
         planned: Callable[[StartAttempt, Path], Derived | None] = lambda _decision, _folder: None,
         misfit: Callable[[Path, Derived], str | None] = lambda _resume, _derived: None,
         remember: Callable[[Path, Derived], None] = lambda _folder, _derived: None,
+        script: Callable[[], ScriptState | None] = lambda: None,
         locks: LockOrder | None = None,
         keep_alive: KeepAliveOrder | None = None,
     ) -> None:
@@ -82,6 +84,7 @@ class AttemptLauncher:
         self._planned = planned
         self._misfit = misfit
         self._remember = remember
+        self._script = script
         self._locks = locks
         self._keep_alive = keep_alive
 
@@ -125,6 +128,7 @@ class AttemptLauncher:
                 locks=self._locks,
                 keep_alive=self._keep_alive,
             )
+            script = self._script()
             begin = self._engine.submit if decision.attempt == 1 else self._engine.resume
             target = begin(order, folder, decision)
         except (DeriveError, LaunchError) as error:
@@ -136,9 +140,12 @@ class AttemptLauncher:
         with contextlib.suppress(OSError):  # without the file the baseline is unknown to the GPU memory gate
             spool.write(str(folder), BASELINE, {str(k): v for k, v in baseline.items()})
         self._remember(folder, derived)
+        changed = change_of(self._script_of(decision.attempt - 1), script, decision.attempt - 1)
+        script_record.keep(folder, script)
         start = read_start(folder)
         notes = (
             *(f"it saves as {change.after}: {change.why}" for change in name),
+            changed and f"{Path(changed.path).name} changed after attempt {changed.attempt} had begun",
             self._misfit(resume, derived) if resume is not None else None,
             self._show(target),
         )
@@ -146,11 +153,16 @@ class AttemptLauncher:
             "start": msgspec.to_builtins(start),
             "order": msgspec.to_builtins(msgspec.structs.replace(decision, changes=derived.changes)),
             "directory": str(folder),
+            "script_changed": msgspec.to_builtins(changed),
             "resume": derived.resume,
             "told_resume": derived.told_resume,
             "resume_named": _resume_places(derived, resume),
         }
         return True, "; ".join(note for note in notes if note), data
+
+    def _script_of(self, attempt: int) -> ScriptState | None:
+        """The script as it stood when this attempt was launched; None if that is not known."""
+        return script_record.kept(_last_used(self._attempt_folder(attempt))) if attempt > 0 else None
 
     def _derive(
         self, decision: StartAttempt, profile: Profile | None, resume: Path | None, folder: Path
@@ -192,6 +204,14 @@ def _resume_places(derived: Derived, resume: Path | None) -> tuple[str, ...]:
         return ()
     places = {"derived config": derived.config_text or "", "command line": "\0".join(derived.argv)}
     return tuple(place for place, text in places.items() if resume.name in text)
+
+
+def _last_used(folder: Path) -> Path:
+    """The folder of the launch of an attempt that came last: see ``_unused``."""
+    last, number = folder, 1
+    while (further := folder.with_name(f"{folder.name}-{number + 1}")).exists():
+        last, number = further, number + 1
+    return last
 
 
 def _unused(folder: Path) -> Path:

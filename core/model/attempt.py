@@ -5,6 +5,7 @@ from typing import Literal
 import msgspec
 
 from .launch.change import Change
+from .launch.script_state import ScriptChange
 from .run import ProcessIdentity
 
 
@@ -142,6 +143,7 @@ class AttemptStory(msgspec.Struct, frozen=True, kw_only=True):
     profile: str | None = None
     changes: tuple[Change, ...] = ()
     adopted: bool = False
+    script: ScriptChange | None = None
     ended_t: float | None = None
     code: int | None = None
     signal: int | str | None = None

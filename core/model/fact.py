@@ -17,6 +17,7 @@ from .launch.change import Change
 from .launch.expected_length import ExpectedLength
 from .launch.ramp_rule import Direction, FailedRung
 from .launch.resume_way import ResumeWay
+from .launch.script_state import ScriptChange
 from .progress import Phase, Progress
 from .run import RunState
 from .settings import Act
@@ -88,6 +89,7 @@ class AttemptStarted(FactBase, frozen=True, kw_only=True, tag="attempt_started")
     profile: str | None = None
     changes: tuple[Change, ...] = ()
     adopted: bool = False
+    script: ScriptChange | None = None
 
 
 class AttemptEnded(FactBase, frozen=True, kw_only=True, tag="attempt_ended"):

@@ -14,6 +14,7 @@ from .checkpoints.origin import Made
 from .launch.change import Change
 from .launch.elsewhere.job import JobCause, JobPhase
 from .launch.habits import Habits
+from .launch.script_state import ScriptChange
 from .outcome import Base as Base  # noqa: PLC0414  an outcome is an observation, too
 from .outcome import Outcome as Outcome  # noqa: PLC0414
 from .settings import Act
@@ -48,6 +49,7 @@ class Start(Base, frozen=True, kw_only=True, tag="start"):
     directory: str | None = None
     profile: str | None = None
     changes: tuple[Change, ...] = ()
+    script: ScriptChange | None = None
 
 
 class GpuReading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -290,6 +290,7 @@ def _attempt(record: Record, fact: AttemptStarted) -> AttemptStory:
         resume_step=fact.resume_step,
         profile=fact.profile,
         changes=fact.changes,
+        script=fact.script,
         adopted=fact.adopted,
     )
 

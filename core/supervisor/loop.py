@@ -41,6 +41,7 @@ from ..model.fact import (
     SupervisorEnded,
     SupervisorStarted,
 )
+from ..model.launch.script_state import ScriptChange
 from ..model.observation import Command, Exit, Learned, Observation, Outcome, Start, Tick
 from ..model.ports.rounds import next_round
 from ..model.ports.supervision import Actor, AttemptTarget, Clock, JournalWriter, Judge, Recorder, Sensor
@@ -375,7 +376,8 @@ def _started(outcome: Outcome, t: float) -> tuple[AttemptTarget, Start]:
         log=launched.log,
         directory=str(outcome.data["directory"]),
     )
-    return target, _start(target, order, t)
+    changed = msgspec.convert(outcome.data.get("script_changed"), ScriptChange | None)
+    return target, msgspec.structs.replace(_start(target, order, t), script=changed)
 
 
 def _adopted(live: AttemptTarget, order: StartAttempt | None, t: float) -> Start:

@@ -8,7 +8,6 @@ from tests.shipped import FAILURES, SHAPES
 from tests.unit.test_judge_branches import GENERIC, at_step, notes, saved
 from tests.unit.test_judge_recovery import crash, quick, running
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
-from trainwatch.core.judge.resume.found_resume import FoundResume, with_failed_start
 from trainwatch.core.judge.run_states import GivenUp, Stopped, WaitingForRoom
 from trainwatch.core.model.decision import CopyAside, GiveUp, StartAttempt, StopAttempt
 from trainwatch.core.model.launch.resume_support import resume_support
@@ -93,21 +92,65 @@ def test_an_early_checkpoint_proves_nothing_only_if_the_way_is_known() -> None:
     assert world.of(StopAttempt)
 
 
+def failed_start(text: str, code: int = 1) -> World:
+    world = crash(with_checkpoint(found_run())).wait(1.0)
+    return world.see(LogChunk(t=world.t, text=text), Exit(t=world.t, code=code)).wait(30.0)
+
+
+TRACED = 'Traceback (most recent call last):\n  File "/w/train.py", line 4, in <module>\n    {}\n    ~~~^^^\n{}\n'
+READS = 'R = sys.argv[sys.argv.index("--resume")+1] if "--resume" in sys.argv else ""'
+LOADS = 'c = torch.load(a.resume); model.load_state_dict(c["model"])'
+SYNTAX = (
+    '  File "/w/train.py", line 21\n    for x in (1,2:\n             ^\nSyntaxError: closing parenthesis expected\n'
+)
+SHAPES_DIFFER = (
+    "RuntimeError: Error(s) in loading state_dict for Sequential:\n\tsize mismatch for 0.weight: copying a param\n"
+)
+
+
 @pytest.mark.parametrize(
-    ("text", "starts"),
+    ("text", "code"),
     [
-        ("usage: train.py [-h]\ntrain.py: error: unrecognized arguments: --resume out/step-00200.pt\n", 1),
-        ("RuntimeError: something else\n", 2),
+        ("usage: train.py [-h]\ntrain.py: error: unrecognized arguments: --resume out/step-00200.pt\n", 2),
+        ("usage: train.py [-h]\ntrain.py: error: argument --resume: expected one argument\n", 2),
+        ("Usage: train.py [OPTIONS]\n\nError: No such option: --resume\n", 2),
+        (TRACED.format(READS, "IndexError: list index out of range"), 1),
+        (TRACED.format("c = open(a.resume)", "FileNotFoundError: No such file: 'out/out/step-00200.pt'"), 1),
     ],
 )
-def test_an_option_that_does_not_start_the_trainer_is_taken_back(text: str, starts: int) -> None:
-    world = crash(with_checkpoint(found_run()))
-    for _ in range(starts):
-        assert not world.of(GiveUp)
-        world = world.wait(1.0).see(LogChunk(t=world.t, text=text), Exit(t=world.t, code=2)).wait(30.0)
+def test_an_option_is_taken_back_if_the_failure_speaks_against_it(text: str, code: int) -> None:
+    world = failed_start(text, code)
 
     assert "taken back" in world.of(GiveUp)[0].reason
-    assert len(world.of(StartAttempt)) == 1 + starts
+    assert len(world.of(StartAttempt)) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SYNTAX,
+        TRACED.format(LOADS, SHAPES_DIFFER),
+        TRACED.format("import apex", "ModuleNotFoundError: No module named 'apex'"),
+        "usage: train.py [-h] [--resume RESUME] --data D\ntrain.py: error: argument --data: expected one argument\n",
+        "RuntimeError: something else\n",
+        "",
+    ],
+)
+def test_a_failure_of_another_kind_is_not_blamed_on_the_option(text: str) -> None:
+    world = failed_start(text)
+    while not world.of(GiveUp):
+        world = world.wait(1.0).see(LogChunk(t=world.t, text=text), Exit(t=world.t, code=1)).wait(300.0)
+
+    assert "taken back" not in world.of(GiveUp)[0].reason
+    assert "seems wrong" not in notes(world)
+    assert "no resume by the option (train.py:41) has been proved yet" in notes(world)
+    assert len(world.of(StartAttempt)) > 3
+
+
+def test_the_reason_of_a_checkpoint_that_does_not_fit_says_what_differs() -> None:
+    world = failed_start(TRACED.format(LOADS, SHAPES_DIFFER))
+
+    assert "for Sequential: size mismatch for 0.weight: copying a param" in world.incidents[-1].reason
 
 
 def test_a_known_way_is_not_copied() -> None:
@@ -118,8 +161,3 @@ def test_a_known_way_is_not_copied() -> None:
 
     assert not world.of(CopyAside)
     assert world.of(StartAttempt)[-1].resume_from == "out/step-00200.pt"
-
-
-def test_a_failed_start_counts_once_for_an_attempt() -> None:
-    once = with_failed_start(FoundResume(), 3)
-    assert (once.failed, with_failed_start(once, 3), with_failed_start(once, 4).failed) == (1, once, 2)

@@ -144,6 +144,16 @@ SCRIPTS = {
         "if cfg.resume_ckpt:\n    d = torch.load(cfg.resume_ckpt)\n    m.load_state_dict(d['m'])\n    o.load_state_dict(d['o'])\n"),
         ("resume_ckpt='{path}'",),
     ),
+    "a path behind its option in sys.argv": (
+        "import sys, torch\nckpt = sys.argv[sys.argv.index('--resume') + 1] if '--resume' in sys.argv else ''\nif ckpt:"
+        + RESTORE.format("ckpt"),
+        ("--resume", "{path}"),
+    ),
+    "a path at a place that was searched before": (
+        "import sys, torch\nat = sys.argv.index('--ckpt') if '--ckpt' in sys.argv else 0\nckpt = at and sys.argv[at + 1]\n"
+        "if ckpt:" + RESTORE.format("ckpt"),
+        ("--ckpt", "{path}"),
+    ),
     "a path in sys.argv": (
         "import sys, torch\nckpt = sys.argv[1] if len(sys.argv) > 1 else None\nif ckpt:" + RESTORE.format("ckpt"),
         ("{path}",),

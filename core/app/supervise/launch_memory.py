@@ -1,11 +1,15 @@
 """Data of a launch that is compared with the previous launch and stored for the next one."""
 
 import logging
+import os
 import threading
 from pathlib import Path
 
 from ...act.config.derive import Derived
+from ...act.launch.script_record import read_script
+from ...model.launch.script_state import ScriptState
 from ...model.run import RunSpec
+from ...source.launch_target import find_target
 from ..preflight.resumed.model_checks import remember_data, resume_misfit
 
 log = logging.getLogger(__name__)
@@ -30,3 +34,16 @@ def remember_launch(spec: RunSpec, folder: Path, derived: Derived) -> None:
             log.exception("the data set of %s could not be counted", folder)
 
     threading.Thread(target=count, name="count-data", daemon=True).start()
+
+
+def script_now(spec: RunSpec) -> ScriptState | None:
+    """The script that a launch of the run would start, as it is at this moment.
+
+    None if the command does not say which script it starts, or if that cannot be read, or on any fault.
+    """
+    try:
+        target = find_target(spec.command, Path(spec.cwd), {**os.environ, **spec.env})
+        return None if isinstance(target, str) else read_script(target.file)
+    except Exception:  # a comparison that fails must not prevent the launch
+        log.exception("the script of the command could not be read")
+        return None

@@ -66,7 +66,7 @@ from ..supervise.backup_copy import copy_verified
 from ..supervise.channels import outbox_of
 from ..supervise.first_records import run_created, trace_head
 from ..supervise.keep_alive_order import keep_alive_order
-from ..supervise.launch_memory import misfit_of, remember_launch
+from ..supervise.launch_memory import misfit_of, remember_launch, script_now
 from ..supervise.recorder import RunRecorder
 from ..supervise.run_output import RunOutput
 from ..supervise.run_retention import RunRetention
@@ -163,6 +163,7 @@ def build_supervisor(
         planned=plan.derived_for,
         misfit=lambda resume, derived: misfit_of(spec, resume, derived),
         remember=lambda folder, derived: remember_launch(spec, folder, derived),
+        script=lambda: script_now(spec),
         locks=claim.order,
         keep_alive=keep_alive_order(run, spec),
     )

@@ -27,6 +27,8 @@ CERTAIN = 0.8
 """Weight from which what a library caught is more than a question it asked."""
 DETAIL_LINES = 12
 """Lines after what was raised that belong to its message (NCCL's "Last error:", hydra's "full_key:")."""
+CODE_CHARS = 400
+"""Characters kept of the source that a frame quotes."""
 _FRAME = LazyPattern(r'\s*File "(?P<file>[^"]*)", line \d+(?:, in (?P<function>.*))?')
 _LIBRARY = LazyPattern(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python\d|<frozen|^<string>")
 _OPENERS = LazyPattern(
@@ -54,7 +56,8 @@ class Block(msgspec.Struct, frozen=True):
 
     ``first``: file and function of its first frame, which is the one that caught the exception if another follows.
     ``last``: of its newest frame; ``library``: ``first`` lies in an installed package; ``raises``: the newest source
-    line is a ``raise``. ``done``: segments since what was raised, None = not yet named.
+    line is a ``raise``; ``code``: what is quoted of the newest frame's source. ``done``: segments since what was
+    raised, None = not yet named.
     """
 
     source: str
@@ -67,6 +70,7 @@ class Block(msgspec.Struct, frozen=True):
     last: str = ""
     library: bool = False
     raises: bool = False
+    code: str = ""
     raised: Raised | None = None
     ended: bool = False
 
@@ -96,12 +100,15 @@ def with_inner(block: Block, text: str) -> Block:
     if frame is None:
         words = text.strip().lstrip("│|❱ ")
         raises = words.startswith("raise ") or (block.raises and words[:1] in "~^")
-        return block if raises == block.raises else msgspec.structs.replace(block, raises=raises)
+        if words[:1] in "~^":  # "" too
+            return block if raises == block.raises else msgspec.structs.replace(block, raises=raises)
+        code = f"{block.code} {words}".strip()[:CODE_CHARS]
+        return msgspec.structs.replace(block, raises=raises, code=code)
     place = f"{frame['file']}:{frame['function'] or ''}"
     if block.first:
-        return msgspec.structs.replace(block, last=place, raises=False)
+        return msgspec.structs.replace(block, last=place, raises=False, code="")
     library = _LIBRARY.search(frame["file"]) is not None
-    return msgspec.structs.replace(block, first=place, last=place, library=library, raises=False)
+    return msgspec.structs.replace(block, first=place, last=place, library=library, raises=False, code="")
 
 
 def ended(block: Block, number: int, text: str) -> Block:

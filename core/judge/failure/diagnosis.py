@@ -310,7 +310,11 @@ def _answer(
     catalogue: CompiledCatalogue, state: DiagnosisState, failure: str, confidence: float, cause: Finding | None
 ) -> Diagnosis:
     known = catalogue.class_of(failure)
-    evidence = EvidenceLine(cause.line, cause.text) if cause is not None else _best_line(state, failure)
+    evidence = (
+        EvidenceLine(cause.line, " ".join((cause.text, *cause.details)))
+        if cause is not None
+        else _best_line(state, failure)
+    )
     at = evidence.line if evidence is not None else 0
     if failure == "unknown":  # all suspicious lines
         others = [each for each in (*state.survived, *state.findings) if each.failure != "success"]

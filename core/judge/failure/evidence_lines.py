@@ -21,6 +21,7 @@ from .evidence_state import (
     kept_text,
     with_block,
     with_cascade_line,
+    with_detail,
     with_finding,
     without_handled,
     without_raised,
@@ -122,6 +123,8 @@ def _read(state: DiagnosisState, number: int, carried: Carried, catalogue: Compi
         return state if open_block is None else with_block(state, blocks.with_inner(open_block, text))
     if open_block is not None and blocks.is_inner(text):
         return with_block(state, blocks.with_inner(open_block, text))
+    if state.hot and text.strip():
+        state = with_detail(state, source, number, text)
     link = blocks.link_of(text)
     if link:
         known = block if block is not None and block.ended else _untraced(state, source, number)

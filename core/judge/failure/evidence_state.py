@@ -15,6 +15,8 @@ CASCADE_KEPT = 12
 FINDINGS_KEPT = 200
 TEXT_KEPT = 400
 """Characters kept of an evidence line."""
+DETAILS_KEPT = 2
+"""Lines kept of a message that goes on below what was raised."""
 HANDLED_LINES = 2
 """A report this far above the words "trying again" is what they speak of."""
 HOT_SEGMENTS = 12
@@ -26,7 +28,8 @@ class Finding(msgspec.Struct, frozen=True):
 
     ``beats``: steps from the first evidence to the newest of this kind. ``terminal``: it stands at the end of a
     traceback or of another report of a program's death. ``warned``: the line is a warning. ``told``: its words
-    say so, not the type of an exception alone. ``source``: the rank or process that printed it.
+    say so, not the type of an exception alone. ``source``: the rank or process that printed it. ``details``: the first
+    lines in which its message goes on.
     """
 
     failure: str
@@ -41,6 +44,7 @@ class Finding(msgspec.Struct, frozen=True):
     warned: bool = False
     told: bool = True
     source: str = ""
+    details: tuple[str, ...] = ()
 
 
 class DiagnosisState(msgspec.Struct, frozen=True):
@@ -114,6 +118,16 @@ def with_finding(state: DiagnosisState, mine: Finding) -> DiagnosisState:
 
 def _kind(each: Finding) -> tuple[str, str, bool, bool, str]:
     return each.failure, each.role, each.terminal, each.warned, each.source
+
+
+def with_detail(state: DiagnosisState, source: str, number: int, text: str) -> DiagnosisState:
+    """The state after a line in which an exception's message may go on: that ended with a colon, this is indented."""
+    for at, each in enumerate(state.findings):
+        goes_on = each.terminal and each.source == source and each.text.endswith(":") and text[:1] in " \t"
+        if goes_on and len(each.details) < DETAILS_KEPT and each.line + len(each.details) + 1 == number:
+            told = msgspec.structs.replace(each, details=(*each.details, kept_text(text)))
+            return msgspec.structs.replace(state, findings=(*state.findings[:at], told, *state.findings[at + 1 :]))
+    return state
 
 
 def without_raised(state: DiagnosisState, raised: Raised) -> DiagnosisState:

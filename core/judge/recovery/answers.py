@@ -45,8 +45,10 @@ class FailureInput(msgspec.Struct, frozen=True, kw_only=True):
     saved: bool = False
     """The failed attempt wrote a checkpoint that is further than all before; after NaN: one from before the NaN."""
     found_resume: tuple[str, ...] = ()
-    """The failed attempts were given a way to resume that was only found in the trainer's source, and none made a step:
-    what a person can do, a sentence each. Empty = nothing speaks against it."""
+    """The failed attempt was given a way to resume that was only found in the trainer's source, and the failure shows
+    that this is wrong: what a person can do, a sentence each. Empty = nothing speaks against it."""
+    unproven_resume: tuple[str, ...] = ()
+    """It was given such a way, made no step, and the failure has another cause: what to know of it, a sentence each."""
     changes: tuple[str, ...] = ()
     """What trainwatch changed for an attempt that failed before its first step, a clause each."""
     waits_for: WaitsFor | None = None

@@ -15,7 +15,6 @@ from ...model.text.size_words import size
 from ..attempt_progress import knows_its_step
 from ..failure.wsl_channel import channel_state
 from ..resume import resume_point
-from ..resume.found_resume import FAILED_STARTS
 from ..run_states import RestartPlan, Stopped, Then
 from ..state import JudgeState
 from ..step_builder import StepBuilder
@@ -71,8 +70,8 @@ def answer_failure(
     may_fall_back = settings.profiles.fall_back and settings_at_fault and class_.settings != "never"
     launched = cause.kind != "launch"
     seen = failure_history.count(state.history, cause.class_)
-    failed_starts = found_way.note_failed_start(builder) if launched else 0
-    refuted = failed_starts >= FAILED_STARTS or (failed_starts > 0 and cause.class_ == "config_error")
+    unproven = launched and found_way.failed_at_start(builder)
+    refuted = unproven and found_way.is_refuted(builder, cause.class_, reason)
     remedy, waiting = remedy_choice.choose(builder, _key(cause), seen) if launched else (None, ())
     failure = FailureInput(
         cause=cause,
@@ -88,6 +87,7 @@ def answer_failure(
         trained=fallback.has_trained(state),
         saved=state.attempt.saved and (plan.before_t is None or _saved_before(state, plan.before_t)),
         found_resume=found_way.advice(builder) if refuted else (),
+        unproven_resume=found_way.doubt(builder) if unproven and not refuted else (),
         changes=state.attempt.changes if launched and state.attempt.beat_t is None else (),
         waits_for="gpu" if _lost_a_gpu(state) else class_.waits_for,
         gpus_usable=False if needs_reset(state) else state.gpus_usable,

@@ -260,6 +260,7 @@ def _where_to_look(failure: FailureInput) -> tuple[str, ...]:
     if failure.changes:
         ours = "; ".join(failure.changes[:4])
         lines.append(f"this start had changes that trainwatch made, which may be what does not start: {ours}")
+    lines += failure.unproven_resume
     if failure.kernel:
         lines.append(f"hardware or driver: kernel log: {'; '.join(failure.kernel[:2])}")
     if failure.still_open:

@@ -208,6 +208,7 @@ def started(builder: StepBuilder, start: Start) -> None:
                 resume_step=attempt.resume_step,
                 profile=start.profile,
                 changes=start.changes,
+                script=start.script,
                 adopted=start.adopted,
             )
         )

@@ -4,27 +4,43 @@ Until one was taken, the state that it resumes from is copied aside before each 
 time and no state. Source: trainers have options that look like a resume and load weights only, or nothing at all.
 """
 
+import re
+from collections.abc import Sequence
+
 import msgspec
 
-FAILED_STARTS = 2
-"""So many attempts may end before their first step after they were given it: one may have ended for another reason."""
+from ..failure.blocks import Block
 
 
 class FoundResume(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``proven``: a resume by it was taken. ``kept``: the checkpoint (path, mtime) copied last, to ``folder``.
-
-    ``failed``: attempts in a row that were given it and ended before their first step, ``counted`` the last of them.
-    """
+    """``proven``: a resume by it was taken. ``kept``: the checkpoint (path, mtime) copied last, to ``folder``."""
 
     proven: bool = False
     kept: tuple[str, float | None] | None = None
     folder: str = ""
-    failed: int = 0
-    counted: int = 0
 
 
-def with_failed_start(found: FoundResume, attempt: int) -> FoundResume:
-    """Count an attempt that was given it and ended before its first step."""
-    if found.counted == attempt:
-        return found
-    return msgspec.structs.replace(found, failed=found.failed + 1, counted=attempt)
+def speaks_against(
+    names: Sequence[str], checkpoint: str, *, said: str, below: str, wrong_setting: bool, tracebacks: Sequence[Block]
+) -> bool:
+    """Whether a failure before the first step shows that the option is wrong; every other one has its own cause.
+
+    ``names``: of the option. ``checkpoint``: the name of what it was given. ``said``: the failure in a sentence;
+    ``below``: the lines of the log behind its cause. ``wrong_setting``: its class is that of a wrong argument or path:
+    it counts if it names the option or its value. A traceback counts if it ends on the line of source which reads the
+    option by its name.
+    """
+    if wrong_setting and (checkpoint in said or any(_names(each, f"{said}\n{below}") for each in names)):
+        return True
+    return any(_quotes(name, each.code) for name in names for each in tracebacks if each.raised is not None)
+
+
+def _names(option: str, said: str) -> bool:
+    """Whether the words name the option: as it is written, or in quotes, not in the synopsis of a usage."""
+    if option.startswith("-") and re.search(rf"(?<![\w\[-]){re.escape(option)}(?![\w-])", said):
+        return True
+    return _quotes(option.lstrip("-"), said)
+
+
+def _quotes(name: str, text: str) -> bool:
+    return re.search(rf"""['"`]\+*(?:[\w.]+\.)?{re.escape(name)}['"`]""", text) is not None

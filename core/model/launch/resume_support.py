@@ -3,7 +3,7 @@
 A checkpoint that cannot be passed to the command is not a resume point: the restart would start from the beginning.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -20,6 +20,7 @@ class ResumeSupport(msgspec.Struct, frozen=True, kw_only=True):
     ``whole_directories``: a directory must hold the training's state, not weights alone (its step is read from there).
     ``weights_are_enough``: the framework resumes from weights by design, so they count as much as a whole state.
     ``found``: where the option was found in the trainer's source; no resume has proved it. "" = it is known.
+    ``names``: what stands before the path in the command or the environment, if it was found so.
     ``by_itself``: the trainer finds its newest checkpoint without being told.
     """
 
@@ -28,6 +29,7 @@ class ResumeSupport(msgspec.Struct, frozen=True, kw_only=True):
     whole_directories: bool = False
     weights_are_enough: bool = False
     found: str = ""
+    names: tuple[str, ...] = ()
     by_itself: bool = False
 
     def objection(self, form: Form, holds: Holds | None) -> str | None:
@@ -54,8 +56,20 @@ def resume_support(preset: Preset, command: Sequence[str]) -> ResumeSupport:
         whole_directories=preset.resume == "state" and preset.resume_directory is not None and not _found(known),
         weights_are_enough=preset.resume == "weights",
         found=_found(known),
+        names=tuple(dict.fromkeys(name for style in known if style.found for name in _names(style))),
         by_itself=any(style.by_itself for style in known),
     )
+
+
+def _names(style: ResumeStyle) -> Iterator[str]:
+    """``--resume`` of ``--resume {path}``, ``resume`` of ``+resume={path}``, the key, the variables."""
+    for word in style.args:
+        name, sign, _ = word.lstrip("+").partition("=")
+        if "{" not in name and (sign or word.startswith("-")):
+            yield name
+    if style.key is not None:
+        yield style.key
+    yield from style.env
 
 
 def _found(styles: Sequence[ResumeStyle]) -> str:

@@ -4,7 +4,7 @@ import ast
 import re
 
 from .. import words
-from ..options.environment import argv_index, environment_name
+from ..options.environment import argv_index, argv_searched, environment_name
 from ..syntax import root_of, text_of
 from .calls import CallReader
 from .labels import FIRST_TEXT, NOTHING, Guard, Label, Labels, below
@@ -41,6 +41,8 @@ class ExpressionReader(CallReader):
                 found = self._value(base, scope, guards)
                 return found | (self._value(index, scope, guards) if text is None else self._key(text))
             case ast.Call():
+                if (searched := argv_searched(node)) is not None:  # its value stands behind it
+                    return self._environment.get(f"$argv{searched}", NOTHING)
                 return self._call(node, scope, guards)
             case ast.Compare():
                 for compared in (node.left, *node.comparators):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from ..project_modules import Module, Project, resolved
 from ..syntax import constant, text_of
 from .class_fields import Classes
-from .option import Option
+from .option import Option, Takes
 
 
 def environment_options(module: Module, _project: Project, _classes: Classes) -> Iterator[Option]:
@@ -45,7 +45,18 @@ def argv_index(module: Module, node: ast.AST) -> int | None:
     return number if isinstance(number, int) and number > 0 else None
 
 
+def argv_searched(node: ast.AST) -> str | None:
+    """``--resume`` for ``sys.argv.index("--resume")``, behind which its value stands; else None."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=searched, attr="index"), args=[word, *_]):
+            name = text_of(word)
+            known = name is not None and name.startswith("-") and "argv" in ast.unparse(searched)
+            return name if known else None
+    return None
+
+
 def argv_options(module: Module, _project: Project, _classes: Classes) -> Iterator[Option]:
+    valued = {name for node in module.nodes if (name := argv_searched(node)) is not None}
     for node in module.nodes:
         number = argv_index(module, node)
         if number is not None:
@@ -59,6 +70,8 @@ def argv_options(module: Module, _project: Project, _classes: Classes) -> Iterat
         if isinstance(node, ast.Compare) and len(node.comparators) == 1 and isinstance(node.ops[0], ast.In):
             name = text_of(node.left)
             if name is not None and name.startswith("-") and "argv" in ast.unparse(node.comparators[0]):
+                takes: Takes = "value" if name in valued else "flag"
+                default = None if name in valued else False
                 yield Option(
-                    name=name, dest=f"$argv{name}", takes="flag", default=False, file=module.shown, line=node.lineno
+                    name=name, dest=f"$argv{name}", takes=takes, default=default, file=module.shown, line=node.lineno
                 )

@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
+from pathlib import Path
 
 import msgspec
 
@@ -309,6 +310,10 @@ def _changes(now: Situation, particulars: Particulars) -> Iterable[tuple[float, 
     for attempt in now.story.attempts:
         told += [(attempt.t, f"attempt {attempt.number}: {_change(c)}") for c in attempt.changes if c not in before]
         before = attempt.changes
+        if (script := attempt.script) is not None:
+            changed = f"{Path(script.path).name} changed after attempt {script.attempt} had begun"
+            at = quantity.clock(script.mtime, seconds=True)
+            told.append((attempt.t, f"attempt {attempt.number}: {changed} (time of the file: {at})"))
     for a, b in pairwise((None, *now.story.attempts)):
         if a is not None and b is not None and a.profile != b.profile:
             told.append((b.t, f"attempt {b.number}: profile {a.profile or 'none'} → {b.profile or 'none'}"))

@@ -313,7 +313,7 @@ def _exit_in_words(observation: Exit) -> str:
 def _reason(diagnosis: Diagnosis, observation: Exit) -> str:
     exit_ = _exit_in_words(observation)
     if diagnosis.cause is not None:
-        return f"{exit_}: {beginning(diagnosis.cause.text.strip(), 200)}"
+        return f"{exit_}: {beginning(diagnosis.cause.text.strip(), 300)}"
     return f"{exit_}; the log does not say why" if diagnosis.failure == "unknown" else exit_
 
 

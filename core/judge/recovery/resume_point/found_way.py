@@ -4,7 +4,7 @@ import msgspec
 
 from ....model.decision import CopyAside
 from ....model.observation import Outcome
-from ...resume.found_resume import with_failed_start
+from ...resume.found_resume import speaks_against
 from ...resume.known_checkpoint import base_name
 from ...run_states import Copying, RestartPlan, Stopped
 from ...step_builder import StepBuilder
@@ -63,32 +63,51 @@ def on_kept(builder: StepBuilder, machine: Copying, outcome: Outcome) -> None:
 def note_taken(builder: StepBuilder) -> None:
     """A resume took effect: from now on the way counts as known."""
     if is_unproven(builder):
-        builder.set(found_resume=replace(builder.state.found_resume, proven=True, failed=0))
+        builder.set(found_resume=replace(builder.state.found_resume, proven=True))
         builder.note(f"the way to resume is proved: {_way(builder)}")
 
 
-def note_failed_start(builder: StepBuilder) -> int:
-    """Count the attempt if it was given an unproven resume and ended before its first step; how many did in a row."""
+def failed_at_start(builder: StepBuilder) -> bool:
+    """Whether the attempt was given an unproven resume and ended before its first step."""
     attempt = builder.state.attempt
-    if not is_unproven(builder) or attempt.resume_from is None or attempt.beat_t is not None:
-        return 0
-    counted = with_failed_start(builder.state.found_resume, attempt.number)
-    builder.set(found_resume=counted)
-    return counted.failed
+    return is_unproven(builder) and attempt.resume_from is not None and attempt.beat_t is None
+
+
+def is_refuted(builder: StepBuilder, class_: str, reason: str) -> bool:
+    """Whether the failure of such an attempt shows that the way to resume is wrong."""
+    seen = builder.state.diagnosis
+    cause = max((each.line for each in seen.findings if each.failure == class_), default=seen.fold.lines)
+    lines = f"{seen.tail}{seen.fold.rest}".splitlines()
+    return speaks_against(
+        builder.knowledge.resume_support.names,
+        base_name(builder.state.attempt.resume_from or ""),
+        said=reason,
+        below="\n".join(lines[max(0, len(lines) - (seen.fold.lines - cause)) :]),
+        wrong_setting=class_ == "config_error",
+        tracebacks=seen.blocks,
+    )
+
+
+def doubt(builder: StepBuilder) -> tuple[str, ...]:
+    """What a person should know of it after a failure that has another cause, a sentence each."""
+    return (f"no resume by {_way(builder)} has been proved yet", *_kept(builder))
 
 
 def advice(builder: StepBuilder) -> tuple[str, ...]:
     """What a person can do if it was wrong, a sentence each; empty if it is proved."""
     if not is_unproven(builder):
         return ()
-    folder = builder.state.found_resume.folder
-    kept = (f"the state before it is kept in {folder}",) if folder else ()
     wrong = (
         f"the way to resume was only found in the source ({builder.knowledge.resume_support.found}) and seems wrong: "
         "write {resume} into the command where the path of a checkpoint belongs, then "
         f"`{builder.knowledge.typed('resume', '--', 'NEW', 'COMMAND')}`"
     )
-    return (wrong, *kept)
+    return (wrong, *_kept(builder))
+
+
+def _kept(builder: StepBuilder) -> tuple[str, ...]:
+    folder = builder.state.found_resume.folder
+    return (f"the state before it is kept in {folder}",) if folder else ()
 
 
 def _way(builder: StepBuilder) -> str:
