@@ -7,6 +7,8 @@ all attempts, as far as it is known, in the unit of the log: ``stride`` of them 
 
 import msgspec
 
+from .text.position.loss_curve import LossCurve
+
 STARTED_OVER_STEPS = 20
 """A resume point earlier than this proves nothing about the counter."""
 PLACES = 10
@@ -78,6 +80,16 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """Seconds of a step, as the attempt before printed them last."""
     losses_before: bool = False
     """The lines with a step showed losses in the attempt before."""
+    former: LossCurve = LossCurve()
+    """Losses of the run until the attempt before ended, in its own count; none = they cannot be compared."""
+    loss_settings: tuple[str, ...] = ()
+    """What trainwatch set for it that may change what a printed loss means."""
+    former_epoch: float | None = None
+    """The newest epoch that the attempt before printed."""
+    losses_compared: bool = False
+    """Its first losses were compared with those."""
+    began_again: bool = False
+    """They showed that it trains from the beginning, although its steps go on."""
     log_epoch: float | None = None
     """The newest epoch of a log that prints no step; ``first_epoch``: its first in this attempt."""
     first_epoch: float | None = None

@@ -80,8 +80,12 @@ class StepBuilder:
         detect_s: float | None = None,
         ending: str | None = None,
         title: str = "",
+        step: int | None = None,
     ) -> int:
-        """Open an incident; returns its id. ``ending``: it is over already, and how it ended. ``title``: its own."""
+        """Open an incident; returns its id.
+
+        ``ending``: it is over already, and how it ended. ``title``: its own. ``step``: where it began, if not now.
+        """
         number = self.state.incident + 1
         incident = Incident(
             id=number,
@@ -96,7 +100,7 @@ class StepBuilder:
             explanation=explanation,
             confidence=confidence,
             evidence=evidence,
-            step=self.state.attempt.step,
+            step=self.state.attempt.step if step is None else step,
             open=ending is None,
             closed_t=None if ending is None else self.t,
             ending=ending,
@@ -117,13 +121,14 @@ class StepBuilder:
         ending: str | None = None,
         evidence: tuple[Evidence, ...] = (),
         detect_s: float | None = None,
+        step: int | None = None,
     ) -> int:
         """Open an incident that does not stop the training, and notify people. Returns its id.
 
         One that comes and goes is notified again only after ``notify.again_s``. ``title``: if the reason is too long.
         """
         number = self.open_incident(
-            kind, class_, reason, severity="warning", ending=ending, evidence=evidence, detect_s=detect_s
+            kind, class_, reason, severity="warning", ending=ending, evidence=evidence, detect_s=detect_s, step=step
         )
         if not self.warned_lately(kind, class_):
             self.set(warned={**self.state.warned, f"{kind}:{class_}": self.t})

@@ -1,6 +1,7 @@
 """NaN that stays: what counts as a NaN step, and what follows."""
 
 import random
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -518,3 +519,15 @@ def test_a_save_of_a_nan_step_that_was_seen_before_its_line_is_not_resumed_from(
     save(world, "out/step-62", 62)
     told(world, *["nan"] * 50, start=61)
     assert world.of(StartAttempt)[-1].resume_from == "out/step-60"
+
+
+@pytest.mark.parametrize("size", [0, 7, 11, 30, 100, 209, 10_000])
+def test_the_step_of_a_nan_is_the_first_one_for_any_chunks_of_the_log(size: int) -> None:
+    """It was one too early if only half of its line had been read, and too late if many lines were read at once."""
+    text = "".join(f"step {step}/700 loss {'nan' if step >= 50 else 0.5}\n" for step in range(41, 61))
+    world = running()
+    pieces = [text[at : at + size] for at in range(0, len(text), size)] if size else re.findall(r"\n|[^\n]+", text)
+    for piece in pieces:
+        world.see(LogChunk(t=world.t + 0.1, text=piece))
+    (found,) = [i for i in world.state.incidents if i.class_ == "nan"]
+    assert (found.step, found.reason) == (50, "the loss is not a number at step 50")

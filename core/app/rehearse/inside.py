@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from ...act.overlay.mount_view import NoOverlayError, enter, written
+from ...judge.resume.loss_agreement import stays_open
 from ...judge.resume.proof_words import VERIFIED
 from ...model.attempt import AttemptStory
 from ...model.checkpoints.checkpoint import Checkpoint
@@ -142,7 +143,7 @@ def _seen(
     own = [i for i in crash if i.attempt == (1 if attempt is None else attempt.number)]
     if stages.killed_wall is not None and attempt is None:
         own = []  # the kill itself
-    ignored = next((i.reason for i in story.incidents if i.kind == "resume"), "")
+    ignored = next((i.reason for i in story.incidents if i.kind == "resume" and not stays_open(i)), "")
     last = max((line.step for line in first if line.step), default=None)
     log = story.attempts[-1].log if story.attempts else None
     loss = prove_loss(first, second, step)

@@ -10,21 +10,13 @@ from statistics import median
 
 import msgspec
 
+from ...judge.resume import loss_agreement
+from ...judge.text.position.loss_curve import FEW
 from ...model.launch.rehearsal import LossProof, StepProof
 from .printed_steps import Printed
 
 SURE = 3
 """Printed steps after a resume that are looked at: some bars are drawn at 0 and then jump."""
-FEW = 5
-"""Losses that are put together at the start, after the checkpoint and after the resume."""
-FEWEST = 6
-"""Fewer losses before the kill show no fall."""
-NOISES = 3.0
-"""x the usual change from one printed loss to the next: a smaller fall may be chance."""
-SHARE = 0.02
-"""of the loss at the start: a smaller fall is not told from rounding."""
-MIDDLE = (0.4, 0.6)
-"""Shares of the way back to the loss of the start: below it continues, above it began again, between is unknown."""
 
 
 def steps_of(lines: Sequence[Printed]) -> list[int]:
@@ -69,30 +61,15 @@ def prove_steps(before: Sequence[Printed], after: Sequence[Printed], checkpoint:
     return _replace(known, holds=True, why=f"{said}, the first step after the resume was {first}")
 
 
-class Fall(msgspec.Struct, frozen=True):
-    """Losses of an attempt at its start and from its checkpoint on (medians), and whether they differ for certain."""
-
-    start: float
-    late: float
-    clear: bool
-
-
-def fall_of(before: Sequence[Printed], checkpoint: int | None) -> Fall | None:
+def fall_of(before: Sequence[Printed], checkpoint: int | None) -> loss_agreement.Fall | None:
     """The fall of the loss until the kill; None if no loss was printed."""
     values = [line.loss for line in before if line.loss is not None]
-    if not values:
-        return None
     since = [
         line.loss
         for line in before
         if line.loss is not None and (checkpoint is None or line.step is None or line.step > checkpoint)
     ]
-    few = min(FEW, max(1, len(values) // 2))
-    start = median(values[:few])
-    late = median(since[:few] if since and checkpoint is not None else values[-few:])
-    noise = median([abs(b - a) for a, b in pairwise(values)] or [0.0])
-    clear = len(values) >= FEWEST and abs(late - start) > max(NOISES * noise, SHARE * abs(start))
-    return Fall(start, late, clear)
+    return loss_agreement.fall_of(values, since if checkpoint is not None else None)
 
 
 def prove_loss(before: Sequence[Printed], after: Sequence[Printed], checkpoint: int | None) -> LossProof:
@@ -108,10 +85,10 @@ def prove_loss(before: Sequence[Printed], after: Sequence[Printed], checkpoint: 
     known = LossProof(start=fall.start, before=fall.late, after=now, why=said)
     if not fall.clear:
         return _replace(known, why=f"{said}: it has not changed enough until then to tell")
-    way_back = (now - fall.late) / (fall.start - fall.late)
-    if way_back < MIDDLE[0]:
+    holds = loss_agreement.continues(fall, now)
+    if holds:
         return _replace(known, holds=True)
-    if way_back > MIDDLE[1]:
+    if holds is False:
         return _replace(known, holds=False, why=f"{said}: it began again, so the weights were not loaded")
     return _replace(known, why=f"{said}: between the two, nobody can tell")
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ...act import processes
 from ...act.launch.attempt_records import read_start
+from ...judge.text.position.loss_curve import FEW
 from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.control_messages import Request
 from ...model.observation import Command
@@ -21,7 +22,7 @@ from ...store.control.control_client import ControlError, send
 from ...store.run_directory import RunDirectory
 from .order import Stage
 from .printed_steps import Printed, StepsReader
-from .proof import FEW, SURE, fall_of, prove_steps, steps_of, tells_apart
+from .proof import SURE, fall_of, prove_steps, steps_of, tells_apart
 
 LOOK_S = 0.1
 """Period of looking at the log and the story."""

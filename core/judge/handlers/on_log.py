@@ -15,13 +15,14 @@ from ..hang import active_time, liveness, log_activity, pauses, phase_times, ran
 from ..knowledge import Knowledge
 from ..outlook import shown_progress
 from ..progress.log_progress import START, ProgressState, after_gap, read_progress
-from ..recovery import nan_rollback, restart_success
+from ..recovery import loss_after_resume, nan_rollback, restart_success
 from ..recovery.remedies import remedy_proof
 from ..resume import save_overdue
 from ..run_machine import is_watched
 from ..run_states import Hung, Queued, Running, Stopping, Suspended
 from ..state import NOTHING, JudgeState, Result
 from ..step_builder import StepBuilder
+from ..text.position.reading import Reading
 from . import hints, on_ranks, rate_advice
 from .hang_check import check_hang
 
@@ -72,7 +73,7 @@ def on_log(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
         state = replace(state, reading=after if shown else state.reading, diagnosis=found, log_activity=log)
         entries = NOTHING
         if after.loss_is_nan:
-            state, entries = _nan(knowledge, state, entries, after)
+            state, entries = _nan(knowledge, state, entries, after.now)
         if changed and shown:
             state, more = _write_progress(knowledge, state, changed=True)
             return state, (*entries, *more)
@@ -167,17 +168,16 @@ def _on_beat(knowledge: Knowledge, state: JudgeState, chunk: LogChunk, after: Pr
         number = state.attempt.number
         entries = (SaveMeasured(attempt=number, cost_s=measured.cost_s, every_s=measured.every_s),)
     again = state.launcher.from_step is not None
-    if not isinstance(state.machine, Running) or first or again or state.attempt.resume_verdict == "open":
+    checks = first or state.attempt.resume_verdict == "open"
+    if not isinstance(state.machine, Running) or again or checks or loss_after_resume.is_due(state):
         builder = StepBuilder(knowledge, state)
         _advance(builder)
         if again:
             on_ranks.on_first_step(builder)
-        if first or state.attempt.resume_verdict == "open":
-            restart_success.on_beat(builder)
-            remedy_proof.on_beat(builder)
+        _check_resume(builder, checks=checks)
         state, entries = builder.state, (*entries, *builder.entries)
     if after.loss_is_nan:
-        state, entries = _nan(knowledge, state, entries, after)
+        state, entries = _nan(knowledge, state, entries, after.now)
     if clock.means is not before_means and clock.means:
         state, entries = _pace(knowledge, state, entries)
     if state.attempt.nan_t is not None and progress.loss is not None:
@@ -198,6 +198,15 @@ def _measured(state: JudgeState, step: int | None, now: float) -> eta.Pace:
         return state.pace
     take = eta.with_step if state.clock.behind_from is None else eta.begin_stretch
     return take(state.pace, step, now)
+
+
+def _check_resume(builder: StepBuilder, *, checks: bool) -> None:
+    """Whether a resume took effect, and its loss goes on. ``checks``: its first steps have not shown it yet."""
+    if checks:
+        restart_success.on_beat(builder)
+        remedy_proof.on_beat(builder)
+    if loss_after_resume.is_due(builder.state):
+        loss_after_resume.compare(builder)
 
 
 def _advance(builder: StepBuilder) -> None:
@@ -263,17 +272,18 @@ def _write_progress(knowledge: Knowledge, state: JudgeState, *, changed: bool) -
     return state, (PhaseChanged(attempt=state.attempt.number, phase=progress.phase), made)
 
 
-def _nan(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...], read: ProgressState) -> Result:
+def _nan(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...], read: Reading) -> Result:
     """The newest printed loss is NaN: warn once, and act if it stays NaN."""
     builder = StepBuilder(knowledge, state)
     if state.attempt.nan_t is None:
-        builder.set(attempt=replace(state.attempt, nan_t=nan_rollback.began_t(state, read.losses)))
-        at = f" at step {state.attempt.step}" if state.attempt.step is not None else ""
+        builder.set(attempt=replace(state.attempt, nan_t=nan_rollback.began_t(state, read)))
+        first = nan_rollback.first_step(read)
+        at = "" if first is None else f" at step {first}"
         what = "the loss is not a number"
         if read.losses.is_average:
             what = f"{AVERAGE_IS_NAN} (one skipped step is enough for that)"
-        builder.warn("loss", "nan", f"{what}{at}")
-    nan_rollback.on_nan_steps(builder, read.losses)
+        builder.warn("loss", "nan", f"{what}{at}", step=first)
+    nan_rollback.on_nan_steps(builder, read)
     return builder.state, (*entries, *builder.entries)
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from ...model.progress import Phase, Progress
 from ..text.lines import Finished, LineFold, fold, is_dense, lines_with, plain
-from ..text.position import opening
+from ..text.position import loss_curve, opening
 from ..text.position.loss_run import LossRun
 from ..text.position.reading import Reading
 from ..text.position.run_count import next_attempt
@@ -88,9 +88,12 @@ def begin_attempt(before: ProgressState, *, resumed: bool = False, began: int | 
 
 def after_gap(before: ProgressState) -> ProgressState:
     """The state after text that was left out: where the attempt began is not certain any more."""
-    settled = msgspec.structs.replace(before.settled, opening=opening.after_gap(before.settled.opening))
-    now = msgspec.structs.replace(before.now, opening=opening.after_gap(before.now.opening))
-    return ProgressState(before.fold, settled, now)
+    return ProgressState(before.fold, _after_gap(before.settled), _after_gap(before.now))
+
+
+def _after_gap(reading: Reading) -> Reading:
+    begun, curve = opening.after_gap(reading.opening), loss_curve.after_gap(reading.curve)
+    return msgspec.structs.replace(reading, opening=begun, curve=curve)
 
 
 _GROWING = "0123456789.,+-eE"
@@ -123,7 +126,11 @@ def read_progress(state: ProgressState, text: str, shapes: ShapeTable, *, skim: 
             if after.rest[-1] in _GROWING:  # "loss=0.0" may become "loss=0.0912"
                 progress = msgspec.structs.replace(now.progress, loss=settled.progress.loss)
                 now = msgspec.structs.replace(
-                    now, progress=progress, loss_is_nan=settled.loss_is_nan, losses=settled.losses
+                    now,
+                    progress=progress,
+                    loss_is_nan=settled.loss_is_nan,
+                    losses=settled.losses,
+                    curve=settled.curve,
                 )
     return ProgressState(after, settled, now)
 

@@ -11,6 +11,7 @@ from ..evaluation import evaluating
 from ..outlook import shown_progress
 from ..resume import checkpoint_index, doubt, known_checkpoint, resume_point, unclear_state
 from ..resume.known_checkpoint import base_name
+from ..resume.loss_agreement import stays_open
 from ..resume.save_overdue import MISSING
 from ..run_states import BackingOff, EndedEarly, Finished, GivenUp, RestartPlan, Starting, Stopped, WaitingForRoom
 from ..state import JudgeState
@@ -229,7 +230,8 @@ def conclude(builder: StepBuilder, reason: str) -> None:
     """The run is finished: close all incidents and end the supervisor."""
     remember_end(builder)
     for incident in builder.state.incidents:
-        builder.close_incident(incident.id, "the training finished")
+        if not stays_open(incident):
+            builder.close_incident(incident.id, "the training finished")
     builder.move("finish", Finished(), reason)
     builder.notify("finish", "finished", reason)
     evaluating.end_watch(builder, reason)

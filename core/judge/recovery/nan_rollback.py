@@ -22,6 +22,7 @@ from ..run_states import RestartPlan
 from ..state import JudgeState
 from ..step_builder import StepBuilder
 from ..text.position.loss_run import LossRun
+from ..text.position.reading import Reading
 from . import fallback
 from .apply import answer_failure
 from .failure_history import Cause
@@ -39,13 +40,13 @@ LAST_STEPS = 5
 """NaN steps in a row at the end of an attempt that are no accident. A gradient scaler skips a single one."""
 
 
-def on_nan_steps(builder: StepBuilder, losses: LossRun) -> None:
+def on_nan_steps(builder: StepBuilder, read: Reading) -> None:
     """The newest printed loss is NaN: act if it has been for ``[nan] steps``, as ``[nan] action`` says."""
-    state, setting = builder.state, builder.knowledge.settings.nan
+    state, setting, losses = builder.state, builder.knowledge.settings.nan, read.losses
     if not losses.is_nan_for(setting.steps) or _is_stained(state, losses):
         return
     since = "" if losses.nan_from is None else f", since step {losses.nan_from}"
-    act(builder, f"the loss was NaN for {plural(losses.nan_steps, 'step')}{since}", nan_position(state, losses))
+    act(builder, f"the loss was NaN for {plural(losses.nan_steps, 'step')}{since}", nan_position(state, read))
 
 
 def act(builder: StepBuilder, reason: str, position: int | None, lost_t: float | None = None) -> None:
@@ -151,18 +152,29 @@ def _is_stained(state: JudgeState, losses: LossRun) -> bool:
     return bool(saved) and not any(k.nonfinite for k in saved)
 
 
-def nan_position(state: JudgeState, losses: LossRun) -> int | None:
+def nan_position(state: JudgeState, read: Reading) -> int | None:
     """Position of the run at which the loss became NaN; where it is now if it is not."""
-    at = state.attempt.position
-    return None if at is None else max(0, at - max(0, losses.nan_steps - 1))
+    at, first = state.attempt.position, first_step(read)
+    if at is None or first is None:
+        return None if at is None else max(0, at - max(0, read.losses.nan_steps - 1))
+    return (state.attempt.offset or 0) + first
 
 
-def began_t(state: JudgeState, losses: LossRun) -> float:
+def first_step(reading: Reading) -> int | None:
+    """The step of the newest run of NaN losses, as the log counts; None if it cannot be told.
+
+    Many lines may be read at once, and of the newest step only half of its line.
+    """
+    at = reading.progress.run_step
+    return None if at is None else max(0, at - max(0, reading.losses.nan_steps - 1))
+
+
+def began_t(state: JudgeState, read: Reading) -> float:
     """Run time since which saves are not finite: that of the first save of a step after the first NaN step, else now.
 
     A save is seen at once; the lines of fast steps are read many at a time, so they can come after it.
     """
-    at, start_t = nan_position(state, losses), state.attempt.start_t
+    at, start_t = nan_position(state, read), state.attempt.start_t
     saved = (
         k.t
         for k in state.checkpoints.known

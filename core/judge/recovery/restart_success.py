@@ -11,6 +11,7 @@ from ...model.text.plural import plural
 from ..attempt_progress import AttemptProgress, lost_steps
 from ..resume import known_checkpoint, resume_check
 from ..resume.known_checkpoint import base_name
+from ..resume.loss_agreement import stays_open
 from ..resume.proof_words import name_of, resume_in_words, why_ignored
 from ..run_states import RestartPlan
 from ..state import JudgeState
@@ -75,6 +76,8 @@ def _recover(builder: StepBuilder) -> None:
     ending = f"recovered: {_how(attempt, resumed_step)}{again}"
     for incident in state.incidents:
         if incident.kind not in {"crash", "hang", "resume"} or incident.attempt >= attempt.number:
+            continue
+        if stays_open(incident):
             continue
         builder.close_incident(
             incident.id,

@@ -45,7 +45,7 @@ from ..run_states import (
     WaitingForRoom,
 )
 from ..step_builder import StepBuilder
-from . import attempts, restart_stages
+from . import attempts, loss_after_resume, restart_stages
 from .ending import at_end
 from .ending.ending_evidence import main_reading, run_total
 from .operator import gate
@@ -126,6 +126,7 @@ def started(builder: StepBuilder, start: Start) -> None:
     fresh = state.attempt.fresh_step, state.attempt.fresh_epoch, state.attempt.fresh_total
     if opening.marks and not opening.gap and state.attempt.resume_from is None and not state.attempt.adopted:
         fresh = opening.first_step, opening.first_epoch, opening.first_total
+    settings = loss_after_resume.settings_of(state, start.profile)
     attempt = AttemptProgress(
         number=start.attempt,
         pid=start.pid,
@@ -147,6 +148,9 @@ def started(builder: StepBuilder, start: Start) -> None:
         fresh_epoch=fresh[1],
         fresh_total=fresh[2],
         pace_before_s=state.progress.sec_per_step or state.attempt.pace_before_s,
+        former=loss_after_resume.former(state, settings),
+        loss_settings=settings,
+        former_epoch=state.progress.epoch,
         losses_before=opening.shows_losses if opening.counted else state.attempt.losses_before,
         resume_epochs=known.epochs_done if known is not None else None,
         changes=tuple(f"{c.key} {c.before} -> {c.after}" for c in start.changes[:CHANGES_KEPT]),

@@ -7,6 +7,7 @@ from ....model.shipped.log_shapes import EndWords
 from ..fields.columns import Columns
 from ..fields.line_fields import Loss
 from ..fields.skeletons import Skeleton
+from .loss_curve import LossCurve, with_loss
 from .loss_run import START_RUN, LossRun, with_printed
 from .opening import Mark, Opening, with_mark
 from .run_count import (
@@ -49,10 +50,10 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     ``run``: the count over all epochs. ``lossy``: a loss was printed since the last line with a counter.
     ``end_words``: the strongest words of an end since the last training line, and ``end_text``, their line.
     ``interval``: steps between the last two printed ones. ``first_epoch``: the first epoch that was printed.
-    ``losses``: how long the printed loss has been NaN. ``beside``: losses are printed in the lines of the counters;
-    ``alone``: in lines of their own. ``rank``: the rank that the newest line names. ``opening``: the first lines with a
-    counter. ``skeletons``: the newest lines with a pair of numbers that no known form names. ``columns``: the table
-    whose rows may follow.
+    ``losses``: how long the printed loss has been NaN; ``curve``: how it has moved. ``beside``: losses are printed in
+    the lines of the counters; ``alone``: in lines of their own. ``rank``: the rank that the newest line names.
+    ``opening``: the first lines with a counter. ``skeletons``: the newest lines with a pair of numbers that no known
+    form names. ``columns``: the table whose rows may follow.
     """
 
     progress: Progress = Progress()
@@ -71,6 +72,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     counters: tuple[Counter, ...] = ()
     lossy: bool = False
     losses: LossRun = START_RUN
+    curve: LossCurve = LossCurve()
     interval: int = 1
     first_epoch: float | None = None
     beside: bool = False
@@ -168,6 +170,7 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
     loss = old.loss if news.loss is None else news.loss.value
     seconds = news.seconds if news.seconds is not None else old.sec_per_step
     redrawn = reading.finished_words and news.step is not None and beats == reading.heartbeats
+    lr = news.lr if news.lr is not None else old.lr
     progress = Progress(
         phase="finish" if redrawn else "train",
         step=step,
@@ -175,7 +178,7 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
         epoch=epoch,
         total_epochs=epochs if epochs is not None or epoch is None else run.declared,
         loss=loss,
-        lr=news.lr if news.lr is not None else old.lr,
+        lr=lr,
         sec_per_step=seconds,
         eta_s=None if run.through and counter == "bar" else _time_left(run, news, step, total, seconds),
         run_step=run.run_step,
@@ -191,6 +194,7 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
         end_text=reading.end_text if redrawn else "",
         loss_is_nan=nan if news.loss is not None else reading.loss_is_nan,
         losses=reading.losses if news.loss is None else _losses(reading, news, news.loss, step, moved=beats),
+        curve=reading.curve if news.loss is None else with_loss(reading.curve, run.run_step, news.loss.value, lr),
         run=run,
         zero_based=reading.zero_based or epoch == 0,
         beside=reading.beside or (news.loss is not None and (news.step is not None or printed is not None)),

@@ -1,0 +1,122 @@
+"""Whether the loss goes on after a resume, or begins where a training from the beginning begins.
+
+Source: a trainer that restores its step counter and not its weights prints the steps that prove a resume, and trains
+from random weights. The loss shows it, if it had fallen clearly until then (or risen, where it is to rise).
+
+A rehearsal asks ``compare``. A run of a night, where nobody chose the place of the resume, is held to more
+(``began_again``). Known false alarms, and what prevents them: a loss without a clear trend, or one that jumps back by
+itself (GANs, reinforcement learning, warm restarts): it reached such values before, in the later half of the way; a
+loss that explodes after the resume: its values are not those of the beginning; a learning rate that begins high again,
+or an epoch that begins with the resume: nothing is said.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+import msgspec
+
+from ...model.incident import Incident
+from ..text.position.loss_curve import FEW, LossCurve, Point
+
+WEIGHTS_NOT_LOADED = "weights_not_loaded"
+"""Class of the incident of kind *resume*."""
+FEWEST = 6
+"""Fewer losses before the end show no fall."""
+NOISES = 3.0
+"""x the usual change from one printed loss to the next: a smaller fall may be chance."""
+SHARE = 0.02
+"""of the loss at the start: a smaller fall is not told from rounding."""
+MIDDLE = (0.4, 0.6)
+"""Shares of the way back to the loss of the start: below it continues, above it began again, between is unknown."""
+
+
+class Fall(msgspec.Struct, frozen=True):
+    """Losses of an attempt at its start and from its checkpoint on (medians), and whether they differ for certain."""
+
+    start: float
+    late: float
+    clear: bool
+
+    def way_back(self, value: float) -> float:
+        """Share of the way from the late loss back to that of the start; only of a clear fall."""
+        return (value - self.late) / (self.start - self.late)
+
+
+def fall_of(values: Sequence[float], since: Sequence[float] | None) -> Fall | None:
+    """The fall of the loss over ``values``, oldest first; None if there are none.
+
+    ``since``: those of them at the checkpoint; None = its step is not known, and the last ones are taken.
+    """
+    if not values:
+        return None
+    few = min(FEW, max(1, len(values) // 2))
+    start = _median(values[:few])
+    late = _median(since[:few] if since else values[-few:])
+    noise = _median([abs(b - a) for a, b in pairwise(values)] or [0.0])
+    clear = len(values) >= FEWEST and abs(late - start) > max(NOISES * noise, SHARE * abs(start))
+    return Fall(start, late, clear)
+
+
+def continues(fall: Fall, now: float) -> bool | None:
+    """Whether a loss after a resume continues; False: it began again; None: that cannot be told."""
+    if not fall.clear:
+        return None
+    back = fall.way_back(now)
+    return True if back < MIDDLE[0] else False if back > MIDDLE[1] else None
+
+
+class BeganAgain(msgspec.Struct, frozen=True):
+    """Losses (medians) at the beginning of the run, before the resume and after it; ``first``: the first after it."""
+
+    start: float
+    before: float
+    after: float
+    before_at: int
+    first_at: int
+    first: float
+
+
+def began_again(former: LossCurve, new: LossCurve, resumed_at: int, *, new_epoch: bool) -> BeganAgain | None:
+    """What shows that the loss began again after the resume; None: it continues, or it cannot be told.
+
+    ``former``: losses of the run until the attempt before ended, ``new``: of this attempt, both in the count of the
+    run. ``new_epoch``: this attempt began with another epoch than the last one seen.
+    """
+    after = new.first
+    if len(former.first) < FEW or len(after) < FEW or former.gap or new.gap:
+        return None
+    until = tuple(p for p in former.points if p.step > former.first[-1].step)
+    around = sorted(until, key=lambda p: abs(p.step - resumed_at))[:FEW]
+    fall = fall_of([p.loss for p in (*former.first, *until)], [p.loss for p in around])
+    shown = [p for p in until if 2 * p.step > resumed_at]
+    if fall is None or len(shown) < FEW or shown[0].step > resumed_at:
+        return None
+    now = _median(p.loss for p in after)
+    begins_epoch = new_epoch and shown[-1].step <= resumed_at
+    if continues(fall, now) is not False or begins_epoch or _has_higher_rate(shown, after):
+        return None
+    back = [fall.way_back(p.loss) for p in after]
+    begun = [fall.way_back(p.loss) for p in former.first]
+    spread = [fall.way_back(p.loss) for p in shown]
+    if min(back) <= max(spread) + (max(spread) - min(spread)):
+        return None  # the run comes to such losses, or near them, by itself
+    if min(back) > max(begun) or max(back) < min(begun):
+        return None  # not those of the beginning: it may have exploded
+    return BeganAgain(fall.start, fall.late, now, around[0].step, after[0].step, after[0].loss)
+
+
+def stays_open(incident: Incident) -> bool:
+    """Whether an incident is one that neither a later resume nor the end of the training puts right."""
+    return incident.kind == "resume" and incident.class_ == WEIGHTS_NOT_LOADED
+
+
+def _has_higher_rate(shown: Sequence[Point], after: Sequence[Point]) -> bool:
+    """Whether the learning rate may have raised the loss."""
+    rates, now = [p.lr for p in shown if p.lr is not None], [p.lr for p in after if p.lr is not None]
+    return bool(rates and now and max(now) > max(rates))
+
+
+def _median(values: Iterable[float]) -> float:
+    from statistics import median  # half a megabyte that only a resume needs
+
+    return median(values)
