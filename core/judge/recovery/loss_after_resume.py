@@ -48,9 +48,13 @@ def former(state: JudgeState, settings: tuple[str, ...]) -> LossCurve:
 
 
 def is_due(state: JudgeState) -> bool:
-    """Whether the resume of this attempt was proved by its steps, and its first losses can be compared now."""
+    """Whether the resume of this attempt was proved by its steps, and its first losses can be compared now.
+
+    A start from weights alone begins the optimizer, the schedule and the count of the steps anew, and says so: its loss
+    may rise again with weights that were restored.
+    """
     attempt = state.attempt
-    if attempt.losses_compared or attempt.resume_verdict != "taken" or not attempt.former.first:
+    if attempt.weights_only or attempt.losses_compared or attempt.resume_verdict != "taken" or not attempt.former.first:
         return False
     return len(main_reading(state).certain.curve.first) >= FEW
 
