@@ -157,7 +157,7 @@ def _plan(args: argparse.Namespace) -> "LaunchPlan":
 
 
 def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> int:
-    """Print the launch that would be made. 1 if it would be refused."""
+    """Print the launch that would be made, and what would refuse it."""
     import shlex
 
     from trainwatch.core.app.plan.job_script import job_script
@@ -173,7 +173,6 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> i
     if derived is None:
         raise CliError(ExitCode.USAGE, plan.problem or "the launch cannot be derived")
     choice, problem = _choice(plan, wish, forced=forced)
-    code = ExitCode.FAILED if problem else ExitCode.DONE
     start = choice.said or "a new run from the beginning"
     if not problem and choice.known is None and choice.checkpoint is not None:
         plan = plan_from(plan, choice.checkpoint)
@@ -201,7 +200,7 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> i
                 "job_script": job_script(plan),
             }
         )
-        return code
+        return ExitCode.DONE
     print(f"run      {printable(spec.name)} (profile {spec.settings.profiles.use or '–'})")
     print(f"preset   {spec.preset}: {printable(plan.preset.told(spec.preset_why))}")
     print(f"command  {printable(shlex.join(plan.command_shown))}")
@@ -226,7 +225,7 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> i
     _print_job(plan)
     print("nothing was started (--dry-run)" + ("; it would be refused: see *problem* above" if problem else ""))
     sys.stdout.flush()
-    return code
+    return ExitCode.DONE
 
 
 def _choice(plan: "LaunchPlan", wish: "Wish", *, forced: bool) -> "tuple[StartChoice, str]":
