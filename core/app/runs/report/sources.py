@@ -1,7 +1,7 @@
 """The sources of a report: the run's journal, history and logs."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
@@ -76,7 +76,7 @@ def gather(
         end_t = max(story.t, progress.t if progress is not None else 0.0) + 1.0
         since_t = 0.0 if since_wall is None else max(0.0, since_wall - story.wall0)
         losses = history.series("progress.loss", since_t, end_t, LOSS_POINTS)
-        metrics = tuple(_courses(history, end_t))
+        metrics = tuple(metric_courses(history, end_t, {} if latest.metrics is None else latest.metrics.values))
         usage = usage_of(history, story, latest.gpu, latest.host)
     now = Situation(
         story=story,
@@ -109,14 +109,15 @@ def gather(
     return now, sources
 
 
-def _courses(history: HistoryReader, end_t: float) -> Iterator[MetricCourse]:
+def metric_courses(history: HistoryReader, end_t: float, newest: Mapping[str, float]) -> Iterator[MetricCourse]:
+    """``newest``: the last value of each name; the points of the history are means of a second or more."""
     for name in history.metrics():
         points = history.series(f"metric.{name}", 0.0, end_t, LOSS_POINTS)
         if points:
             yield MetricCourse(
                 name=name,
                 first=points[0][2],
-                last=points[-1][2],
+                last=newest.get(name, points[-1][2]),
                 lowest=min(low for _, low, _, _ in points),
                 highest=max(high for _, _, _, high in points),
             )
