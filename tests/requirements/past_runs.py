@@ -5,6 +5,7 @@ import json
 import shutil
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -56,24 +57,34 @@ Make = Callable[[World, pytest.MonkeyPatch, FakeNvml], dict[str, Said]]
 
 
 def past_run(name: str, make: Make, factory: pytest.TempPathFactory, library: Path) -> PastRun:
-    """The run of this name; made by the first worker that asks for it."""
+    """The run of this name; made by the first worker that asks for it. If it could not be made, all fail with why."""
     base = factory.getbasetemp()
     base = base.parent if base.name.startswith("popen-") else base
-    root, told = base / f"past-{name}", base / f"past-{name}.json"
+    root, told, failed = (base / f"past-{name}{end}" for end in ("", ".json", ".failed"))
     with (base / f"past-{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        if failed.exists():
+            pytest.fail(f"the run {name} could not be made:\n{failed.read_text()}")
         if not told.exists():
-            root.mkdir()
-            with world_at(root) as world, pytest.MonkeyPatch.context() as patch:
-                driver = FakeNvml(library, root / "nvml.state")
-                world.env |= {"LD_LIBRARY_PATH": str(library), "FAKE_NVML_STATE": str(driver.state)}
-                patch.chdir(world.project)
-                for variable in ("TRAINWATCH_HOME", "LD_LIBRARY_PATH", "FAKE_NVML_STATE"):
-                    patch.setenv(variable, world.env[variable])
-                said = make(world, patch, driver)
+            try:
+                said = _made(root, make, library)
+            except BaseException:  # the failure of a test is none that Exception covers
+                failed.write_text(traceback.format_exc())
+                raise
             told.write_text(json.dumps(said))
     said = {key: Said(*value) for key, value in json.loads(told.read_text()).items()}
     return PastRun(root / "project", root / "home", said)
+
+
+def _made(root: Path, make: Make, library: Path) -> dict[str, Said]:
+    root.mkdir()
+    with world_at(root) as world, pytest.MonkeyPatch.context() as patch:
+        driver = FakeNvml(library, root / "nvml.state")
+        world.env |= {"LD_LIBRARY_PATH": str(library), "FAKE_NVML_STATE": str(driver.state)}
+        patch.chdir(world.project)
+        for variable in ("TRAINWATCH_HOME", "LD_LIBRARY_PATH", "FAKE_NVML_STATE"):
+            patch.setenv(variable, world.env[variable])
+        return make(world, patch, driver)
 
 
 def spend_night(world: World, _patch: pytest.MonkeyPatch, driver: FakeNvml) -> dict[str, Said]:
