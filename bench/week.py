@@ -242,6 +242,7 @@ class SimulatedRun:
             step=self.step,
             verdict="complete",
             mtime=WALL0 + t,
+            form="directory",
         )
 
 

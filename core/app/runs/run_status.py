@@ -186,7 +186,7 @@ def _read(run: RunDirectory, *, ask: bool = False) -> tuple[dict[str, Any], str,
 
         status["ranks"] = ranks_now(latest.process, status["log"], nodes)
     newest = status["checkpoints"]["newest"]
-    if newest is not None and newest["kind"] == "unknown":
+    if newest is not None and newest["kind"] == "unknown" and newest["verdict"] != "opaque":
         newest["kind"] = _kind_of(Path(newest["path"]))
     return status, standstill(now), now
 

@@ -1,6 +1,6 @@
 """What a run took of its machine while it trained, from its metric history."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from ...model.observation import GpuSample, HostSample
@@ -19,23 +19,22 @@ def usage_of(history: HistoryReader, story: RunStory, gpu: GpuSample | None, hos
         return Usage()
     since, until = steps[0][0], steps[-1][0] + 1.0
 
-    def series(metric: str) -> list[Point]:
-        return history.series(metric, since, until, POINTS)
-
     own = [reading for reading in (gpu.gpus if gpu is not None else ()) if reading.own is not False]
+    names = [f"gpu{reading.index}.{kind}" for reading in own for kind in ("vram", "util", "temp")]
+    series = history.charts([*names, "host.ram_used", "host.swap_used"], since, until, POINTS)
     vram = [
         100.0 * mean
         for reading in own
-        if reading.mem_total_bytes and (mean := _mean(series(f"gpu{reading.index}.vram"), reading.mem_total_bytes))
+        if reading.mem_total_bytes and (mean := _mean(series[f"gpu{reading.index}.vram"], reading.mem_total_bytes))
     ]
     total = host.ram_total_bytes if host is not None else None
-    ram = _mean(series("host.ram_used"), total) if total else None
+    ram = _mean(series["host.ram_used"], total) if total else None
     return Usage(
-        util_pct=_middle(_mean(series(f"gpu{reading.index}.util")) for reading in own),
+        util_pct=_middle(_mean(series[f"gpu{reading.index}.util"]) for reading in own),
         vram_pct=_middle(vram),
         ram_pct=None if ram is None else 100.0 * ram,
-        temp_c=max((p[3] for reading in own for p in series(f"gpu{reading.index}.temp")), default=None),
-        swap_bytes=max((p[3] for p in series("host.swap_used")), default=None),
+        temp_c=max((p[3] for reading in own for p in series[f"gpu{reading.index}.temp"]), default=None),
+        swap_bytes=max((p[3] for p in series["host.swap_used"]), default=None),
         alone_s=max((end - begin for begin, end in pairwise(_ends(story, since, until))), default=None),
     )
 
@@ -47,7 +46,7 @@ def _ends(story: RunStory, since: float, until: float) -> Iterator[float]:
     yield until
 
 
-def _mean(points: list[Point], of: float = 1.0) -> float | None:
+def _mean(points: Sequence[Point], of: float = 1.0) -> float | None:
     return sum(point[2] for point in points) / len(points) / of if points else None
 
 

@@ -10,6 +10,8 @@ from functools import lru_cache
 from .patterns import LazyPattern
 
 HIDDEN = "[redacted]"
+MOST_KEPT, LONGEST_KEPT = 500, 200
+"""Texts whose result is kept, and their characters: the incidents of a week say the same again and again."""
 SHORTEST_SECRET = 6
 """Shorter values ("1", "true") occur everywhere in a text."""
 ONE_WORD = frozenset(
@@ -86,9 +88,20 @@ class Redaction:
         found = {*secrets}
         found |= {v for k, v in (env or {}).items() if is_secret_name(k) and len(v) >= SHORTEST_SECRET}
         self._values = sorted(found, key=len, reverse=True)
+        self._done: dict[str, str] = {}
 
     def text(self, text: str) -> str:
         """The text without its secrets."""
+        if text in self._done:
+            return self._done[text]
+        hidden = self._hidden(text)
+        if len(text) <= LONGEST_KEPT:
+            if len(self._done) >= MOST_KEPT:
+                self._done = {}
+            self._done[text] = hidden
+        return hidden
+
+    def _hidden(self, text: str) -> str:
         for value in self._values:
             text = text.replace(value, HIDDEN)
         if "://" in text:

@@ -35,9 +35,12 @@ def _finite(value: Any) -> Any:
 
 def print_json(value: Any) -> None:
     """One JSON object on one line of stdout, in UTF-8 or with what the stream lacks as escapes."""
+    import msgspec
+
+    from trainwatch.core.model.text.edge import EDGE
     from trainwatch.core.model.text.json_line import encode_line
 
-    text = encode_line(jsonable(value)).decode()
+    text = encode_line(EDGE.value(msgspec.to_builtins(value))).decode()
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
         text.encode(encoding)

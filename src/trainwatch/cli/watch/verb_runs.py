@@ -24,9 +24,6 @@ def act(args: argparse.Namespace) -> int:
     """0 also if there are none."""
     from trainwatch.core.app.runs.lists.queued_runs import queued_entries
     from trainwatch.core.app.runs.run_status import run_rows
-    from trainwatch.core.views import quantity
-    from trainwatch.core.views.columns import text_rows
-    from trainwatch.core.views.printed_lists import RUNS
 
     rows = run_rows(warn)
     waiting = queued_entries(warn)
@@ -37,6 +34,10 @@ def act(args: argparse.Namespace) -> int:
         ]
         print_json({"runs": [row for row, _ in rows], "queued": told})
         return ExitCode.DONE
+    from trainwatch.core.views import quantity
+    from trainwatch.core.views.columns import text_rows
+    from trainwatch.core.views.printed_lists import RUNS
+
     shown = [told for told in rows if args.all or not _is_ended_example(told[0])]
     for place, entry in enumerate(waiting, 1):
         why = f": {printable(entry.why)}" if entry.why else ""

@@ -21,12 +21,12 @@ def act(args: argparse.Namespace) -> int:
     """0 whenever the run is known."""
     from trainwatch.core.app.runs.run_status import status_of
 
-    from .status_text import status_lines
-
     status, still, seen = status_of(args.run, warn)
     if args.json:
         print_json(status)
         return ExitCode.DONE
+    from .status_text import status_lines
+
     print("\n".join(status_lines(status, still)))
     seen()
     return ExitCode.DONE
