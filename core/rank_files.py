@@ -20,21 +20,21 @@ from typing import NamedTuple
 RUN = "torch.distributed.run"
 LOGS = ("stdout.log", "stderr.log")
 TAIL_BYTES = 2048
-"""Of a log file, for its newest line: a line of a step is shorter."""
+"""Bytes read from the end of a log file, for its newest line: the line of a step is shorter."""
 LINE_KEPT = 120
 """Characters kept of a line."""
 APART_S = 10.0
-"""Distance of the lines that are kept for the pace of a rank."""
+"""Seconds between the lines that are kept for the pace of a rank."""
 KEPT = 6
-"""Lines kept for it: a minute."""
+"""Number of lines kept for the pace: they span a minute."""
 ERROR_BYTES = 1 << 20
 """An error file that is larger is not read."""
 TEXT_CHARS = 4000
-"""Kept of what a rank left: the end of a traceback is what tells."""
+"""Characters kept of what a rank left: the end of a traceback names the error."""
 JOIN_S = 600.0
 """How long torchrun waits for the other nodes if it is not told (``join_timeout``, and ``timeout`` of a static one)."""
 LEFT_S = 3.0
-"""After the end of a process, for its error file: it is written before the process ends, but disks of nodes lag."""
+"""Wait for the error file after a process ended: it is written before the end, but disks of nodes lag."""
 
 
 class Told(NamedTuple):
@@ -85,7 +85,7 @@ def torchrun_in(pid: int) -> Called | None:
 
 
 class _Files:
-    """Those of one rank of one start of the workers."""
+    """The files of one rank, for one start of the workers."""
 
     def __init__(self, folder: str, rank: int, pid: int, *, own_clock: bool) -> None:
         self.folder, self.rank, self.pid = Path(folder), rank, pid

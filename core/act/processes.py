@@ -81,7 +81,7 @@ def read_process(pid: int) -> Process | None:
 
 
 def living_thread_state(pid: int) -> str:
-    """State of a thread that has not ended, D before all others; Z if all have ended."""
+    """D if a thread is in state D, else the state of a thread that has not ended; Z if all have ended."""
     found = set()
     try:
         for tid in os.listdir(f"/proc/{pid}/task"):

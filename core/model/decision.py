@@ -56,7 +56,7 @@ class RequestSave(DecisionBase, frozen=True, kw_only=True, tag="request_save"):
 
     attempt: int
     stop: bool = False
-    """It is ended after that: a trainer that uses ``trainwatch.heartbeat`` makes no further step."""
+    """The attempt is ended after the save: a trainer that uses ``trainwatch.heartbeat`` makes no further step."""
 
 
 class StopAttempt(DecisionBase, frozen=True, kw_only=True, tag="stop_attempt"):
@@ -124,7 +124,7 @@ class StartAttempt(DecisionBase, frozen=True, kw_only=True, tag="start_attempt")
     steps_done: int | None = None
     epochs_done: int | None = None
     begun_steps: int | None = None
-    """Those of them in the checkpoint that a person named for the first attempt; ``begun_epochs``: likewise."""
+    """How many of them the checkpoint had that a person named for the first attempt; ``begun_epochs`` likewise."""
     begun_epochs: int | None = None
     exclude: tuple[str, ...] = ()
     """Nodes that its job is not to use: a GPU of theirs failed."""

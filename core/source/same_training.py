@@ -25,9 +25,9 @@ class Training(NamedTuple):
 
 
 _WITH_VALUE = frozenset({"-W", "-X", "--check-hash-based-pycs"})
-"""Options of the interpreter that the next word belongs to."""
+"""Options of the interpreter that take the next word as their value."""
 _LAST_OPTION = re.compile(r"-[bBdEiIOPqRsSuvx]*([mc])(.*)|-()()")
-"""The option behind which its words are those of the program: a module, a line of Python, or standard input."""
+"""The option after which the words belong to the program: a module, a line of Python, or standard input."""
 
 
 def training_of(spec: RunSpec) -> Training | None:

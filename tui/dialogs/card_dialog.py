@@ -124,7 +124,7 @@ class CardDialog(Dialog[C], Generic[C]):
 
 
 def wrapped(text: str, width: int, *, indent: int = 2) -> list[Content]:
-    """Lines of a row; the further ones stand two cells further to the right."""
+    """Lines of a row; all but the first are indented by two cells."""
     first, *more = wrap_words(text, width - 2 * indent)
     return [Content(" " * indent + first), *(Content(" " * 2 * indent + part) for part in more)]
 

@@ -22,7 +22,7 @@ def plain(text: str) -> str:
 
 
 _NARROW = re.compile("[ -~\u00a1-\u00ac\u00ae-\u02ff\u2010-\u2027\u2190-\u21ff\u2500-\u25fc\u2800-\u28ff]*").fullmatch
-"""Only characters that are one cell wide, as nearly all text is: told much faster than by their widths."""
+"""Matches text whose characters are all one cell wide, as in nearly all text: much faster than adding up widths."""
 
 
 def size_of(text: str) -> int:

@@ -108,5 +108,5 @@ def draws_letters(env: Mapping[str, str] | None = None) -> bool:
     """Whether the terminal takes UTF-8, as far as is known."""
     env = os.environ if env is None else env
     charset = env.get("LC_ALL") or env.get("LC_CTYPE") or env.get("LANG") or ""
-    # No locale at all (containers, cron) is no information about the terminal; most draw UTF-8.
+    # No locale at all (containers, cron) says nothing about the terminal; most can draw UTF-8.
     return charset in {"", "C", "POSIX"} or "utf" in charset.lower()

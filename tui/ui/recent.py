@@ -10,7 +10,7 @@ from .time_window import TimeWindow
 KEPT_S = 1800.0
 """Older values are dropped."""
 JOINED_S = 4.0
-"""Values that are farther apart are not joined: nobody looked in between."""
+"""Values that are farther apart are not joined: no reading was taken in between."""
 
 
 class Recent:
@@ -42,7 +42,7 @@ class Recent:
             del self._kept[key]
 
     def drop_old(self, t: float) -> None:
-        """Drop keys without a newer value than ``KEPT_S``: of what is gone."""
+        """Drop keys without a value in the last ``KEPT_S``: what they belong to is gone."""
         for key in [key for key, (times, _) in self._kept.items() if not times or times[-1] < t - KEPT_S]:
             del self._kept[key]
 

@@ -1,7 +1,7 @@
 """Replaces a supervisor that died or froze (``[supervisor] keep_alive``). Standard library only: the runner runs it.
 
 While the trainer lives this is a thread of the runner; after it ``python -P -m trainwatch.core.act.launch.keep_alive
-ATTEMPT_DIR`` goes on, so that also a supervisor that dies between two attempts is replaced. It ends when the next
+ATTEMPT_DIR`` continues, so that a supervisor that dies between two attempts is replaced, too. It ends when the next
 attempt has started (whose runner watches) or the supervisor has ended in order.
 
 Never two supervisors: a frozen one is killed first, and a new one is started only when the lock is free; the lock
@@ -25,8 +25,8 @@ from ..processes import read_process
 from . import spawn, spool
 
 LOOKS = 6
-"""Looks at a sign of life that does not change before its supervisor counts as frozen. Only looks count, so that a
-machine that was suspended, or stopped this process too, freezes nobody."""
+"""A supervisor counts as frozen if its sign of life is unchanged at this many looks. Looks are counted and not seconds,
+so that no supervisor counts as frozen because the machine was suspended or this process was stopped, too."""
 BACKOFF_S = (0.0, 10.0, 60.0, 600.0)
 """Wait before the n-th replacement of supervisors that lived less than SETTLED_S; the last repeats."""
 SETTLED_S = 600.0

@@ -26,9 +26,9 @@ FAILED_WRITES = 3
 QUIET_S = 60.0
 """A process that only computed, printed nothing and holds no GPU is a helper after this long without computing."""
 BUSY_CORES = 0.2
-"""Cores between two looks from which a process works."""
+"""A process that used at least this many cores between two looks works."""
 BUSY_BYTES_PER_S = 1e6
-"""Bytes read and written between two looks from which a process works: it loads a model from a slow disk."""
+"""A process that read and wrote at least this fast between two looks works: it loads a model from a slow disk."""
 GPU_FILE = re.compile(r"/dev/(?:nvidia\d+|dxg|kfd|dri/renderD\d+|accel\d+|davinci\d+)$")
 OUTPUTS_KEPT = 4
 _TICKS = os.sysconf("SC_CLK_TCK")

@@ -77,7 +77,7 @@ def _of_file(argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> str | Non
 
 
 def _of_line(line: str) -> str:
-    """Of a whole line in one word: its words, or a shell if it needs one."""
+    """For a whole line given as one word: its words, or a shell if it needs one."""
     try:
         lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
         lexer.whitespace_split = True

@@ -1,7 +1,7 @@
 """The argv of ssh: one connection for each host, which all calls share, and what its failures mean.
 
 OpenSSH keeps the connection (``ControlMaster``) for PERSIST_S after its last use; its socket is in a folder that only
-this user can enter. The user's ``~/.ssh/config`` holds for everything else: names, users, ports, keys, jump hosts.
+this user can enter. The user's ``~/.ssh/config`` applies to everything else: names, users, ports, keys, jump hosts.
 """
 
 import re
@@ -12,12 +12,12 @@ from pathlib import Path
 from ...model.remote.host import Host
 
 PERSIST_S = 600
-"""Long enough for the next verb of a person to find the connection, short enough to leave nothing for the night."""
+"""Long enough for the next verb to find the connection, short enough that none stays open overnight."""
 CONNECT_S = 10
 ALIVE_S, ALIVE_COUNT = 15, 3
 """OpenSSH ends a connection without an answer after their product, in seconds."""
 SSH_FAILED = 255
-"""Exit status of ssh itself. trainwatch has none of that number."""
+"""Exit status of ssh's own failures. trainwatch never exits with it."""
 
 
 class NoSshError(Exception):
@@ -34,8 +34,8 @@ def ssh_argv(
 ) -> list[str]:
     """argv that runs ``command`` in a shell there. ``sockets``: the folder of the connections' sockets.
 
-    ``terminal``: with a pseudo-terminal there. ``may_ask``: a person can answer for a password or a host key.
-    Raises NoSshError.
+    ``terminal``: with a pseudo-terminal there. ``may_ask``: a person can enter a password or confirm a host key. Raises
+    NoSshError.
     """
     options = [*_shared(sockets), "ControlMaster=auto", f"ControlPersist={PERSIST_S}"]
     options += [f"ConnectTimeout={CONNECT_S}", f"ServerAliveInterval={ALIVE_S}", f"ServerAliveCountMax={ALIVE_COUNT}"]

@@ -1,7 +1,7 @@
 """The command that ssh runs on the other machine: finds trainwatch there and runs it with the words as they are.
 
 The words are quoted for a POSIX shell and sent as base64, so the login shell there (bash, zsh, fish, csh) need not
-understand them: what it parses is one word in single quotes without any special character of theirs.
+understand them: what it parses is one word in single quotes without any character that is special to these shells.
 """
 
 import base64
@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from ...model.remote.host import Host
 
 MARK = "\x1etrainwatch "
-"""Begins the line that is printed before trainwatch's own output. Before it stands what the shell's files print."""
+"""Begins the line that is printed before trainwatch's own output. Output before it comes from the shell's start-up
+files."""
 MISSING, NO_FOLDER = 127, 126
 OWN_COPY = "${XDG_DATA_HOME:-$HOME/.local/share}/trainwatch/from-another-host"
 """Folder there for the copy that ``trainwatch hosts install`` puts there; in words of a shell."""
@@ -69,8 +70,9 @@ def look_there(host: Host) -> str:
 def unpack_there_script(wheel: str, version: str, codes: tuple[int, int, int]) -> str:
     """A script that installs the wheel on its standard input into a new environment below OWN_COPY.
 
-    The environment in use is replaced at the end, by a link: one that fails changes nothing, and what runs with the
-    one before goes on. ``codes``: exit status without venv, of a failed pip, of a folder that cannot be written.
+    The environment in use is replaced at the end, by switching a link: an installation that fails changes nothing, and
+    processes that use the previous environment go on. ``codes``: exit status without venv, of a failed pip, of a folder
+    that cannot be written.
     """
     no_venv, no_pip, no_room = codes
     return f"""umask 077

@@ -20,7 +20,7 @@ AGENT_VARIABLE = "TRAINWATCH_AGENT"
 """Set for the agents on the nodes, which are no part of the training."""
 
 AGAIN = "again"
-"""With the number of the restart: written beside a script that is to run once more. Holds the folder of the attempt."""
+"""File beside a script that is to run once more, named with the number of the restart. Holds the attempt's folder."""
 AGAIN_VARIABLE = "TRAINWATCH_AGAIN"
 ASKED_FILE = "job_asked.json"
 """Written by the script when the time limit is near and the training was asked for a checkpoint."""
@@ -33,7 +33,7 @@ INNER = "job"
 NOT_ASKED = 75
 """Exit status of a script that Slurm started again without being asked by an attempt."""
 LIMIT_SHARE = 0.25
-"""Part of the time limit that is left at the most when a checkpoint is asked for: a short job has to train, too."""
+"""A checkpoint is asked for when at most this part of the time limit is left: a short job has to train, too."""
 
 _AGAIN = r"""
 # Slurm starts the text of the first submission again. What it then runs is the script of the attempt that asked for it.
@@ -103,7 +103,7 @@ def batch_script(
     The command runs once on each node, as one step of ``srun``: what a batch shell starts itself outlives a cancelled
     job at some sites. Slurm itself does not requeue the job; if trainwatch does, it runs the script of the attempt that
     asked for that. Before the time limit ``save_file`` is touched, and the agents ask the training on each node: on the
-    page of its heartbeat, or by ``save_signal`` (``USR1``), which only processes get that catch it.
+    page of its heartbeat, or by ``save_signal`` (``USR1``), which is sent only to processes that catch it.
     """
     head = ["#!/bin/bash", *(f"#SBATCH {_of_directive(option)}" for option in options(slurm, cwd, name))]
     head += [f"#SBATCH {_of_directive(option)}" for option in (f"--comment={tag}", f"--output={directory}/{LOG_FILE}")]
@@ -133,7 +133,7 @@ def batch_script(
 
 
 def options(slurm: Slurm, cwd: str, name: str) -> list[str]:
-    """What is asked of sbatch, but for what differs between two attempts."""
+    """The options of sbatch, without those that differ between two attempts."""
     told = {
         "partition": slurm.partition,
         "account": slurm.account,
@@ -172,7 +172,7 @@ def _save(directory: str, save_file: str | None, save_signal: str | None) -> str
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:
-    """The text with its ``__NAME__`` replaced; what is filled in is not looked at again."""
+    """The text with each ``__NAME__`` replaced; the values are not expanded again."""
     return re.sub(r"__([A-Z_]+?)__", lambda found: values[found[1]], text)
 
 

@@ -52,7 +52,7 @@ class SlurmEngine:
         self._queue = SharedQueue(self._slurm, shared)
 
     def submit(self, order: LaunchOrder, folder: Path, asked: StartAttempt) -> AttemptTarget:
-        """Start what submits the job and follows it. Of a living job of the run, none is submitted."""
+        """Start the process that submits the job and follows it. If a job of the run lives, none is submitted."""
         return self._start(order, folder, asked, again=False)
 
     def resume(self, order: LaunchOrder, folder: Path, asked: StartAttempt) -> AttemptTarget:
@@ -102,7 +102,7 @@ class SlurmEngine:
         return seen
 
     def stop(self, target: AttemptTarget, decision: StopAttempt | EndLeftovers) -> Performed:
-        """End the job, too. Not with leftovers: if its follower died, the job may train on, and is followed again."""
+        """End the job, too, but not for leftovers: if the follower died, the job may live, and is followed again."""
         if isinstance(decision, EndLeftovers):
             return self._followers.stop(target, decision)
         tag = tag_of(self._spec.id, target.number)
@@ -146,7 +146,7 @@ class SlurmEngine:
         return examine_job(target, folder, self._spec)
 
     def adopt(self, folder: Path) -> AttemptTarget | None:
-        """Its follower, dead or alive. If it is dead, the next attempt follows the job that lives."""
+        """The attempt's follower, dead or alive. If it is dead, the next attempt follows the living job."""
         return self._followers.adopt(folder)
 
     def shown(self, argv: tuple[str, ...], folder: Path, attempt: int) -> str | None:

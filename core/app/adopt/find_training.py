@@ -36,7 +36,7 @@ def find_training(
     gpus: GpuSurvey,
     known: Collection[int],
 ) -> Candidate:
-    """The only training, of those of this user. Raises AdoptionError if there is none, or more than one.
+    """The only training of this user. Raises AdoptionError if there is none, or more than one.
 
     ``running``: all processes. ``known``: pids of trainers that a supervisor watches.
     """

@@ -23,7 +23,7 @@ from .launch_plan import LaunchPlan
 RATE = re.compile(r"(base_|max_|peak_|init_)?(learning_rate|lr)")
 """Bare names of the learning rate."""
 PARTS = ("unet_lr", "text_encoder_lr", "prior_learning_rate")
-"""Rates of parts of the network, which win over it: they are changed by the same factor."""
+"""Learning rates of parts of the network, which override it: they are changed by the same factor."""
 USUAL = "learning_rate"
 _SETTING = re.compile(r"[$\w][\w.-]*")
 

@@ -1,7 +1,8 @@
 """The output folders that the trainer's command line, config or script names, for runs without ``output_dir``.
 
 What the framework's preset says about its settings goes first, then the usual names of such settings, then the defaults
-in the trainer's own script. What none of them shows is found when the trainer saves (``sense/files/output_search.py``).
+in the trainer's own script. A folder that none of them names is found when the trainer saves
+(``sense/files/output_search.py``).
 """
 
 import os
@@ -130,7 +131,7 @@ def _within_shell(spec: RunSpec) -> RunSpec:
 
 
 def _shows_all(settings: TrainerSettings) -> bool:
-    """Whether a setting that is not seen is set nowhere, so that its default counts."""
+    """Whether a setting that was not found is certainly set nowhere, so that its default applies."""
     try:
         settings.value(None, CHECKPOINTS[0])
     except DeriveError:

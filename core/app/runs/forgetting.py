@@ -51,7 +51,7 @@ def old_runs(keep: int | None) -> list[tuple[RunDirectory, str]]:
     """Ended runs beyond the newest that are kept of their job, newest first, each with its state.
 
     ``keep``: so many of each job; None = as ``[state] keep`` of its newest run says. A run whose state cannot be read,
-    or that has a supervisor, is none of them, and counts as kept.
+    or that has a supervisor, is left out, and counts as kept.
     """
     limits: dict[tuple[str, str], int] = {}
     ended: dict[tuple[str, str], int] = {}
@@ -68,7 +68,7 @@ def old_runs(keep: int | None) -> list[tuple[RunDirectory, str]]:
 
 
 def _ended_state(run: RunDirectory) -> str | None:
-    """None if it goes on, may go on, or cannot be told."""
+    """The state of a run that has ended; None if it is live, may continue, or its state is unknown."""
     try:
         story = as_found(run, load_outline(run.journal))
     except (JournalTooNew, OSError):

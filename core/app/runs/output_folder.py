@@ -54,7 +54,7 @@ def _without_folders(found: tuple[Checkpoint, ...], spec: RunSpec) -> Checkpoint
 
 
 def list_run_state(spec: RunSpec, preset: Preset, origin: Callable[[Checkpoint], Origin]) -> tuple[Checkpoint, ...]:
-    """Whatever may be the state of a training, of any make, and may be of this run by ``origin``. Raises OSError."""
+    """What may be the state of a training, in any format, and of this run by ``origin``. Raises OSError."""
     found = [c for folder in _folders(spec) for c in state_in(folder, preset.checkpoint_globs, layout=preset.layout)]
     return tuple(
         checkpoint

@@ -17,15 +17,15 @@ from ..runs.output_claim import OutputClaim
 from ..runs.output_owner import rival_at_start, trainer_pid
 
 START_PATIENCE_S = 20.0
-"""Imports take a second or two on a busy machine; after ten times that it has failed."""
+"""Imports take a second or two on a busy machine; a start that takes ten times as long has failed."""
 LAUNCH_PATIENCE_S = 10.0
-"""How long a launch is waited for before it is said that nothing runs yet. It takes less than a second."""
+"""How long to wait for a launch before reporting that nothing runs yet. A launch takes less than a second."""
 ROOM_PATIENCE_S = 3.0
 """The same of a restart that is held for a full disk: the first look at the disk tells whether there is room now."""
 POLL_S = 0.05
 UNDECIDED = {"idle", "starting"}
 LAST_BYTES = 4096
-"""Read of the end of supervisor.log, for its last line."""
+"""Bytes read from the end of supervisor.log, for its last line."""
 
 
 def start_detached(run: RunDirectory, command: Command | None = None, claim: OutputClaim | None = None) -> int:

@@ -32,7 +32,7 @@ LOOK_S = 1.0
 FULL_BYTES = 1 << 20
 """Below this the disk counts as full: ballast is freed, and charts and traces are not written any more."""
 FILL_BYTES = 256 << 20
-"""Ballast that was freed is made again only with so much room,"""
+"""Ballast that was freed is made again only with this much free space,"""
 FILL_SHARE = 4
 """or with this part of a small disk."""
 SMALL = 64

@@ -29,7 +29,7 @@ def _text(value: Any) -> str | None:
 
 
 def _power(smi: Any, handle: Any) -> dict[str, float | None]:
-    """Newer cards have the current power, older ones only an average; 0 is what the other one of them is then."""
+    """Newer cards report the current power, older ones only an average; the value that a card does not report is 0."""
     found = smi.amdsmi_get_power_info(handle)
     known = [_number(found.get(name)) for name in ("current_socket_power", "average_socket_power", "socket_power")]
     return {"power": next((watts for watts in known if watts and watts < 0xFFFF), None)}
@@ -52,7 +52,7 @@ def _utilisation(smi: Any, handle: Any) -> dict[str, float | None]:
 
 
 def _temperature(smi: Any, handle: Any) -> dict[str, float]:
-    """Of the edge of the chip; accelerators of data centres have only the hottest place (junction)."""
+    """Temperature at the edge of the chip; data-centre accelerators report only the hottest place (junction)."""
     kinds, now = smi.AmdSmiTemperatureType, smi.AmdSmiTemperatureMetric.CURRENT
     try:
         return {"temp": float(smi.amdsmi_get_temp_metric(handle, kinds.EDGE, now))}

@@ -14,7 +14,7 @@ from ...model.machine_details import HostDetails, Mount, Traffic
 from ..kernel_text import kernel_text
 
 SECTOR_BYTES = 512
-"""Of /proc/diskstats, whatever the disk's own sectors are."""
+"""Unit of /proc/diskstats, whatever the disk's own sector size."""
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 KIB = 1024.0
 PARTS = re.compile(r"(?:loop|ram|zram|dm-|md|sr|fd)\d+|(?:[shv]d[a-z]+|xvd[a-z]+)\d+|(?:nvme\d+n\d+|mmcblk\d+)p\d+")
@@ -250,4 +250,4 @@ MOST_MOUNTS = 8
 SEARCH_S = 60.0
 """Period of looking for a temperature sensor on a machine that has shown none."""
 LONGEST_S = 10.0
-"""A rate over a longer time is not one of now: nobody looked in between."""
+"""A rate over a longer time is not current: no reading was taken in between."""

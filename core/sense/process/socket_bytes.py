@@ -35,7 +35,7 @@ LOOKS_S = 5.0
 """Period of the looks: with 30 processes of 40 descriptors one takes about 6 ms."""
 TIMEOUT_S = 1.0
 MOST_DESCRIPTORS = 20_000
-"""Of the tree, in one look; with more of them the answer is unknown."""
+"""Most descriptors of the tree that one look reads; with more of them the answer is unknown."""
 
 
 class Traffic(NamedTuple):

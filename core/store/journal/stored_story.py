@@ -1,7 +1,7 @@
 """The story of a journal, kept in a file beside it, so that a reader folds only the records that came after.
 
-The journal stays the truth. The file is rebuilt when it is missing, damaged, or was made by another fold or from other
-records.
+The journal remains authoritative. The file is rebuilt when it is missing, damaged, or was made by another fold or from
+other records.
 """
 
 import contextlib

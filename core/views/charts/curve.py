@@ -14,7 +14,7 @@ SPIKE = 4.0
 SPIKE_SHARE = 0.02
 """A spike is at least this share of the largest value: jitter of a constant value is none."""
 GAP = 3.5
-"""Points that are more usual distances apart are not joined: nothing was read between them."""
+"""Points more than this many usual distances apart are not joined: nothing was read between them."""
 
 
 def spiked(points: Sequence[Point]) -> list[float]:

@@ -53,7 +53,7 @@ def add_launch_options(parser: argparse.ArgumentParser, *, adopted: bool) -> Non
     parser.add_argument(
         "--end-by",
         metavar="TIME",
-        help='local time at which it must have ended: "08:00"; it is saved and stopped before',
+        help='local time by which the run must have ended: "08:00"; it is saved and stopped before then',
     )
     for option, when in (("--at-finish", "the training is done"), ("--at-give-up", "the run is given up")):
         parser.add_argument(option, metavar="COMMAND", help=f"command in quotes, run once when {when}")

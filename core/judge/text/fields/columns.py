@@ -9,10 +9,10 @@ from ..numbers import parse_count, parse_number
 from .line_fields import find_loss, find_lr
 
 LINES_BETWEEN = 60
-"""Lines after a row of a table before another one: the output of one epoch lies in between."""
+"""Most lines between two rows of a table: the output of one epoch lies in between."""
 LEAST_CELLS, MOST_CELLS = 2, 40
 _DIVIDERS = (LazyPattern(r"\s*[,;|│┃\t]\s*|\s{2,}"), LazyPattern(r"\s{2,}"), LazyPattern(r"\s+"))
-"""What divides the cells of a line; the first one that gives cells that fit is right."""
+"""Separators of the cells of a line; the first one that gives cells that fit is used."""
 _NAMED_STEP = LazyPattern(r"#?(?:(?:global|train(?:ing)?|total|num|n)[_ ])*(?:step|iter|iteration|update|batch)s?|#")
 _NAMED_EPOCH = LazyPattern(r"epochs?|e|ep")
 _NUMERIC = LazyPattern(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|nan|-?inf")
@@ -22,7 +22,7 @@ _CELL = LazyPattern(
     r"|nan|-?inf|none|no log|-*|[\d:]+|\[[^\]]*\]"
 )
 _FRAMES = ("|", "│", "┃")
-"""What a row of a table begins with in which some cells are words: Ray Tune's table of trials."""
+"""What the rows of a table begin with if some of its cells are words: Ray Tune's table of trials."""
 _MEASURES = ("loss", "reward", "return")
 _PROSE = frozenset("a after and at by each every for from in is of on per than the to up with".split())  # noqa: SIM905
 

@@ -10,7 +10,7 @@ _PER_UNIT = LazyPattern(
 _RUN = LazyPattern(
     r"(?P<value>\d+\.\d+)\s?(?P<unit>ms|s|secs?|seconds?) (?:per |a )?(?:run|step|iter(?:ation)?|batch|update)\b"
 )
-"""The name stands behind the duration: "231.2 ms step"."""
+"""The name comes after the duration: "231.2 ms step"."""
 _RATE = LazyPattern(
     r"(?P<value>\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s?(?:it|iters?|iterations?|steps?|batch(?:es)?|updates?)\s?/\s?(?:s"
     r"|secs?|seconds?)\b(?!\s*[=:](?!:)|\s+\d+(?:\.\d+)?(?![\d:<]))"
@@ -35,7 +35,7 @@ _TIMED = LazyPattern(
     r"['\"]?\s*[:=]?\s*['\"]?(?P<value>(?>\d[\d,]*\.?\d*(?:e[-+]?\d+)?))\s?(?P<unit>ms|us|µs|s|secs?|seconds?)?(?![a-z]|:\d)"
 )
 _OF_THE_STEP = LazyPattern(r"\b(?:train|total)_time['\"]?[=:] ?['\"]?(?P<value>\d[\d.]*(?:e[-+]?\d+)?)")
-"""ESPnet, FunASR: beside the parts of a step ("iter_time" is what the loader took) stands the whole of it."""
+"""ESPnet, FunASR: the time of the whole step is printed beside its parts ("iter_time" is what the loader took)."""
 _BARE_TIME = LazyPattern(
     r"(?<![a-z_])(?<!total )(?<!used )(?<!elapsed )time(?: \(data\))?\s*[:=]?\s*(?P<value>(?>\d+\.?\d*))"
     r"\s?(?P<unit>\(?(?:ms|s|secs?)\b\)?)?(?P<mean>\s*\(\s*\d+\.\d+\s*\))?(?![a-z\d:])"

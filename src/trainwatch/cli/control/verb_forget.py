@@ -12,7 +12,7 @@ HELP = "remove what is kept about a run that is over; its outputs stay"
 DESCRIPTION = (
     "Removes the run's folder in the state folder: journal, logs, charts, evidence. Checkpoints and all other files of "
     "your training stay where they are. Refused while a supervisor or the trainer is alive. "
-    "--old: of ended runs beyond the newest of each job, as many as [state] keep says; asks for each."
+    "--old: removes ended runs, but keeps the newest of each job, as many as [state] keep says; asks for each."
 )
 EXAMPLE = "luca"
 

@@ -9,7 +9,7 @@ from ..run_argument import run_of
 
 HELP = "continue after a stop, an interruption or a give-up"
 DESCRIPTION = (
-    "Continues a run after a stop, an interruption or a give-up, from its newest verified checkpoint. A command behind "
+    "Continues a run after a stop, an interruption or a give-up, from its newest verified checkpoint. A command after "
     "-- replaces that of the run: resume RUN -- NEW COMMAND."
 )
 EXAMPLE = "--from outputs/name-000004.safetensors"

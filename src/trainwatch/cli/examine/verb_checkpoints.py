@@ -34,7 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     compare.add_argument("b", help="another one")
     rate = _part(parts, "rate", "rate a checkpoint with 1 to 5 stars", "rate checkpoint-500 4 --note sharp", act_rate)
     rate.add_argument("path", help="a checkpoint, or the name of one that a run of yours saved")
-    rate.add_argument("stars", type=int, help="1 to 5; from 4 on no retention deletes it; 0 takes the rating back")
+    rate.add_argument(
+        "stars", type=int, help="1 to 5; with 4 or 5, retention and prune never delete it; 0 removes the rating"
+    )
     rate.add_argument("--note", default="", help="what you think of it")
     prune = _part(
         parts, "prune", "which old checkpoints could be deleted (dry run)", "prune outputs/ --keep 3", act_prune

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
 HELP = "why a run failed, from its log"
 DESCRIPTION = (
-    "Reads a log once and reports the failure class, the first cause and its consequences. The options say what else "
-    "was so at the end; --run takes all of it from a run. Patterns for messages that it does not recognise can be set "
-    "in trainwatch.toml ([diagnose] patterns), or with --teach, which writes trainwatch.learned.toml beside it."
+    "Reads a log once and reports the failure class, the first cause and its consequences. The options add what else "
+    "is known of the end; --run takes all of that from a run. Patterns for messages that trainwatch does not recognise "
+    "can be set in trainwatch.toml ([diagnose] patterns), or with --teach, which writes trainwatch.learned.toml beside "
+    "it."
 )
 EXAMPLE = "outputs/train.log --exit-code 1 --json"
 

@@ -13,7 +13,7 @@ HELP = "print the completion script of your shell (bash, zsh, fish)"
 DESCRIPTION = (
     "Prints a script that completes verbs, options, files and names of runs. Put it where your shell finds it. "
     "bash: ~/.local/share/bash-completion/completions/trainwatch, or without the package bash-completion the line "
-    "`source <(trainwatch completion bash)` in ~/.bashrc; zsh: a file _trainwatch in a folder of $fpath, or behind "
+    "`source <(trainwatch completion bash)` in ~/.bashrc; zsh: a file _trainwatch in a folder of $fpath, or after "
     "compinit the line `source <(trainwatch completion zsh)` in ~/.zshrc; "
     "fish: ~/.config/fish/completions/trainwatch.fish. Then open a new shell. After an update print it again."
 )

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 HELP = "train to the first checkpoint, kill it, prove that it resumes"
 DESCRIPTION = (
     "Runs COMMAND (without one: the run of this folder's trainwatch.toml) in a scratch folder to its first checkpoint, "
-    "kills it, lets it be resumed as tonight, and looks whether the step and the loss go on and a hang would be seen. "
-    "No file of yours is written. Exit code 0: tonight is safe; 1: it is not, or it cannot be told."
+    "kills it, resumes it as a real run would be, and checks whether the step and the loss go on and a hang would be "
+    "seen. No file of yours is written. Exit code 0: tonight is safe; 1: it is not, or it cannot be told."
 )
 EXAMPLE = "-- python train.py --output_dir outputs --resume '{resume}'"
 

@@ -17,9 +17,9 @@ HELP = "measure a profile on this machine for some minutes"
 DESCRIPTION = (
     "Runs this project's command under a profile for some minutes (from its first step on), with its output apart from "
     "yours, ends it gently, and shows what it needed here: seconds per step, GPU memory, RAM, GPU load, and whether it "
-    "was stable: it started, showed no error, memory stayed, the loss fell, evaluations got no worse. Your checkpoints "
-    "are not touched. Options behind -- are added to the command, over those of the profile; a COMMAND behind -- is "
-    "tried as it is."
+    "was stable: it started, showed no error, its memory did not grow, the loss fell, evaluations got no worse. Your "
+    "checkpoints are not touched. Options after -- are added to the command and override those of the profile; a "
+    "COMMAND after -- is tried as it is."
 )
 EXAMPLE = "--profile safe_mode --timeout 300 -- --epochs 5 --batch_size 16 --quiet"
 
@@ -32,11 +32,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     which.add_argument("--all", action="store_true", help="each profile of the ladder, safest first")
     parser.add_argument("--minutes", type=float, default=5.0, metavar="M", help="length of each trial (default 5)")
-    parser.add_argument("--timeout", type=float, metavar="S", help="longest time of each trial, with its start")
+    parser.add_argument("--timeout", type=float, metavar="S", help="longest time of each trial, start-up included")
     parser.add_argument("--steps", type=int, metavar="N", help="end a trial after so many steps, if that is sooner")
     parser.add_argument("--scratch", metavar="DIR", help="where trials write (default: below TRAINWATCH_HOME)")
     parser.add_argument("--keep", action="store_true", help="keep what the trainer wrote")
-    parser.add_argument("--yes", "-y", action="store_true", help="also while a run trains on the same GPU")
+    parser.add_argument("--yes", "-y", action="store_true", help="even while a run trains on the same GPU")
     parser.add_argument("--json", action="store_true", help="one JSON object")
     parser.add_argument(
         "run", nargs="?", help="run whose command is used (default: this project's, else one started in this folder)"

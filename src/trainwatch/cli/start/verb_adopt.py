@@ -13,7 +13,7 @@ DESCRIPTION = (
     "Without --session or --pid it takes the one training that runs: in a tmux pane, on a GPU, or with progress in its "
     "log; if several do, it lists them. It finds the trainer's command, working folder, environment, config and log, "
     "and supervises it from now on. The trainer itself is not touched. If it hangs or crashes, the same command is "
-    "started again from the newest verified checkpoint. A command behind -- replaces the one that was found: write "
+    "started again from the newest verified checkpoint. A command after -- replaces the one that was found: write "
     "{resume} into it where the checkpoint's path belongs."
 )
 EXAMPLE = "--session luca --output-dir outputs/luca --max-restarts 3"

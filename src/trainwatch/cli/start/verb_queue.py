@@ -36,7 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add.add_argument("--profile", help="profile of training settings (see `trainwatch profiles`)")
     add.add_argument("--from", dest="checkpoint", metavar="CHECKPOINT", help='begin from a checkpoint, or "newest"')
-    add.add_argument("--fresh", action="store_true", help="begin anew, also over the checkpoints that are there")
+    add.add_argument(
+        "--fresh", action="store_true", help="start from the beginning, even over the checkpoints that are there"
+    )
     add_launch_options(add, adopted=False)
     listing = _part(parts, "list", "what waits, runs and is over", "list --json", act_list)
     listing.set_defaults(act_part=act_list)

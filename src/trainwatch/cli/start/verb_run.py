@@ -25,7 +25,7 @@ HELP = "launch a command and supervise it"
 DESCRIPTION = (
     "Launches COMMAND under a small runner that outlives this terminal, and supervises it. On a terminal the "
     "screen opens; without one, events are printed line by line. A run of the same command that was interrupted goes "
-    "on; where checkpoints stand that a start from the beginning may write over, it is refused (exit code 4) unless "
+    "on; if there are checkpoints that a start from the beginning may overwrite, it is refused (exit code 4) unless "
     "--from or --fresh says what to do with them. Without COMMAND: the run of this folder's trainwatch.toml. "
     "With COMMAND that file is not used."
 )
@@ -43,7 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='begin from a checkpoint: "newest" (in the output folder), a path, or a name in the output folder',
     )
     begin.add_argument(
-        "--fresh", action="store_true", help="begin anew: the trainer may write over the checkpoints that are there"
+        "--fresh",
+        action="store_true",
+        help="start from the beginning: the trainer may overwrite the checkpoints that are there",
     )
     parser.add_argument("--yes", "-y", action="store_true", help="do not ask (--fresh, a way to resume that was found)")
     parser.add_argument("--force", action="store_true", help="start although a check fails (see `trainwatch check`)")
