@@ -40,7 +40,8 @@ usage or config error
 no such run, file or directory
 .TP
 .B 4
-a supervisor already owns this run, or the folder holds a run of this command
+a supervisor already owns this run, the folder holds a run of this command or checkpoints of an unknown run, or another
+training uses it
 .TP
 .B 5
 no supervisor is running

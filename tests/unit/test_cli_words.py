@@ -1,5 +1,8 @@
 """Unknown words on the command line: one line, exit code 2, and the nearest valid word."""
 
+import subprocess
+import sys
+
 import pytest
 
 from trainwatch.cli import main
@@ -122,3 +125,13 @@ def test_the_defaults_that_the_help_of_run_tells_are_those_of_the_settings() -> 
     settings = Settings()
     assert f"else {settings.watch.summary_s:g})" in told["interval"]
     assert f"else {settings.restart.max_restarts})" in told["max_restarts"]
+
+
+@pytest.mark.parametrize("verb", ["checkpoints", "profiles", "queue"])
+def test_the_help_of_a_verb_with_parts_lists_them_and_no_placeholder(verb: str) -> None:
+    """In a process of its own: there argparse is loaded without gettext."""
+    done = subprocess.run(
+        [sys.executable, "-m", "trainwatch", verb, "--help"], capture_output=True, text=True, check=True, cwd="/"
+    )
+    assert "parts:" in done.stdout
+    assert "None" not in done.stdout

@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from trainwatch.core.app.start.project_run import RunToStart
 
 
-def add_launch_options(parser: argparse.ArgumentParser, *, adopted: bool) -> None:
-    """Options that describe a run and how it is supervised. ``adopted``: its trainer runs already."""
+def add_launch_options(parser: argparse.ArgumentParser, *, adopted: bool, queued: bool = False) -> None:
+    """Options that describe a run and how it is supervised. ``adopted``: its trainer runs already.
+
+    ``queued``: it starts later and without a screen; what says so is accepted and not listed.
+    """
     name = "the session's, else from the command" if adopted else "from the command"
     recognised = "recognised" if adopted else "recognised from the command"
     config = "default: found in its command" if adopted else "each attempt gets a derived copy"
@@ -57,12 +60,14 @@ def add_launch_options(parser: argparse.ArgumentParser, *, adopted: bool) -> Non
     )
     for option, when in (("--at-finish", "the training is done"), ("--at-give-up", "the run is given up")):
         parser.add_argument(option, metavar="COMMAND", help=f"command in quotes, run once when {when}")
-    parser.add_argument(
-        "--json", action="store_true", help="JSON lines instead of text (with --headless or no terminal)"
-    )
+    lines = "one JSON object" if queued else "JSON lines instead of text (with --headless or no terminal)"
+    parser.add_argument("--json", action="store_true", help=lines)
     how = parser.add_mutually_exclusive_group()
-    how.add_argument("--headless", dest="run_headless", action="store_true", help="no screen; report line by line")
-    how.add_argument("--detach", action="store_true", help="start a supervisor and come back at once")
+    for option, dest, told in (
+        ("--headless", "run_headless", "no screen; report line by line"),
+        ("--detach", "detach", "start a supervisor and come back at once"),
+    ):
+        how.add_argument(option, dest=dest, action="store_true", help=argparse.SUPPRESS if queued else told)
     command = argparse.SUPPRESS if adopted else "the trainer's command line"
     parser.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND", help=command)
 

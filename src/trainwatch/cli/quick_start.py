@@ -66,7 +66,9 @@ def load_python_quickly() -> None:
     def quote_from_bytes(*args: Any, **kwargs: Any) -> Any:
         return import_module("urllib.parse").quote_from_bytes(*args, **kwargs)
 
-    with _stood_in("argparse", gettext={"gettext": str, "ngettext": lambda one, many, n: one if n == 1 else many}):
+    with _stood_in(
+        "argparse", gettext={"gettext": lambda text: text, "ngettext": lambda one, many, n: one if n == 1 else many}
+    ):
         import argparse  # noqa: F401
     with _stood_in("pathlib", fnmatch={}, ntpath={}, **{"urllib.parse": {"quote_from_bytes": quote_from_bytes}}):
         import pathlib  # noqa: F401

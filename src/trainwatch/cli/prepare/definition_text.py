@@ -13,17 +13,27 @@ if TYPE_CHECKING:
     from trainwatch.core.model.shipped.profile import Profile
 
 
-def add_parts(parser: argparse.ArgumentParser) -> Any:
-    """Add ``list`` and ``show NAME``; without a part the verb lists. Returns (subparsers, parent with --json)."""
+def add_parts(parser: argparse.ArgumentParser, verb: str, what: str, example: str) -> Any:
+    """Add ``list`` and ``show NAME``; without a part the verb lists. Returns what ``add_part`` adds others to.
+
+    ``what``: the plural of what is listed; ``example``: a name.
+    """
     parser.add_argument("--json", action="store_true", help="one JSON object")
     parser.set_defaults(part="list")
     parts = parser.add_subparsers(title="parts", metavar="PART", dest="part")
-    shared = argparse.ArgumentParser(add_help=False)
-    shared.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="one JSON object")
-    parts.add_parser("list", parents=[shared], help="all of them")
-    show = parts.add_parser("show", parents=[shared], help="one of them")
+    add_part(parts, "list", f"all {what}", f"{verb} list")
+    show = add_part(parts, "show", f"one of the {what}, as a TOML file would define it", f"{verb} show {example}")
     show.add_argument("name", help="which one (see list)")
-    return parts, shared
+    return parts
+
+
+def add_part(parts: Any, name: str, what: str, example: str) -> argparse.ArgumentParser:
+    """Add a part with ``--json``."""
+    part: argparse.ArgumentParser = parts.add_parser(
+        name, help=what, description=what, epilog=f"example: trainwatch {example}"
+    )
+    part.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="one JSON object")
+    return part
 
 
 def print_list(known: "Mapping[str, Profile | Preset]", verb: str, *, as_json: bool) -> int:

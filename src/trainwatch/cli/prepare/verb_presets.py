@@ -10,7 +10,7 @@ EXAMPLE = "show kohya"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_parts(parser)
+    add_parts(parser, "presets", "presets", "kohya")
 
 
 def act(args: argparse.Namespace) -> int:

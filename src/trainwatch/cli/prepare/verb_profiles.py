@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from trainwatch.core.app.errors import ExitCode
 
 from ..output import print_json
-from .definition_text import add_parts, named, print_list, print_one
+from .definition_text import add_part, add_parts, named, print_list, print_one
 
 if TYPE_CHECKING:
     from trainwatch.core.model.shipped.profile import Profile
@@ -17,8 +17,8 @@ EXAMPLE = "show balanced"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parts, shared = add_parts(parser)
-    diff = parts.add_parser("diff", parents=[shared], help="how two of them differ")
+    parts = add_parts(parser, "profiles", "profiles", "balanced")
+    diff = add_part(parts, "diff", "how two profiles differ", "profiles diff balanced aggressive")
     diff.add_argument("a", help="name of a profile")
     diff.add_argument("b", help="name of another one")
 

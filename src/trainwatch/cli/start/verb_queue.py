@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add.add_argument(
         "--fresh", action="store_true", help="start from the beginning, even over the checkpoints that are there"
     )
-    add_launch_options(add, adopted=False)
+    add_launch_options(add, adopted=False, queued=True)
     listing = _part(parts, "list", "what waits, runs and is over", "list --json", act_list)
     listing.set_defaults(act_part=act_list)
     move = _part(parts, "move", "change the place of an entry that waits", "move 4 1", act_move)
