@@ -49,6 +49,7 @@ class Overrides(msgspec.Struct, frozen=True, kw_only=True):
     end_by: str | None = None
     at_finish: tuple[str, ...] | None = None
     at_give_up: tuple[str, ...] | None = None
+    shapes: tuple[str, ...] | None = None
 
 
 OPTIONS: dict[str, tuple[str, str]] = {
@@ -65,6 +66,7 @@ OPTIONS: dict[str, tuple[str, str]] = {
     "end_by": ("--end-by", "end.end_by"),
     "at_finish": ("--at-finish", "end.at_finish"),
     "at_give_up": ("--at-give-up", "end.at_give_up"),
+    "shapes": ("--progress-shape", "progress.shapes"),
 }
 """Field → (option, its key in the file)."""
 
@@ -173,6 +175,8 @@ def settings_with(settings: Settings, overrides: Overrides) -> Settings:
     for key in ("end_by", "at_finish", "at_give_up"):
         if getattr(overrides, key) is not None:
             settings = replace(settings, end=replace(settings.end, **{key: getattr(overrides, key)}))
+    if overrides.shapes is not None:
+        settings = replace(settings, progress=replace(settings.progress, shapes=overrides.shapes))
     if overrides.act is not None:
         settings = replace(settings, restart=replace(settings.restart, act=msgspec.convert(overrides.act, Act)))
     return settings

@@ -41,17 +41,18 @@ EXIT_WAIT_S = 2.0
 """How long the exit status may lag behind the end of the processes: the runner writes it with an fsync."""
 
 Event = Literal[
-    "started", "training", "launch", "launched", "step", "hang", "pause", "suspend", "queue", "command", "stop", "kill",
-    "exit", "processes_gone", "clear_leftovers", "clear_gpu", "no_room", "no_gpu", "list", "copy_aside", "verify",
-    "back_off", "hold", "lost", "leave", "finish", "end_early", "give_up",
+    "started", "training", "launch", "launched", "step", "saved", "hang", "pause", "suspend", "queue", "command",
+    "stop", "kill", "exit", "processes_gone", "clear_leftovers", "clear_gpu", "no_room", "no_gpu", "list",
+    "copy_aside", "verify", "back_off", "hold", "lost", "leave", "finish", "end_early", "give_up",
 ]  # fmt: skip
 
 EVENTS: dict[Event, str] = {
-    "started": "a trainer process exists that has not made a step",
-    "training": "a trainer process exists that has made steps",
+    "started": "a trainer process exists that has not made a step or saved a checkpoint",
+    "training": "a trainer process exists that has made steps or saved a checkpoint",
     "launch": "the next attempt is launched",
     "launched": "the launch succeeded",
     "step": "the step number advanced",
+    "saved": "a checkpoint was saved before a step was read",
     "hang": "a hang is declared",
     "pause": "an operator pauses the trainer",
     "suspend": "every computing process was stopped by a signal that is not ours",
@@ -108,6 +109,7 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
         "launched": "starting",
         "command": "starting",
         "step": "running",
+        "saved": "running",
         "hang": "hung",
         "pause": "paused",
         "suspend": "suspended",

@@ -54,7 +54,7 @@ class Idle(Variant, frozen=True, tag="idle"):
 
 
 class Starting(Variant, frozen=True, tag="starting"):
-    """A launch was decided, or a trainer process exists that has not made a step.
+    """A launch was decided, or a trainer process exists that has not made a step, nor saved a checkpoint.
 
     ``order``: id of the launch decision, None for a trainer that was found running. ``launched``: the process exists.
     ``stop_requested``: an operator asked for a stop during the launch; the trainer is ended as soon as it exists.

@@ -26,6 +26,7 @@ from .findings.health_levels import Bands
 from .findings.loss import Loss
 from .findings.save_cost import SaveCost
 from .findings.slow import Stall
+from .findings.unread_steps import UnreadLog
 from .hang.active_time import ActiveTime
 from .hang.launcher import Launcher
 from .hang.liveness import Liveness
@@ -113,6 +114,8 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     gpus_seen: tuple[SeenGpu, ...] = ()
     loss: Loss = Loss()
     pace: Pace = Pace()
+    unread: UnreadLog = UnreadLog()
+    """What the attempt saved and printed without a step that is read."""
     stall: Stall = Stall()
     bands: Bands = {}
     gpu_faults: Faults = {}
@@ -196,6 +199,11 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def progress(self) -> Progress:
         """Progress as the trainer's log shows it."""
         return self.reading.progress
+
+    @property
+    def trains(self) -> bool:
+        """A step of the attempt was read, or it saved a checkpoint."""
+        return self.clock.beats > 0 or self.unread.saves > 0
 
 
 Result = tuple[JudgeState, tuple[Entry, ...]]

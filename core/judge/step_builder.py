@@ -122,17 +122,21 @@ class StepBuilder:
         evidence: tuple[Evidence, ...] = (),
         detect_s: float | None = None,
         step: int | None = None,
+        explanation: str = "",
     ) -> int:
         """Open an incident that does not stop the training, and notify people. Returns its id.
 
         One that comes and goes is notified again only after ``notify.again_s``. ``title``: if the reason is too long.
+        ``explanation``: what follows, and what to do.
         """
         number = self.open_incident(
-            kind, class_, reason, severity="warning", ending=ending, evidence=evidence, detect_s=detect_s, step=step
-        )
+            kind, class_, reason, severity="warning", ending=ending, evidence=evidence, detect_s=detect_s, step=step,
+            explanation=explanation,
+        )  # fmt: skip
         if not self.warned_lately(kind, class_):
             self.set(warned={**self.state.warned, f"{kind}:{class_}": self.t})
-            self.notify("warning", title or reason, reason if title else "", incident=number)
+            body = "; ".join(filter(None, [reason if title else "", explanation]))
+            self.notify("warning", title or reason, body, incident=number)
         return number
 
     def warned_lately(self, kind: IncidentKind, class_: str) -> bool:

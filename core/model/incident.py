@@ -5,12 +5,14 @@ from typing import Literal
 import msgspec
 
 IncidentKind = Literal[
-    "hang", "quiet", "stall", "crash", "health", "loss", "checkpoint", "disk", "resume", "supervisor"
+    "hang", "quiet", "stall", "crash", "health", "loss", "checkpoint", "disk", "resume", "supervisor", "progress"
 ]
 NAN_CLASSES = frozenset({"nan", "nan_loss"})
 """Classes of incidents of a loss that is not a number."""
 ENDED_WITH_ATTEMPT = "the attempt ended"
 """Ending of an incident that the end of its attempt closed: what was wrong was not put right."""
+NO_STEP = "no_step"
+"""Class of the incident (kind ``progress``) of a training that saves checkpoints while no step is read from its log."""
 BECAME_A_HANG = "became a hang"
 """In the ending of a silence whose hang is an incident of its own."""
 AVERAGE_IS_NAN = "the average loss is not a number"

@@ -22,6 +22,7 @@ TITLES: dict[str, str] = {
     "termination": "this machine will be ended",
     "slow_steps": "slow steps",
     "not_understood": "checkpoints of an unknown format",
+    "no_step": "progress unknown",
 }
 
 PHASE_WORDS: dict[str, str] = {

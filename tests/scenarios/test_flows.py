@@ -123,6 +123,32 @@ def done_but_does_not_exit() -> World:
     return World().begin().watch(told.load(20).train(60).finish().dead(700))
 
 
+def unread(steps: int, step: int = 0) -> Story:
+    """A training that prints its steps in a form that is not read."""
+    told = Story(meta=False, period_s=5.0)
+    told.step = step
+    return told.load(20).train(steps, line=lambda n: f"sweep {n} of 10260  q {4 - n / 1000:.3f}\n")
+
+
+def steps_are_not_read() -> World:
+    world = World().begin().watch(unread(40))
+    world.see(CheckpointEvent(t=world.t, path="out/a.pt", event="complete", size_bytes=1e9))
+    world.watch(unread(40, 40))
+    crash(world)
+    world.watch(unread(20, 40))
+    world.see(CheckpointEvent(t=world.t, path="out/b.pt", event="complete", size_bytes=1e9))
+    world.watch(unread(20, 60)).watch(story(80, 20))
+    return world.watch(Story(meta=False, period_s=5.0).dead(200))
+
+
+def saves_and_prints_nothing_that_counts() -> World:
+    world = World().begin()
+    for name in ("a", "b", "c"):
+        world.watch(Story(meta=False, period_s=5.0).train(60, line=lambda _: "still at it\n"))
+        world.see(CheckpointEvent(t=world.t, path=f"out/{name}.pt", event="complete", size_bytes=1e9))
+    return world
+
+
 FLOWS: tuple[Callable[[], World], ...] = (
     crash_and_recovery,
     hang_and_recovery,
@@ -137,6 +163,8 @@ FLOWS: tuple[Callable[[], World], ...] = (
     operator_pauses,
     machine_sleeps,
     done_but_does_not_exit,
+    steps_are_not_read,
+    saves_and_prints_nothing_that_counts,
 )
 
 

@@ -65,6 +65,13 @@ def test_adopting_again_with_another_act_and_a_save_signal_reports_both(run: Run
     assert take_over_options(run, said(act="notify"), (), None) == ()
 
 
+def test_adopting_again_with_a_form_of_progress_lines_stores_it(run: RunDirectory) -> None:
+    shape = r"sweep (?P<step>\d+)"
+    assert take_over_options(run, said(shapes=(shape,)), (), None) == (f"--progress-shape '{shape}' (was none)",)
+    assert run.load_spec().settings.progress.shapes == (shape,)
+    assert take_over_options(run, said(), (), None) == ()
+
+
 @pytest.mark.parametrize(
     ("words", "what"),
     [

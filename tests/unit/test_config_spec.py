@@ -65,6 +65,13 @@ def test_a_run_of_the_project_file_becomes_a_run_spec(tmp_path: Path) -> None:
     assert msgspec.json.decode(msgspec.json.encode(spec), type=RunSpec) == spec
 
 
+def test_a_form_of_progress_lines_is_an_option_too(tmp_path: Path) -> None:
+    shape = r"sweep (?P<step>\d+)"
+    assert from_command(["python", "train.py"], tmp_path, shapes=(shape,)).settings.progress.shapes == (shape,)
+    with pytest.raises(ConfigError, match=r"--progress-shape: must name what it finds"):
+        from_command(["python", "train.py"], tmp_path, shapes=("sweep",))
+
+
 def test_command_line_options_override_the_project_file(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

@@ -57,6 +57,46 @@ def test_no_count_is_taken_from_lines_of_another_task(text: str) -> None:
     assert after(text).step is None
 
 
+@pytest.mark.parametrize(
+    "form",
+    [
+        "it {} of 2400  L={:.3f}",
+        "2026-01-01 12:00:00,123 - INFO - it {} of 2400  cost {:.3f}",
+        "[main] it: {} out of 2400 acc {:.3f}",
+    ],
+)
+def test_a_step_named_it_is_read_with_its_end_in_words(form: str) -> None:
+    """`it 283 of 2400  L=3.603` was no step: only `it 283/2400` passed the gates."""
+    read = after(lines(form, 283, 284))
+    assert (read.step, read.total_steps) == (284, 2400)
+    between = "nothing here\n" * 9
+    long = "".join(lines(form, n) + between for n in range(1, 200))
+    assert (after(long).step, after(long).total_steps) == (199, 2400)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "downloading file {} of 20 at {:.2f} MB/s",
+        "file {} of 20: {:.2f} MB",
+        "Loading checkpoint shards {} of 4, {:.2f} s",
+        "epoch {} of 90",
+        "fold {} of 5 score {:.2f}",
+        "rank {} of 8 is up after {:.2f} s",
+        "class {} of 10 acc {:.2f}",
+        "round {} of 5 {:.2f}",
+        "update {} of 12 {:.2f} MB",
+        "kmeans it {} of 100 cost={:.2f}",
+        "waited for it {} of 9 times, {:.2f} s",
+        "it {} of 5",
+        "{} of 20 requests in {:.2f} s",
+    ],
+)
+def test_a_count_of_something_in_words_is_no_step(form: str) -> None:
+    assert after(lines(form, 1, 2, 3, 4)).step is None
+    assert after("".join(lines(form, n) + "nothing here\n" * 9 for n in range(1, 200))).step is None
+
+
 def test_nothing_is_taken_from_a_form_once_a_known_counter_was_read() -> None:
     state = read_progress(START, "step 500/900 loss 0.5\n")
     state = read_progress(state, lines(" {} / 90   {:.4f}", 40, 41, 42, 43))

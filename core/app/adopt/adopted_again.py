@@ -121,6 +121,7 @@ def _differences(known: RunSpec, wanted: RunSpec) -> Iterator[str]:
         ("--end-by", known.settings.end.end_by or "none", wanted.settings.end.end_by or "none"),
         ("--at-finish", _text(known.settings.end.at_finish), _text(wanted.settings.end.at_finish)),
         ("--at-give-up", _text(known.settings.end.at_give_up), _text(wanted.settings.end.at_give_up)),
+        ("--progress-shape", _text(known.settings.progress.shapes), _text(wanted.settings.progress.shapes)),
         ("--interval", known.settings.watch.summary_s, wanted.settings.watch.summary_s),
     ):
         if before != after:

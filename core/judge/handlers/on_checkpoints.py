@@ -20,7 +20,7 @@ from ..run_machine import is_live, is_watched
 from ..run_states import Stopping
 from ..state import NOTHING, JudgeState, Result
 from ..step_builder import StepBuilder
-from . import deletion_plan
+from . import deletion_plan, no_step
 from .hang_check import check_hang
 
 replace = msgspec.structs.replace
@@ -118,7 +118,7 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
         return state, (known_checkpoint.as_fact(before, knowledge.created_wall, "complete", removed=True),)
     builder = StepBuilder(knowledge, state)
     if known is not None and known.unclear is not None:
-        unclear_states.recognise(builder)
+        _unclear(builder, before, event, now)
     if event.event != "complete" or known is None:
         if grown and known is not None and known.own:
             _while_saving(builder)
@@ -149,6 +149,18 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
         _while_saving(builder)
         time_limit.check(builder)
     return check_hang(knowledge, builder.state, tuple(builder.entries))
+
+
+def _unclear(
+    builder: StepBuilder, before: known_checkpoint.KnownCheckpoint | None, event: CheckpointEvent, now: float
+) -> None:
+    """Take one that is not understood: if it counts as state of the training, the attempt trains."""
+    unclear_states.recognise(builder)
+    known = checkpoint_index.find(builder.state.checkpoints, event.path)
+    wall = builder.knowledge.created_wall
+    told = before is not None and before.is_state and checkpoint_events.is_same_save(before, event, wall)
+    if known is not None and known.is_state and not told:
+        no_step.on_saved(builder, known, now)
 
 
 def _measure(builder: StepBuilder, written_t: float) -> None:
@@ -185,7 +197,7 @@ def _while_saving(builder: StepBuilder) -> None:
 
 
 def _came(builder: StepBuilder, now: float, known: known_checkpoint.KnownCheckpoint) -> None:
-    """Close a warning of an overdue checkpoint, and of one that is not understood."""
+    """Close a warning of an overdue checkpoint, and of one that is not understood; it shows that the attempt trains."""
     if known.unclear is None:
         unclear_states.close(builder)
     state = builder.state
@@ -193,6 +205,7 @@ def _came(builder: StepBuilder, now: float, known: known_checkpoint.KnownCheckpo
     for incident in state.incidents:
         if incident.class_ == save_overdue.MISSING:
             builder.close_incident(incident.id, "a checkpoint came")
+    no_step.on_saved(builder, known, now)
 
 
 def _set_aside(builder: StepBuilder, known: known_checkpoint.KnownCheckpoint) -> bool:

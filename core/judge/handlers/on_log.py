@@ -23,7 +23,7 @@ from ..run_states import Hung, Queued, Running, Stopping, Suspended
 from ..state import NOTHING, JudgeState, Result
 from ..step_builder import StepBuilder
 from ..text.position.reading import Reading
-from . import hints, on_ranks, rate_advice
+from . import hints, no_step, on_ranks, rate_advice
 from .hang_check import check_hang
 
 replace = msgspec.structs.replace
@@ -72,6 +72,8 @@ def on_log(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
             state = _phase_ended(state, now)
         state = replace(state, reading=after if shown else state.reading, diagnosis=found, log_activity=log)
         entries = NOTHING
+        if source is None and state.unread.saves:
+            state, entries = _unread(knowledge, state, chunk.text)
         if after.loss_is_nan:
             state, entries = _nan(knowledge, state, entries, after.now)
         if changed and shown:
@@ -79,6 +81,13 @@ def on_log(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
             return state, (*entries, *more)
         return check_hang(knowledge, state, entries)
     return _on_beat(knowledge, replace(state, diagnosis=found), chunk, after)
+
+
+def _unread(knowledge: Knowledge, state: JudgeState, text: str) -> Result:
+    """Take output without a step of an attempt that has saved a checkpoint."""
+    builder = StepBuilder(knowledge, state)
+    no_step.on_text(builder, text)
+    return builder.state, tuple(builder.entries)
 
 
 def _is_read(state: JudgeState, source: str | None) -> bool:
@@ -169,7 +178,8 @@ def _on_beat(knowledge: Knowledge, state: JudgeState, chunk: LogChunk, after: Pr
         entries = (SaveMeasured(attempt=number, cost_s=measured.cost_s, every_s=measured.every_s),)
     again = state.launcher.from_step is not None
     checks = first or state.attempt.resume_verdict == "open"
-    if not isinstance(state.machine, Running) or again or checks or loss_after_resume.is_due(state):
+    over = no_step.is_over(state) or not isinstance(state.machine, Running)
+    if over or again or checks or loss_after_resume.is_due(state):
         builder = StepBuilder(knowledge, state)
         _advance(builder)
         if again:
@@ -212,6 +222,8 @@ def _check_resume(builder: StepBuilder, *, checks: bool) -> None:
 def _advance(builder: StepBuilder) -> None:
     """Go on to the state *running*. The steps of a loop, which it makes for ever, do not show that its hang is over."""
     state = builder.state
+    if no_step.is_over(state):
+        no_step.on_step(builder)
     if isinstance(state.machine, Hung):
         if active_time.now(state.time) - state.peak.at >= builder.knowledge.settings.hang.max_s:
             return

@@ -214,7 +214,7 @@ def remember_end(builder: StepBuilder) -> None:
         )
     close_quiet(builder, ENDED_WITH_ATTEMPT)
     for incident in builder.state.incidents:
-        if incident.kind in {"stall", "loss"} or incident.class_ in {MISSING, "termination"}:
+        if incident.kind in {"stall", "loss", "progress"} or incident.class_ in {MISSING, "termination"}:
             builder.close_incident(incident.id, ENDED_WITH_ATTEMPT)
     if last.position is not None:
         builder.set(failed_position=last.position)

@@ -9,10 +9,11 @@ from ...model.observation import Start
 from .. import run_machine, run_states
 from ..attempt_progress import AttemptProgress, read_anew
 from ..failure.evidence_state import DiagnosisState
-from ..findings import eta
+from ..findings import eta, unread_steps
 from ..findings.loss import Loss
 from ..findings.save_cost import SaveCost
 from ..findings.slow import Stall
+from ..findings.unread_steps import UnreadLog
 from ..hang import active_time, liveness, step_clock
 from ..hang.launcher import Launcher
 from ..hang.log_activity import LogActivity
@@ -191,6 +192,7 @@ def started(builder: StepBuilder, start: Start) -> None:
         save_cost=SaveCost(),
         stall=Stall(usual_s=state.stall.usual_s, learned=state.stall.learned),
         pace=eta.begin_attempt(state.pace),
+        unread=unread_steps.read_anew(state.unread) if same else UnreadLog(),
         time=msgspec.structs.replace(state.time, stopped=False),
         oom_kills_before=state.oom_kills,
         disk_low=None,
@@ -240,7 +242,7 @@ def _stand(builder: StepBuilder, start: Start, *, same: bool, was: run_states.Ma
         return
     if same and isinstance(was, Hung):
         builder.close_incident(was.incident, "a new supervisor took over")
-    if same and builder.state.clock.beats:
+    if same and builder.state.trains:
         builder.move("training", Running(), how)
     else:
         builder.move("started", Starting(launched=True), how)

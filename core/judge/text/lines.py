@@ -98,6 +98,9 @@ _REFERENCE = LazyPattern(r"\(\?P=|\\[1-9]|\(\?\(")
 
 PAIR_FORM = r"(?<![\w./:\-+])[BbIiSs]?\d+\s?/\s{0,8}\d+(?![\w./:\-]|\s\d\d?:\d\d)"
 """What may be a position and its end, without a name: "12/90", "12 / 90"; no date, no path."""
+NAMED_OF_FORM = r"(?:^|[\]\-:|>])[ \t]{0,8}[Ii][Tt][ :#=]{1,3}\d+ (?:out )?of \d+(?![\w./:\-])(?=.*\d\.\d)"
+"""The same in words, "it 12 of 90  L=0.5": only behind the one name of a step that is no gate, at the head of a message
+that measures something. "file 3 of 20" and "fold 2 of 5" stand in any log."""
 
 
 def gates_of(literals: Iterable[str], patterns: Iterable[str] = (), *, pairs: bool = False) -> Gates:
@@ -108,7 +111,8 @@ def gates_of(literals: Iterable[str], patterns: Iterable[str] = (), *, pairs: bo
             kept.append(literal)
     rows = tuple(patterns)
     common = "<" if "<" in kept else kept[0]
-    every = "|".join([*_by_first_letters(kept), *(f"(?:{row})" for row in rows), *([PAIR_FORM] if pairs else [])])
+    forms = (PAIR_FORM, NAMED_OF_FORM) if pairs else ()
+    every = "|".join([*_by_first_letters(kept), *(f"(?:{row})" for row in rows), *forms])
     compiled = tuple(LazyPattern(row, re.MULTILINE) for row in rows)
     keys = tuple(max(literal.encode().translate(_SPACED, _DIGITS).split(), key=len, default=b"") for literal in kept)
     # A project's pattern may tell one number from another.
@@ -236,8 +240,18 @@ _DIVIDED = LazyPattern(r"/(?:(?P<date>\d\d?/\d)|[ \t]{0,8}(?=\d))")
 search for it is as fast as ``str.find``."""
 
 
+_OF = LazyPattern(r" of (?=\d)")
+_NAMED = LazyPattern(r"[Ii][Tt][ :#=]{1,3}\d+(?: out)?$")
+NAME_CHARS = 24
+"""Characters before " of " that hold the name and the count."""
+
+
 def _pair_lines(flat: str) -> Iterator[int]:
-    """Starts of lines with a pair."""
+    """Starts of lines that may have a pair."""
+    for found in _OF.finditer(flat):
+        before = flat[max(0, found.start() - NAME_CHARS) : found.start()]
+        if _NAMED.search(before) is not None:
+            yield flat.rfind("\n", 0, found.start()) + 1
     end = -1
     for found in _DIVIDED.finditer(flat):
         at = found.start()

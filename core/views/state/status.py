@@ -128,6 +128,7 @@ def status_object(
                 "resumed_step": i.resumed_step,
                 "ending": i.ending,
                 "evidence": [msgspec.to_builtins(e) for e in i.evidence],
+                "explanation": i.explanation,
             }
             for i in story.incidents
         ],

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import msgspec
 
 from ...model.health import Level
-from ...model.incident import Incident
+from ...model.incident import NO_STEP, Incident
 from ...model.launch.held import HELD
 from ...model.run import NOT_SAID
 from ...model.situation import Situation
@@ -124,7 +124,8 @@ def _running(now: Situation) -> Verdict:
     progress = live_progress(now)
     clauses = [PHASE_WORDS[progress.phase], *where(now)]
     if len(clauses) == 1:
-        clauses += ["no step seen yet", *expected(now)]
+        told = any(i.open and i.class_ == NO_STEP for i in now.story.incidents)
+        clauses += [*(() if told else ("no step seen yet",)), *expected(now)]
     question = question_clause(now)
     if question is not None:
         return Verdict(level="danger", clauses=(question, *clauses))

@@ -62,6 +62,13 @@ def add_launch_options(parser: argparse.ArgumentParser, *, adopted: bool, queued
         parser.add_argument(option, metavar="COMMAND", help=f"command in quotes, run once when {when}")
     lines = "one JSON object" if queued else "JSON lines instead of text (with --headless or no terminal)"
     parser.add_argument("--json", action="store_true", help=lines)
+    parser.add_argument(
+        "--progress-shape",
+        action="append",
+        metavar="REGEX",
+        help="form of a progress line that is not read by itself, as 'sweep (?P<step>\\d+) of (?P<total_steps>\\d+)'; "
+        "several are possible (docs/how-to/own-log-lines.md)",
+    )
     how = parser.add_mutually_exclusive_group()
     for option, dest, told in (
         ("--headless", "run_headless", "no screen; report line by line"),
@@ -104,6 +111,7 @@ def overrides_of(args: argparse.Namespace) -> "Overrides":
         end_by=getattr(args, "end_by", None),
         at_finish=_words(args, "at_finish"),
         at_give_up=_words(args, "at_give_up"),
+        shapes=None if getattr(args, "progress_shape", None) is None else tuple(args.progress_shape),
     )
 
 

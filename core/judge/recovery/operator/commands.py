@@ -219,8 +219,8 @@ def awake(builder: StepBuilder, reason: str) -> None:
 
 
 def follow_trainer(builder: StepBuilder, reason: str) -> None:
-    """Watch a trainer that exists: running if it has made a step, else starting."""
-    if builder.state.clock.beats:
+    """Watch a trainer that exists: running if it has made a step or saved a checkpoint, else starting."""
+    if builder.state.trains:
         builder.move("training", Running(), reason)
     else:
         builder.move("started", Starting(launched=True), reason)

@@ -74,7 +74,7 @@ def withdraw(builder: StepBuilder, why: str) -> None:
     builder.close_incident(machine.incident, why)
     now = active_time.now(builder.state.time)
     builder.set(clock=step_clock.restart_wait(builder.state.clock, now))
-    if builder.state.clock.beats:
+    if builder.state.trains:
         builder.move("training", Running(), why)
     else:
         builder.move("started", Starting(launched=True), why)

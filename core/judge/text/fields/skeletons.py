@@ -108,7 +108,7 @@ def is_measured(low: str) -> bool:
     """True if the line measures a training, and is about no other task."""
     if _KEPT.search(low) is not None:
         return False
-    return _MEASURED.search(low) is not None and _OTHER_TASK.search(_UNITS.sub(" ", _TIMES.sub(" ", low))) is None
+    return _MEASURED.search(low) is not None and not is_of_another_task(low)
 
 
 _KEPT = LazyPattern(r"(?<![a-z])(?:best|saved|loaded|restored)(?![a-z])")
@@ -203,6 +203,21 @@ def _lines_needed(text: str) -> int | None:
     if _WORD.search(_LEVEL.sub(" ", rest)) is not None or _BROKEN.search(text) is None:
         return None
     return LINES_WITHOUT_WORDS
+
+
+def key_of(low: str) -> str:
+    """The skeleton of a lower-cased line: the same for lines that differ in their numbers and times only."""
+    return _key(_TIMES.sub(" ", low))
+
+
+def without_times(line: str) -> str:
+    """The line with spaces in place of dates and clock times; what else it holds stays where it is."""
+    return _TIMES.sub(lambda found: " " * len(found[0]), line)
+
+
+def is_of_another_task(low: str) -> bool:
+    """True if words of a lower-cased line name another task than training."""
+    return _OTHER_TASK.search(_UNITS.sub(" ", _TIMES.sub(" ", low))) is not None
 
 
 def _key(text: str) -> str:

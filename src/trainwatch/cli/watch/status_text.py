@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from trainwatch.core.model.incident import BECAME_A_HANG
+from trainwatch.core.model.incident import BECAME_A_HANG, NO_STEP
 from trainwatch.core.model.text.memory_words import memory, memory_of
 from trainwatch.core.model.text.patterns import LazyPattern
 from trainwatch.core.model.text.size_words import size
@@ -75,7 +75,8 @@ def status_lines(status: dict[str, Any], still: str) -> list[str]:
     ]
     for place in status["output"][-1:]:
         lines.append(f"  output {place['folder']} ({place['why']})")
-    lines += [f"  {_incident(i)}" for i in status["incidents"] if BECAME_A_HANG not in (i["ending"] or "")][-5:]
+    shown = [i for i in status["incidents"] if BECAME_A_HANG not in (i["ending"] or "")][-5:]
+    lines += [f"  {line}" for i in shown for line in (_incident(i), *_advice(i))]
     lines += [f"  {line}" for line in machine_lines(status)]
     if status["gpu_trouble"]:
         lines.append(f"  GPU: {status['gpu_trouble']}")
@@ -107,6 +108,13 @@ def _incident(i: dict[str, Any]) -> str:
     if i["open"] and i["kind"] in {"disk", "health"}:
         reason = _VALUE.sub("", reason)
     return f"{'open' if i['open'] else 'closed'} incident {i['id']}: {i['kind']} {i['class']}: {reason}"
+
+
+def _advice(i: dict[str, Any]) -> list[str]:
+    """What follows from a log without steps, and what to do; of other incidents the report tells it."""
+    if not i["open"] or i["class"] != NO_STEP:
+        return []
+    return [f"  {text}" for text in i["explanation"].split("; ", 1)]
 
 
 _VALUE = LazyPattern(r": [^(]*(?= \(limit)")

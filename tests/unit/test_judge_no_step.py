@@ -1,0 +1,254 @@
+"""A training that saves checkpoints while no step is read from its log."""
+
+import msgspec
+import pytest
+
+from tests.builders import Story, World, judge
+from tests.shipped import LOG_SHAPES, SHAPES
+from trainwatch.core.judge.findings import unread_steps
+from trainwatch.core.judge.findings.unread_steps import KINDS, LINE_CHARS, TAIL_CHARS, UnreadLog
+from trainwatch.core.judge.progress.log_progress import progress_of
+from trainwatch.core.judge.run_states import Hung, Running, Starting
+from trainwatch.core.judge.state import from_snapshot, to_snapshot
+from trainwatch.core.judge.text.shapes.shape_table import ShapeTable
+from trainwatch.core.model.decision import NotifyPeople
+from trainwatch.core.model.fact import StateChanged
+from trainwatch.core.model.incident import NO_STEP, Incident
+from trainwatch.core.model.observation import CheckpointEvent, Exit, LogChunk, Start, Tick
+from trainwatch.core.model.settings import Restart, Settings
+
+UNREAD = "sweep {} of 2400  q {:.3f}\n"
+READ = "step {}/2400 loss {:.3f}\n"
+
+
+def prints(world: World, *numbers: int, form: str = UNREAD) -> World:
+    for number in numbers:
+        world.see(LogChunk(t=world.t + 1.0, text=form.format(number, 4 - number / 100)))
+    return world
+
+
+def saves(world: World, name: str, *, after_s: float = 0.0) -> World:
+    world.wait(after_s)
+    return world.see(CheckpointEvent(t=world.t, path=f"out/{name}", event="complete", size_bytes=1e6))
+
+
+def begun() -> World:
+    return prints(World(judge()).begin(), 1, 2, 3)
+
+
+def told(world: World) -> list[Incident]:
+    return [incident for incident in world.incidents if incident.class_ == NO_STEP]
+
+
+def test_a_checkpoint_before_any_step_ends_the_state_starting_and_claims_no_step() -> None:
+    world = begun()
+    assert isinstance(world.state.machine, Starting)
+    saves(world, "a")
+    assert isinstance(world.state.machine, Running)
+    assert (world.of(StateChanged)[-1].state, world.of(StateChanged)[-1].reason) == ("running", "it saved a")
+    assert world.state.attempt.step is None
+    assert world.state.attempt.beat_t is None
+
+
+def test_lines_that_count_on_after_a_checkpoint_are_told_with_the_shape_that_reads_them() -> None:
+    world = prints(saves(begun(), "a"), 4, 5)
+    assert told(world) == []
+    prints(world, 6, 7)
+    (incident,) = told(world)
+    assert (incident.kind, incident.severity, incident.open) == ("progress", "warning", True)
+    assert incident.reason.startswith("no step is read from the log")
+    assert [e.what for e in incident.evidence] == ["it prints: sweep 6 of 2400  q 3.940"]
+    shape = r"\bsweep +(?P<step>\d+) of (?P<total_steps>\d+)"
+    assert f"shapes = ['{shape}'] under [progress] in trainwatch.toml" in incident.explanation
+    assert "`run --progress-shape` with that expression" in incident.explanation
+    assert [n.title for n in world.of(NotifyPeople)] == ["run: no step is read from the log"]
+    table = ShapeTable(LOG_SHAPES, [shape])
+    assert progress_of([UNREAD.format(7, 3.0)], table).step == 7
+
+
+def test_a_counter_of_the_time_before_the_first_checkpoint_is_no_reason_to_tell() -> None:
+    world = saves(prints(begun(), 4, 5, 6, 7), "a")
+    prints(world, 1, 2, 3, form="saved part {} of 3\n")
+    world.see(LogChunk(t=world.t + 1.0, text="the model is saved\n"))
+    assert told(world) == []
+
+
+def test_a_second_save_is_told_without_an_example_if_nothing_counts() -> None:
+    world = saves(World(judge()).begin(), "a")
+    for word in ("alpha", "beta", "gamma"):
+        world.see(LogChunk(t=world.t + 1.0, text=f"{word} goes on\n"))
+    saves(world, "a.ema", after_s=20.0)
+    assert told(world) == []  # a file of the same save
+    saves(world, "b", after_s=40.0)
+    (incident,) = told(world)
+    assert incident.evidence == ()
+    assert "no line of it looks like a counter" in incident.explanation
+
+
+def test_saves_every_20_s_are_more_than_one_save() -> None:
+    world = saves(World(judge()).begin(), "a")
+    world.see(LogChunk(t=world.t + 1.0, text="goes on\n"))
+    saves(saves(world, "b", after_s=20.0), "c", after_s=20.0)
+    assert len(told(world)) == 1
+
+
+def test_a_trainer_that_prints_nothing_is_not_told_to_describe_its_lines() -> None:
+    world = World(judge()).begin()
+    for name in ("a", "b", "c"):
+        saves(world, name, after_s=60.0)
+    assert told(world) == []
+    assert isinstance(world.state.machine, Running)
+
+
+def test_a_step_that_is_read_closes_it_and_nothing_is_kept_any_more() -> None:
+    world = prints(saves(begun(), "a"), 4, 5, 6, 7)
+    prints(world, 8, 9, form=READ)
+    assert [(i.open, i.ending) for i in told(world)] == [(False, "a step is read")]
+    assert world.state.unread == UnreadLog()
+    prints(saves(world, "b", after_s=60.0), 10, 11, 12, 13)
+    assert len(told(world)) == 1
+
+
+def test_a_training_whose_steps_are_read_is_never_told() -> None:
+    world = prints(World(judge()).begin(), 1, 2, 3, form=READ)
+    for name in ("a", "b"):
+        prints(saves(world, name, after_s=60.0), 4, 5, 6, 7)
+    assert told(world) == []
+
+
+def test_the_end_of_the_attempt_closes_it_and_the_next_one_starts_again() -> None:
+    world = prints(saves(begun(), "a"), 4, 5, 6, 7)
+    world.see(Exit(t=world.t + 1.0, code=1)).wait(5.0)
+    assert [i.open for i in told(world)] == [False]
+    assert isinstance(world.state.machine, Starting)
+    assert world.state.unread == UnreadLog()
+
+
+def test_a_checkpoint_from_before_the_attempt_shows_nothing_of_it() -> None:
+    world = World(judge(created_wall=1000.0)).begin()
+    world.see(Tick(t=100.0), Exit(t=101.0, code=1)).wait(20.0)
+    assert isinstance(world.state.machine, Starting)
+    late = CheckpointEvent(t=world.t, path="out/a", event="complete", size_bytes=1e6, mtime=1050.0)
+    world.see(late)
+    assert isinstance(world.state.machine, Starting)
+    world.see(msgspec.structs.replace(late, path="out/b", mtime=1121.0))
+    assert isinstance(world.state.machine, Running)
+
+
+def test_a_pause_and_a_hang_that_is_withdrawn_lead_back_to_running() -> None:
+    world = saves(begun(), "a").command("pause").command("unpause")
+    assert isinstance(world.state.machine, Running)
+    asks = World(judge(Settings(restart=Restart(act="ask")))).begin()
+    saves(prints(asks, 1, 2, 3), "a").watch(Story(meta=False, period_s=5.0).dead(2400))
+    assert isinstance(asks.state.machine, Hung)
+    asks.command("act", act="all")
+    assert asks.of(StateChanged)[-1].state == "running"
+
+
+def test_state_of_an_unknown_format_shows_that_it_trains_and_counts_once() -> None:
+    world = begun()
+    save = CheckpointEvent(
+        t=world.t, path="out/state_1.pkl", event="created", size_bytes=1e6, mtime=1.0, verdict="opaque",
+        reason="unknown format (pickle)", form="file", understood=False, unknown_make=True,
+    )  # fmt: skip
+    world.see(msgspec.structs.replace(save, path="out/cache.pkl"))
+    assert isinstance(world.state.machine, Starting)
+    world.see(save)
+    assert world.of(StateChanged)[-1].reason == "it saved state_1.pkl"
+    world.wait(40.0).see(save)
+    assert world.state.unread.saves == 1
+    world.see(msgspec.structs.replace(save, path="out/state_2.pkl", mtime=2.0))
+    assert world.state.unread.saves == 2
+
+
+def test_a_new_supervisor_of_the_same_attempt_knows_that_it_trains() -> None:
+    world = saves(begun(), "a")
+    restored = from_snapshot(to_snapshot(world.state))
+    assert restored is not None
+    start = Start(t=world.t + 1.0, attempt=1, pid=4243, adopted=True)
+    world.state = msgspec.structs.replace(restored, taken_over=False)
+    world.see(start)
+    assert isinstance(world.state.machine, Running)
+    prints(world, 4, 5, 6, 7)
+    assert len(told(world)) == 1
+
+
+def unread(*lines: str) -> UnreadLog:
+    log = unread_steps.with_save(UnreadLog(), 10.0, 30.0)
+    return unread_steps.with_text(log, "".join(f"{line}\n" for line in lines), SHAPES)
+
+
+@pytest.mark.parametrize(
+    ("form", "shape"),
+    [
+        ("sweep {n} of 2400  q {v}", r"\bsweep +(?P<step>\d+) of (?P<total_steps>\d+)"),
+        ("[12:00:0{n}] sweep {n}/90 q {v}", r"\bsweep +(?P<step>\d+)/(?P<total_steps>\d+)"),
+        ("upd={n} q={v}", r"\bupd=(?P<step>\d+)"),
+        ("q {v} after 1,20{n} rows (of 3)", r"\bafter +(?P<step>[\d,]+)"),
+        ("{n}  {v}", r"^ *(?P<step>\d+)"),
+        ("took 1{n} s, seen 40{n}", r"\bseen +(?P<step>\d+)"),
+        ("{{'seen': {n}, 'of': 9}}", r"\bseen.: +(?P<step>\d+)"),
+    ],
+)
+def test_the_shape_of_an_example_reads_its_count(form: str, shape: str) -> None:
+    lines = [form.format(n=n, v=n / 7) for n in (1, 2, 3, 4)]
+    found = unread_steps.example_of(unread(*lines))
+    assert found is not None
+    assert (found.line, found.shape) == (lines[-1], shape)
+    read = progress_of([f"{line}\n" for line in lines], ShapeTable(LOG_SHAPES, [shape]))
+    assert read.step is not None
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["sweep 1 of 9", "sweep 2 of 9"],
+        ["sweep 3 of 9", "sweep 3 of 9", "sweep 3 of 9"],
+        ["sweep 3 of 9", "sweep 2 of 9", "sweep 5 of 9", "sweep 1 of 9"],
+        ["q 0.1", "q 0.2", "q 0.3"],
+        ["took 1 ms", "took 2 ms", "took 3 ms"],
+        ["at 12:00:01", "at 12:00:02", "at 12:00:03"],
+        ["fold 1 of 5", "fold 2 of 5", "fold 3 of 5"],
+        ["saved part 1", "saved part 2", "saved part 3"],
+        ["rank: 1 of 8 is up", "rank: 2 of 8 is up", "rank: 3 of 8 is up"],
+        ["out/1 written", "out/2 written", "out/3 written"],
+        [f"{'x' * LINE_CHARS} {n}" for n in (1, 2, 3)],
+    ],
+)
+def test_lines_that_do_not_count_are_no_example(lines: list[str]) -> None:
+    assert unread_steps.example_of(unread(*lines)) is None
+
+
+@pytest.mark.parametrize(
+    "form", ["object {} of 20", "sample {} of 20", "copying {} of 20", "Loading checkpoint shards {} of 4"]
+)
+def test_lines_of_another_task_are_an_example_but_no_evidence(form: str) -> None:
+    log = unread(*(form.format(n) for n in (1, 2, 3)))
+    assert not unread_steps.is_shown(log)
+    found = unread_steps.example_of(unread(*(form.format(n) for n in (1, 2, 3))))
+    assert found is not None
+    better = unread_steps.example_of(
+        unread_steps.with_text(log, "sweep 1 q\nsweep 2 q\nsweep 3 q\n" + "file 4 of 20\n", SHAPES)
+    )
+    assert better is not None
+    assert better.line == "sweep 3 q"
+
+
+def test_a_counter_with_an_end_is_the_better_example() -> None:
+    mixed = [f"{kind}" for n in (1, 2, 3) for kind in (f"sweep {n} of 90", f"seen {n}00")]
+    found = unread_steps.example_of(unread(*mixed))
+    assert found is not None
+    assert found.line == "sweep 3 of 90"
+
+
+def test_any_chunking_gives_the_same_and_a_burst_is_cut() -> None:
+    text = "".join(UNREAD.format(n, n / 7) for n in range(1, 20))
+    saved = unread_steps.with_save(UnreadLog(), 1.0, 30.0)
+    bit_by_bit = saved
+    for character in text:
+        bit_by_bit = unread_steps.with_text(bit_by_bit, character, SHAPES)
+    assert bit_by_bit == unread_steps.with_text(saved, text, SHAPES)
+    burst = unread_steps.with_text(saved, "".join(f"{'a' * (n % 40 + 1)} {n}\n" for n in range(TAIL_CHARS)), SHAPES)
+    assert len(burst.kinds) == KINDS
+    assert all(len(kind.line) <= LINE_CHARS for kind in burst.kinds)
+    assert unread_steps.with_text(UnreadLog(), text, SHAPES) == UnreadLog()
