@@ -66,6 +66,19 @@ class DiskLow(msgspec.Struct, frozen=True):
     t: float
 
 
+class Unseen(msgspec.Struct, frozen=True, kw_only=True):
+    """A time in which nothing was seen, in run seconds; position and seconds of a step before it, None = not known.
+
+    ``known_t``: when that position was seen: before ``since_t``, if it is that of an older state of the judge.
+    """
+
+    since_t: float
+    until_t: float
+    known_t: float
+    position: int | None = None
+    step_s: float | None = None
+
+
 class EndTime(msgspec.Struct, frozen=True, kw_only=True):
     """When the run ends at the latest: run seconds, and ``[end] end_by`` as it was then."""
 
@@ -148,6 +161,8 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     disk_total_bytes: float | None = None
     disk_free_inodes: float | None = None
     disk_low: DiskLow | None = None
+    unseen: Unseen | None = None
+    """The newest one, until the steps that were made in it are read."""
     swap_used: float | None = None
     """The share of swap in use; None = unknown, or there is none."""
     incidents: tuple[Incident, ...] = ()

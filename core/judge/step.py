@@ -31,6 +31,7 @@ from ..model.observation import (
     Meta,
     MetricValues,
     Observation,
+    OtherTrainersSeen,
     Outcome,
     OutputSeen,
     ProcessSample,
@@ -40,6 +41,7 @@ from ..model.observation import (
     Tick,
 )
 from ..model.story import RunStory
+from . import unseen
 from .backup import backing_up
 from .evaluation import evaluating
 from .failure.log_evidence import kernel_evidence
@@ -51,6 +53,7 @@ from .handlers import (
     on_checkpoints,
     on_job,
     on_log,
+    on_other_trainers,
     on_output,
     on_ranks,
     on_samples,
@@ -113,6 +116,7 @@ class Judge:
             TerminationNotice: on_samples.on_termination,
             Exit: _on_exit,
             JobSeen: on_job.on_job,
+            OtherTrainersSeen: on_other_trainers.on_other_trainers,
             MetricValues: _on_metrics,
             Tick: _on_tick,
             Command: _on_command,
@@ -173,6 +177,10 @@ class Judge:
         if nan_rollback.is_due(state):
             state, more = _on_lost(self.knowledge, state)
             entries = (*entries, *more)
+        if state.unseen is not None and unseen.is_due(state):
+            builder = StepBuilder(self.knowledge, state)
+            unseen.tell(builder)
+            state, entries = builder.state, (*entries, *builder.entries)
         if end_time.is_due(state, self.knowledge):
             state, more = _on_time(self.knowledge, state)
             entries = (*entries, *more)
@@ -193,7 +201,7 @@ class Judge:
         if is_watched(state.machine):
             now = active_time.now(state.time)
             state = replace(
-                state,
+                unseen.begin(state, slept_s, adopted=isinstance(observation, Start)),
                 clock=step_clock.after_gap(state.clock, now),
                 liveness=liveness.after_gap(state.liveness, now),
                 log_activity=log_activity.after_gap(state.log_activity, now),

@@ -351,6 +351,14 @@ class CheckpointEvaluated(FactBase, frozen=True, kw_only=True, tag="evaluated"):
     evaluation: Evaluation
 
 
+class NothingSeen(FactBase, frozen=True, kw_only=True, tag="nothing_seen"):
+    """Nothing was seen in this time. ``trained_s``: what the training used of it, by its steps; None = not known."""
+
+    since_t: float
+    until_t: float
+    trained_s: float | None = None
+
+
 class Note(FactBase, frozen=True, kw_only=True, tag="note"):
     """A sentence for the user (a gap in telemetry, a suspend, tmux missing …)."""
 
@@ -387,5 +395,6 @@ Fact = (
     | JudgeSnapshot
     | MetricFilesKnown
     | CheckpointEvaluated
+    | NothingSeen
     | Note
 )

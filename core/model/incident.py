@@ -9,6 +9,8 @@ IncidentKind = Literal[
 ]
 NAN_CLASSES = frozenset({"nan", "nan_loss"})
 """Classes of incidents of a loss that is not a number."""
+OTHER_TRAINER = "other_trainer"
+"""Class of the incident (kind ``checkpoint``) of a trainer that writes where the run writes."""
 ENDED_WITH_ATTEMPT = "the attempt ended"
 """Ending of an incident that the end of its attempt closed: what was wrong was not put right."""
 NO_STEP = "no_step"

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import field
 
+from .beside.other_trainer import OtherTrainersSeen as OtherTrainersSeen  # noqa: PLC0414  an observation, too
 from .checkpoints.origin import Made
 from .launch.change import Change
 from .launch.elsewhere.job import JobCause, JobPhase
@@ -372,6 +373,7 @@ Observation = (
     | TerminationNotice
     | Exit
     | JobSeen
+    | OtherTrainersSeen
     | MetricValues
     | Tick
     | Command

@@ -10,6 +10,7 @@ from .fact import (
     ActionWithheld,
     CheckpointsSetAside,
     MetricFilesKnown,
+    NothingSeen,
     RampMoved,
     RemedyApplied,
     RemedyProposed,
@@ -142,6 +143,8 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     phases: tuple[PhaseSpan, ...] = ()
     states: tuple[StateSpan, ...] = ()
     """Oldest first, at most STATES."""
+    unseen: tuple[NothingSeen, ...] = ()
+    """When nothing was seen of the run, oldest first, at most STATES."""
     profile: str | None = None
     profile_pending: bool = False
     profile_switches: tuple[ProfileSwitch, ...] = ()

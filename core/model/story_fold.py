@@ -25,6 +25,7 @@ from .fact import (
     JudgeSnapshot,
     MetricFilesKnown,
     Note,
+    NothingSeen,
     OutputKnown,
     PhaseChanged,
     ProfileChanged,
@@ -176,8 +177,7 @@ def _apply_fact(story: RunStory, record: Record, fact: Fact, checkpoints: Checkp
             noticed = _with_notice(story, f"{fact.title}: {_changes_text(fact.changes, fact.profile)}")
             return replace(noticed, remedies=(*story.remedies, fact), proposals=waiting)
         case RemedyProposed():
-            others = tuple(p for p in story.proposals if p.name != fact.name)
-            return replace(story, proposals=(*others, fact))
+            return replace(story, proposals=(*(p for p in story.proposals if p.name != fact.name), fact))
         case RemediesDropped():
             kept = tuple(r for r in story.remedies if r.name not in fact.names)
             return _with_notice(replace(story, remedies=kept), f"{', '.join(fact.names)} taken back: {fact.why}")
@@ -197,6 +197,8 @@ def _apply_fact(story: RunStory, record: Record, fact: Fact, checkpoints: Checkp
             return replace(story, metric_files=(*before, fact))
         case CheckpointEvaluated(evaluation=found):
             return checkpoints.evaluated(found, story)
+        case NothingSeen():
+            return replace(story, unseen=(*story.unseen, fact)[-STATES:])
         case Note():
             return _with_notice(story, fact.text)
         case JudgeSnapshot():

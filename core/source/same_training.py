@@ -128,10 +128,19 @@ def may_save_alike(known: RunSpec, spec: RunSpec) -> bool:
     before, now = training_of(known), training_of(spec)
     if known.output_dir is None or before is None or now is None or before.script != now.script:
         return False
-    folder = os.path.relpath(os.path.realpath(known.output_dir), os.path.realpath(known.cwd))
+    folder = _from_cwd(known.output_dir, known.cwd)
     if _OF_ONE_LAUNCH.search(folder):
         return False
     gone = {word for group in (before.places, *before.options) for word in group} - {
         word for group in (now.places, *now.options) for word in group
     }
     return not any(len(word.strip("-./")) > 1 and word.strip("-./") in folder for word in gone)
+
+
+def is_of_one_launch(folder: str, cwd: str) -> bool:
+    """Whether a folder was made for one launch, by a date or a number in its path: the next launch makes another."""
+    return _OF_ONE_LAUNCH.search(_from_cwd(folder, cwd)) is not None
+
+
+def _from_cwd(folder: str, cwd: str) -> str:
+    return os.path.relpath(os.path.realpath(folder), os.path.realpath(cwd))

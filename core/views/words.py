@@ -21,6 +21,7 @@ TITLES: dict[str, str] = {
     "vram_spare": "GPU memory is left over",
     "termination": "this machine will be ended",
     "slow_steps": "slow steps",
+    "other_trainer": "another trainer writes there",
     "not_understood": "checkpoints of an unknown format",
     "no_step": "progress unknown",
 }

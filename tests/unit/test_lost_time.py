@@ -10,6 +10,7 @@ from trainwatch.core.model.fact import (
     AttemptStarted,
     Fact,
     IncidentOpened,
+    NothingSeen,
     ProgressMade,
     StateChanged,
 )
@@ -118,3 +119,51 @@ def test_what_cannot_be_told_is_unknown() -> None:
     assert lost_time(RunStory(), 10) is None
     story = asking().story
     assert lost_time(msgspec.structs.replace(story, states=story.states * STATES), 10) is None
+
+
+def unseen(since_t: float, until_t: float, trained_s: float | None) -> tuple[float, Fact]:
+    return until_t + 10, NothingSeen(since_t=since_t, until_t=until_t, trained_s=trained_s)
+
+
+@pytest.mark.parametrize(
+    ("used", "frozen", "unknown", "trained"), [(0.0, 100, 0, 370), (30.0, 70, 0, 400), (100.0, 0, 0, 470), (None, 0, 100, 370)]
+)  # fmt: skip
+def test_a_machine_that_slept_is_no_training(used: float | None, frozen: float, unknown: float, trained: float) -> None:
+    found = lost_time(told(*FIRST, pace(90), unseen(100, 200, used)), 500)
+    assert found is not None
+    assert (found.frozen_s, found.unknown_s, found.trained_s) == (frozen, unknown, trained)
+    assert found.ettr == pytest.approx(trained / 500)
+    assert found.of_perfect == 1.0
+
+
+def test_what_was_paused_or_suspended_is_counted_once() -> None:
+    story = told(*FIRST, pace(90), state(100, "paused"), state(200, "running"), unseen(100, 200, 0.0))
+    found = lost_time(story, 500)
+    assert found is not None
+    assert (found.waited_s, found.frozen_s, found.trained_s) == (100, 0, 370)
+
+
+def test_time_in_which_nobody_watches_is_unknown() -> None:
+    story = told(*FIRST, pace(90))
+    found = lost_time(story, 500, unseen_from_t=90)
+    assert found is not None
+    assert (found.unknown_s, found.trained_s) == (410, 60)
+    ended = told(*FIRST, pace(90), state(100, "finished"))
+    found = lost_time(ended, 500, unseen_from_t=90)
+    assert found is not None
+    assert found.unknown_s == 10
+
+
+def test_only_what_lies_in_the_time_that_is_asked_for_counts() -> None:
+    found = lost_time(told(*FIRST, pace(90), unseen(100, 200, 0.0)), 500, since_t=150)
+    assert found is not None
+    assert (found.frozen_s, found.trained_s) == (50, 300)
+
+
+def test_no_supervisor_could_have_used_the_time_in_which_the_machine_slept() -> None:
+    found = lost_time(
+        told(*HANG, *SECOND, unseen(500, 860, 0.0), unseen(870, 880, None), state(1000, "finished")), 1000
+    )
+    assert found is not None
+    assert (found.frozen_s, found.unknown_s) == (360, 10)
+    assert found.of_perfect == pytest.approx((630 - 140) / 630)

@@ -15,7 +15,7 @@ PROJECT = r"""
 [run]
 command = ["python", "train.py"]
 [progress]
-shapes = ['it=(?P<step>\d+) of (?P<total_steps>\d+) cost=(?P<loss>[\d.]+)']
+shapes = ['tour=(?P<step>\d+) of (?P<total_steps>\d+) cost=(?P<loss>[\d.]+)']
 [diagnose]
 patterns = { io_error = ['tape robot'] }
 """
@@ -26,7 +26,7 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "trainwatch.toml").write_text(PROJECT)
     (tmp_path / "logs").mkdir()
     path = tmp_path / "logs" / "train.log"
-    path.write_text("it=5 of 90 cost=0.25\nthe tape robot is on strike\n")
+    path.write_text("tour=5 of 90 cost=0.25\nthe tape robot is on strike\n")
     monkeypatch.chdir(path.parent)
     return path
 
@@ -42,7 +42,7 @@ def test_an_own_shape_may_use_the_abbreviations_of_the_shipped_ones(
 ) -> None:
     project = log.parent.parent / "trainwatch.toml"
     project.write_text(PROJECT.replace(r"(?P<loss>[\d.]+)", "(?P<loss>%{NUMBER})"))
-    log.write_text("it=5 of 90 cost=2.5e-1\n")
+    log.write_text("tour=5 of 90 cost=2.5e-1\n")
     assert main(["progress", str(log), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["loss"] == 0.25
 
@@ -72,7 +72,7 @@ def test_the_commented_file_shows_both_keys_with_their_defaults(tmp_path: Path) 
             text = text.replace(line, line.removeprefix("# "))
     path.write_text(text.replace("shapes = []\n", "").replace("patterns = {}\n", ""))
     settings = load_project(path).settings
-    assert settings.progress == OwnShapes(shapes=(r"it=(?P<step>\d+) of (?P<total_steps>\d+) cost=(?P<loss>[\d.]+)",))
+    assert settings.progress == OwnShapes(shapes=(r"tour=(?P<step>\d+) of (?P<total_steps>\d+) cost=(?P<loss>[\d.]+)",))
     assert settings.diagnose == OwnFailures(
         patterns={"config_error": ("licence .* expired",), "io_error": ("tape robot",)}
     )

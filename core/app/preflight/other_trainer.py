@@ -9,7 +9,8 @@ import contextlib
 import os
 import shlex
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -127,18 +128,40 @@ def other_trainers(plan: LaunchPlan, run: RunDirectory) -> Sequence[OtherTrainer
     spec = plan.spec
     if not spec.capabilities.here or APART & spec.labels.keys():
         return ()
+    look = Look(partial(wanted_by, plan), spec.cwd, apart_from((spec.output_dir,), spec.cwd))
+    found = look.found()
+    return topmost(found, run, own_processes(run)) if found else ()
+
+
+def wanted_by(plan: LaunchPlan) -> Wanted:
+    """What the processes are compared with. Reads scripts."""
+    spec = plan.spec
     derived = () if plan.derived is None else (plan.derived.argv,)
-    wanted = partial(_wanted, (spec.command, *derived), plan.preset, spec.cwd, {**os.environ, **spec.env})
-    look = _Look(wanted, spec.cwd, _apart_from(spec.output_dir, spec.cwd))
-    found = {each.process.pid: each for each in look.found()}
-    if not found:
-        return ()
-    running = processes.all_processes()
-    known = {pid for pid, other in found.items() if _is_known(other.process, run)}
-    own = _own(run, running)
-    above = {pid: processes.ancestors(pid, running) - {pid} for pid in found}
+    return _wanted((spec.command, *derived), plan.preset, spec.cwd, {**os.environ, **spec.env})
+
+
+class Own(NamedTuple):
+    """``running``: all processes; ``pids``: those of them that are the run's own."""
+
+    running: Mapping[int, Process]
+    pids: AbstractSet[int]
+
+
+def topmost(
+    found: Sequence[OtherTrainer], run: RunDirectory, own: Own, above_known: AbstractSet[int] = frozenset()
+) -> tuple[OtherTrainer, ...]:
+    """Without the run's own, those that a person accepted, and what another trainer started.
+
+    ``above_known``: pids of trainers that are known already: their descendants are not named again.
+    """
+    pids = {each.process.pid for each in found}
+    others = (pids | above_known) - own.pids
     return tuple(
-        found[pid] for pid in sorted(found) if pid not in own | known and not above[pid] & (found.keys() - own)
+        each
+        for each in sorted(found, key=lambda each: each.process.pid)
+        if each.process.pid in others
+        and not _is_known(each.process, run)
+        and not (processes.ancestors(each.process.pid, own.running) - {each.process.pid}) & others
     )
 
 
@@ -173,31 +196,32 @@ def _wanted(commands: Sequence[Sequence[str]], preset: Preset, cwd: str, env: Ma
     )
 
 
-def _apart_from(output_dir: str | None, cwd: str) -> str | None:
-    """The output folder, if a file in it says something: not if the working folder lies in it, with any other file."""
-    if output_dir is None:
-        return None
-    folder = os.path.realpath(os.path.join(cwd, output_dir))  # noqa: PTH118
-    return None if Path(os.path.realpath(cwd)).is_relative_to(folder) else folder
+def apart_from(output_dirs: Iterable[str | None], cwd: str) -> tuple[str, ...]:
+    """The output folders in which a file says something: not one that the working folder lies in, with other files."""
+    folders = (os.path.realpath(os.path.join(cwd, each)) for each in output_dirs if each is not None)  # noqa: PTH118
+    return tuple(each for each in folders if not Path(os.path.realpath(cwd)).is_relative_to(each))
 
 
-class _Look:
-    """One pass over the processes of this user."""
+class Look:
+    """Passes over the processes of this user. ``folders``: as by ``apart_from``."""
 
-    def __init__(self, wanted: Callable[[], Wanted], cwd: str, folder: str | None) -> None:
-        self._read_wanted, self._folder = wanted, folder
+    def __init__(self, wanted: Callable[[], Wanted], cwd: str, folders: Sequence[str]) -> None:
+        self._read_wanted, self.folders = wanted, folders
         self._place = _file_key(cwd)
 
     @cached_property
-    def _wanted(self) -> Wanted:
+    def wanted(self) -> Wanted:
         """Reads scripts, so only if there is a process to compare."""
         return self._read_wanted()
 
-    def found(self) -> Iterator[OtherTrainer]:
-        for entry in os.listdir("/proc"):  # noqa: PTH208  (each process)
-            if entry.isdecimal():
-                with contextlib.suppress(OSError, UnicodeDecodeError):
-                    yield from self._at(int(entry))
+    def found(self, pids: Iterable[int] | None = None) -> list[OtherTrainer]:
+        """Those among these processes (None: among all) that are other trainers, or started by one."""
+        among = (int(name) for name in os.listdir("/proc") if name.isdecimal()) if pids is None else pids  # noqa: PTH208
+        found: list[OtherTrainer] = []
+        for pid in among:
+            with contextlib.suppress(OSError, UnicodeDecodeError):
+                found += self._at(pid)
+        return found
 
     def _at(self, pid: int) -> Iterator[OtherTrainer]:
         """Raises OSError, UnicodeDecodeError: what cannot be read is unknown."""
@@ -205,35 +229,29 @@ class _Look:
             return
         python = os.path.basename(os.readlink(f"/proc/{pid}/exe")).startswith(PYTHON)  # noqa: PTH115, PTH119
         here = self._place is not None and _file_key(f"/proc/{pid}/cwd") == self._place
-        if not here and (not python or self._folder is None):
+        if not here and (not python or not self.folders):
             return
         process = processes.read_process(pid)
         if process is None or process.state in processes.DEAD_STATES:
             return
-        argv = _argv(pid)
+        argv = argv_of(pid)
         training = self._training(pid, argv) if python and here else None
-        if here and self._wanted.same(argv, training):
+        if here and self.wanted.same(argv, training):
             evidence: Evidence | None = "command"
             file = ""
-        elif python and self._folder is not None:
-            evidence, file = self._writes(pid, argv, self._folder)
+        elif python and self.folders:
+            evidence, file = self._writes(pid, argv)
         else:
             return
         if evidence is not None and not is_trainwatch(pid) and not _is_marked(pid):
             yield OtherTrainer(process, argv, evidence, file)
 
-    def _writes(self, pid: int, argv: Sequence[str], folder: str) -> tuple[Evidence | None, str]:
+    def _writes(self, pid: int, argv: Sequence[str]) -> tuple[Evidence | None, str]:
         """What it has open for writing there. A program whose output goes there need not write anything else there."""
-        there = [
-            path
-            for number, path in descriptors_for_writing(pid)
-            if path.startswith(f"{folder}/")
-            and not path.endswith(f"/{NAME}")
-            and _file_key(path) == _file_key(f"/proc/{pid}/fd/{number}")
-        ]
+        there = files_in(pid, self.folders)
         if not there:
             return None, ""
-        if self._wanted.same_script(self._training(pid, argv)):
+        if self.wanted.same_script(self._training(pid, argv)):
             return "script", there[0]
         outputs = {_file_key(f"/proc/{pid}/fd/{number}") for number in _OUTPUT}
         file = next((path for path in there if _file_key(path) not in outputs), None)
@@ -245,14 +263,26 @@ class _Look:
         return training_run_by(argv, cwd, os.environ)
 
 
-def _own(run: RunDirectory, running: Mapping[int, Process]) -> set[int]:
+def files_in(pid: int, folders: Sequence[str]) -> list[str]:
+    """What a process has open for writing in these folders, locks left out, under the names that it has there."""
+    return [
+        path
+        for number, path in descriptors_for_writing(pid)
+        if any(path.startswith(f"{folder}/") for folder in folders)
+        and not path.endswith(f"/{NAME}")
+        and _file_key(path) == _file_key(f"/proc/{pid}/fd/{number}")
+    ]
+
+
+def own_processes(run: RunDirectory) -> Own:
     """Our process with what it was started from and what it started, and the attempts of the run likewise."""
+    running = processes.all_processes()
     own = {*processes.ancestors(os.getpid(), running), *(p.pid for p in processes.descendants(os.getpid(), running))}
     for folder in run.attempt_folders():
         target = find_attempt(folder)
         for process in () if target is None else members(target):
             own |= processes.ancestors(process.pid, running)
-    return own
+    return Own(running, own)
 
 
 def _is_marked(pid: int) -> bool:
@@ -261,7 +291,7 @@ def _is_marked(pid: int) -> bool:
         return any(word.startswith(os.fsencode(f"{ATTEMPT_VARIABLE}=")) for word in file.read().split(b"\0"))
 
 
-def _argv(pid: int) -> tuple[str, ...]:
+def argv_of(pid: int) -> tuple[str, ...]:
     with open(f"/proc/{pid}/cmdline", "rb") as file:  # noqa: PTH123
         return tuple(word.decode() for word in file.read().removesuffix(b"\0").split(b"\0"))
 

@@ -3,6 +3,7 @@
 The screen is started often: what loads much of core is imported by the function that needs it.
 """
 
+import contextlib
 import queue
 import shlex
 import threading
@@ -22,6 +23,7 @@ from ...store.home import runs_folder
 from ...store.journal import JournalTooNew, load_story
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory, RunUnreadable, run_id_for
+from ...store.run_lookup import list_runs
 from ...views.resume_words import resume_words
 from ..errors import CliError, config_errors
 from ..runs.known_runs import here, home
@@ -30,6 +32,10 @@ if TYPE_CHECKING:
     from ..plan.launch_plan import LaunchPlan
     from ..preflight.check import Check
 
+APART = frozenset({"rehearsal_of", "trial_of"})
+"""Labels of runs that belong to a rehearsal or a trial."""
+YOUNG = frozenset({"idle", "starting"})
+"""States that change soon, without a sign outside of the journal."""
 CHECKERS = 4
 """Threads: a check that waits (for a driver, torch's import, a slow disk) does not delay the others."""
 
@@ -39,13 +45,21 @@ class FolderLauncher:
 
     def __init__(self) -> None:
         self._planned: tuple[LaunchRequest, LaunchPlan] | None = None
+        self._young: frozenset[str | None] = frozenset()
+        """Ids of offered runs that were about to start."""
 
     def offers(self) -> Sequence[LaunchOffer]:
-        """The runs of the nearest trainwatch.toml."""
+        """The runs of the nearest trainwatch.toml, and those of commands in this folder that a supervisor holds."""
+        path = find_project(here())
+        offers = (*self._of_file(path), *_commands_here(here()))
+        self._young = frozenset(offer.run_id for offer in offers if offer.state in YOUNG)
+        return offers
+
+    @staticmethod
+    def _of_file(path: Path | None) -> tuple[LaunchOffer, ...]:
         from ...config.project import load_project
         from ..plan.definitions import read_definitions
 
-        path = find_project(here())
         if path is None:
             return ()
         with _sentences(), config_errors():
@@ -53,6 +67,18 @@ class FolderLauncher:
             project = load_project(path, profiles=known.profiles, presets=known.presets)
         usual = project.settings.profiles.use
         return tuple(_offer(r.name, shlex.join(r.command), usual, path) for r in project.runs.values())
+
+    def mark(self) -> object:
+        """The file, which runs are there, and which of them are held or have an attempt."""
+        path = find_project(here())
+        runs: list[tuple[object, ...]] = []
+        with contextlib.suppress(OSError):
+            for folder in runs_folder(home()).iterdir():
+                run = RunDirectory(folder)
+                young = folder.name in self._young and run.journal.exists()
+                grows = run.journal.stat().st_size if young else None
+                runs.append((folder.name, is_held(run.lock), any(run.attempt_folders()), grows))
+        return path, None if path is None else path.stat().st_mtime_ns, frozenset(runs)
 
     def preset_of(self, command: str) -> str:
         """Detection on what is typed so far."""
@@ -197,6 +223,24 @@ def _offer(name: str, command: str, profile: str | None, project: Path) -> Launc
     if not story.attempts and not is_held(run.lock):
         return offer
     return LaunchOffer(name=name, command=EDGE.text(command), profile=profile, run_id=run.id, state=story.state)
+
+
+def _commands_here(cwd: Path) -> Iterator[LaunchOffer]:
+    """The newest first. What a rehearsal or a trial runs is its own affair."""
+    for run in list_runs(home()):
+        with contextlib.suppress(RunUnreadable, JournalTooNew, OSError):
+            spec = run.load_spec()
+            if spec.project is not None or spec.cwd != str(cwd) or APART & spec.labels.keys():
+                continue
+            if not is_held(run.lock):
+                continue
+            yield LaunchOffer(
+                name=spec.name,
+                command=EDGE.text(shlex.join(spec.command)),
+                run_id=run.id,
+                state=load_story(run.journal).state,
+                of_file=False,
+            )
 
 
 def _preset_why(spec: RunSpec, preset: Preset) -> str:

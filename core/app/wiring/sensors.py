@@ -40,6 +40,7 @@ from ...sense.log.own_log import OwnLog
 from ...sense.process.exit_watch import ExitWatch, nothing
 from ...sense.process.job_record import JobRecords
 from ...sense.process.node_samples import NodeSamples
+from ...sense.process.other_trainers import OtherTrainers
 from ...sense.process.process_tree import ProcessTree
 from ...sense.process.run_tree import RunTree
 from ...sense.sampler import Sampler, SamplersInOneThread
@@ -49,7 +50,9 @@ from ...store.atomic import write_atomically
 from ...store.clock import RunClock
 from ...store.home import runtime_folder
 from ...store.run_directory import RunDirectory
+from ..plan.launch_plan import LaunchPlan
 from ..plan.named_places import folders_elsewhere, named_places
+from ..preflight.beside_attempt import BesideAttempt
 from ..runs.known_runs import home
 from ..runs.output_claim import OutputClaim
 from ..runs.output_lists import OutputLists
@@ -147,6 +150,23 @@ def scalar_files(
     return ScalarFiles(
         inbox=inbox, clock=clock, roots=lambda: (*output.folders, output.spec.cwd), tree=tree, on_problem=on_problem
     )
+
+
+def other_trainers(
+    plan: LaunchPlan,
+    output: RunOutput,
+    run: RunDirectory,
+    inbox: Inbox,
+    clock: RunClock,
+    *,
+    tree: RunTree,
+    on_problem: Callable[[str], None],
+) -> list[Sensor]:
+    """What sees a trainer that is started by hand beside an attempt; nothing for a run that writes apart."""
+    examine = BesideAttempt(plan, run, lambda: output.folders)
+    if not examine.wanted:
+        return []
+    return [OtherTrainers(inbox=inbox, clock=clock, examine=examine, tree=tree, on_problem=on_problem)]
 
 
 def host_sensor(

@@ -77,6 +77,7 @@ from .sensors import (
     checkpoint_sensor,
     host_sensor,
     list_all,
+    other_trainers,
     output_search,
     scalar_files,
     sensors,
@@ -248,6 +249,7 @@ def build_supervisor(
             claim,
             *_sleep_inhibitor(spec, supervisor.note),
             ContainerWatch(supervisor.note),
+            *other_trainers(plan, output, run, inbox, clock, tree=tree, on_problem=supervisor.note),
             *sensors(
                 spec,
                 (checkpoints, values, search, metrics),

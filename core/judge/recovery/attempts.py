@@ -4,9 +4,10 @@ import msgspec
 
 from ...model.decision import EndWatch, GiveUp, StartAttempt
 from ...model.fact import AttemptEnded, CheckpointsSetAside, ProfileChanged, ProgressMade
-from ...model.incident import ENDED_WITH_ATTEMPT
+from ...model.incident import ENDED_WITH_ATTEMPT, OTHER_TRAINER
 from ...model.observation import Exit, Outcome
 from ...model.shipped.profile import NO_PROFILE
+from .. import unseen
 from ..evaluation import evaluating
 from ..outlook import shown_progress
 from ..resume import checkpoint_index, doubt, known_checkpoint, resume_point, unclear_state
@@ -196,6 +197,7 @@ def ended(builder: StepBuilder, how: str, observation: Exit | None) -> None:
 
 def remember_end(builder: StepBuilder) -> None:
     """Keep how far the run was, to tell later what was lost, and close the findings that concern this attempt only."""
+    unseen.tell(builder)
     fallback.remember(builder)
     attempt = builder.state.attempt
     if attempt.beat_t is not None and attempt.resume_verdict != "ignored":
@@ -214,7 +216,7 @@ def remember_end(builder: StepBuilder) -> None:
         )
     close_quiet(builder, ENDED_WITH_ATTEMPT)
     for incident in builder.state.incidents:
-        if incident.kind in {"stall", "loss", "progress"} or incident.class_ in {MISSING, "termination"}:
+        if incident.kind in {"stall", "loss", "progress"} or incident.class_ in {MISSING, "termination", OTHER_TRAINER}:
             builder.close_incident(incident.id, ENDED_WITH_ATTEMPT)
     if last.position is not None:
         builder.set(failed_position=last.position)

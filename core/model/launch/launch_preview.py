@@ -20,13 +20,17 @@ class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LaunchOffer(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of ``trainwatch.toml``. ``run_id``: it was launched before and can be opened."""
+    """One run of ``trainwatch.toml``. ``run_id``: it was launched before and can be opened.
+
+    Not ``of_file``: a live run of a command that was started in this folder; it can only be opened.
+    """
 
     name: str
     command: str
     profile: str | None = None
     run_id: str | None = None
     state: RunState = "idle"
+    of_file: bool = True
 
 
 class LaunchPreview(msgspec.Struct, frozen=True, kw_only=True):

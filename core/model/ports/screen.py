@@ -262,7 +262,14 @@ class Launcher(Protocol):
     """All methods may block and are called in threads. They raise RuntimeError with one or more sentences."""
 
     def offers(self) -> Sequence[LaunchOffer]:
-        """The runs of this folder's ``trainwatch.toml``; none without one. A broken file raises, with its lines."""
+        """The runs of this folder's ``trainwatch.toml``, and live ones of commands that were started in this folder.
+
+        A broken file raises, with its lines.
+        """
+        ...
+
+    def mark(self) -> object:
+        """A value that is another one if the offers may have changed. Cheap: it is asked for every few seconds."""
         ...
 
     def preset_of(self, command: str) -> str:

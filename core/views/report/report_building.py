@@ -55,7 +55,7 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
     needed = tuple(msgspec.structs.replace(need, text=hide.text(need.text)) for need in needs(now))
     waiting = tuple(need.text for need in needed)
     redone = sum(i.lost_steps or 0 for i in incidents) + _gone_back(story, sources)
-    lost = lost_time(story, now.now_t, redone, silent_from_t=_silent_from_t(now))
+    lost = lost_time(story, now.now_t, redone, silent_from_t=_silent_from_t(now), unseen_from_t=_unseen_from_t(now))
     seen = last_seen(now) if nobody_sees(now) else ""
     numbers = SummaryNumbers(
         wall_s=wall_s,
@@ -127,6 +127,11 @@ def _silent_from_t(now: Situation) -> float | None:
     return now.step_t if step is not None and step.level == "warning" else None
 
 
+def _unseen_from_t(now: Situation) -> float | None:
+    """The last record or reading, if nobody watches the run now: whether it goes on training is not known."""
+    return max(now.story.t, now.progress_t, now.step_t or 0.0) if nobody_sees(now) else None
+
+
 def with_machine(report: Report, machine: Mapping[str, str], spec: RunSpec) -> Report:
     """The report with facts about driver, kernel … by name, for support."""
     hide = _redaction(spec)
@@ -146,7 +151,14 @@ def _away(now: Situation, since_wall: float, incidents: Sequence[IncidentRow]) -
     return Away(
         since_wall=since_wall,
         wall_s=max(0.0, now.now_wall - since_wall),
-        lost=lost_time(story, now.now_t, redone, since_t=since_t, silent_from_t=_silent_from_t(now)),
+        lost=lost_time(
+            story,
+            now.now_t,
+            redone,
+            since_t=since_t,
+            silent_from_t=_silent_from_t(now),
+            unseen_from_t=_unseen_from_t(now),
+        ),
         restarts=sum(a.t >= since_t for a in story.attempts[1:]),
     )
 

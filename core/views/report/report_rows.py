@@ -50,6 +50,8 @@ def lost_words(report: Report) -> str:
         ("ending and restarting", lost.restart_s),
         ("waiting for a person", lost.waited_s),
         ("without a step until now", lost.silent_s),
+        ("asleep or frozen, with no step", lost.frozen_s),
+        ("not known, as nobody watched", lost.unknown_s),
     )
     told = [f"{quantity.duration(seconds)} {what}" for what, seconds in parts if seconds is None or seconds >= 1.0]
     return ", ".join(told) or "none"

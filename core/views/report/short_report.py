@@ -85,11 +85,13 @@ def _went(all_of_it: str, lost: LostTime | None, restarts: int) -> str:
     parts = [all_of_it]
     if lost is not None and lost.trained_s is not None:
         parts.append(f"trained {quantity.duration(lost.trained_s)}")
-        gone_s = lost.detection_s + lost.restart_s + lost.waited_s + (lost.redone_s or 0.0)
+        gone_s = lost.detection_s + lost.restart_s + lost.waited_s + lost.frozen_s + (lost.redone_s or 0.0)
         if gone_s >= 1:
             parts.append(f"lost {quantity.duration(gone_s)}")
         if lost.silent_s >= 1:
             parts.append(f"no step for {quantity.duration(lost.silent_s)}")
+        if lost.unknown_s >= 1:
+            parts.append(f"not known for {quantity.duration(lost.unknown_s)}")
     return ", ".join(parts) + (f" ({quantity.plural(restarts, 'restart')})" if restarts else "")
 
 

@@ -9,11 +9,12 @@ and repeats the same steps.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import msgspec
 
+from ...model.fact import NothingSeen
 from ...model.run import TERMINAL_STATES, RunState
 from ...model.story import STATES, RunStory
 
@@ -26,7 +27,9 @@ HELD = frozenset({*TERMINAL_STATES, "idle", "interrupted", "paused", "suspended"
 class LostTime(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds. ``redone_s`` None: how long a step takes is unknown. ``waited_s``: for a person.
 
-    ``silent_s``: of a silence that goes on. It is not known yet whether the training works in it.
+    ``silent_s``: of a silence that goes on. It is not known yet whether the training works in it. ``frozen_s``: nothing
+    was seen of the run, and no steps were made in that time: the machine slept, or all was stopped. ``unknown_s``:
+    nothing was or is seen of it, and whether steps were made is not known.
     """
 
     wall_s: float
@@ -35,6 +38,8 @@ class LostTime(msgspec.Struct, frozen=True, kw_only=True):
     restart_s: float
     waited_s: float
     silent_s: float = 0.0
+    frozen_s: float = 0.0
+    unknown_s: float = 0.0
     redone_s: float | None
 
     @property
@@ -43,7 +48,7 @@ class LostTime(msgspec.Struct, frozen=True, kw_only=True):
         if self.redone_s is None:
             return None
         lost = self.startup_s + self.detection_s + self.restart_s + self.waited_s + self.redone_s + self.silent_s
-        return max(0.0, self.wall_s - lost)
+        return max(0.0, self.wall_s - lost - self.frozen_s - self.unknown_s)
 
     @property
     def ettr(self) -> float | None:
@@ -52,8 +57,11 @@ class LostTime(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def of_perfect(self) -> float | None:
-        """The wall time of a perfect supervisor over this one's, 0..1; waiting for a person is left out of both."""
-        own_s = self.wall_s - self.waited_s
+        """The wall time of a perfect supervisor over this one's, 0..1; waiting for a person is left out of both.
+
+        So is what no supervisor can change or tell: a machine that sleeps.
+        """
+        own_s = self.wall_s - self.waited_s - self.frozen_s - self.unknown_s
         return None if own_s <= 0 else max(0.0, own_s - self.detection_s - self.restart_s) / own_s
 
 
@@ -64,20 +72,32 @@ def lost_time(
     *,
     since_t: float = 0.0,
     silent_from_t: float | None = None,
+    unseen_from_t: float | None = None,
 ) -> LostTime | None:
     """None before the first launch, and if the journal has no state or too many. ``redone_steps``: if known better.
 
     ``since_t``: run seconds before which nothing counts. ``silent_from_t``: since when no step came although one was
-    due, also before that is an incident; None: not known.
+    due, also before that is an incident; None: not known. ``unseen_from_t``: since when nobody watches; None: somebody
+    does.
     """
     if not story.attempts or not story.states or len(story.states) >= STATES:
         return None
     begin_t = max(story.attempts[0].t, since_t)
     end_t = story.state_t if story.state in TERMINAL_STATES or story.state == "interrupted" else max(now_t, story.t)
-    sums: dict[str, float] = dict.fromkeys(("running", "startup", "detection", "restart", "waited", "silent"), 0.0)
+    sums: dict[str, float] = dict.fromkeys(
+        ("running", "startup", "detection", "restart", "waited", "silent", "frozen", "unknown"), 0.0
+    )
+    gaps = list(story.unseen)
+    if unseen_from_t is not None:
+        gaps.append(NothingSeen(since_t=unseen_from_t, until_t=end_t))
     silent_t = min(_silent_from_t(story), math.inf if silent_from_t is None else silent_from_t)
     for from_t, until_t, what in _parts(story, begin_t, end_t, silent_t):
-        sums[what] += max(0.0, until_t - from_t)
+        lasted_s = max(0.0, until_t - from_t)
+        if what in {"running", "startup", "silent"}:
+            for why, seconds in _not_seen(gaps, from_t, until_t):
+                sums[why] += seconds
+                lasted_s -= seconds
+        sums[what] += lasted_s
     steps = repeated_steps(story) if redone_steps is None else redone_steps
     pace_s = story.progress.sec_per_step
     redone_s = 0.0 if steps == 0 else None if pace_s is None else min(sums["running"], steps * pace_s)
@@ -88,6 +108,8 @@ def lost_time(
         restart_s=sums["restart"],
         waited_s=sums["waited"],
         silent_s=sums["silent"],
+        frozen_s=sums["frozen"],
+        unknown_s=sums["unknown"],
         redone_s=redone_s,
     )
 
@@ -131,6 +153,14 @@ def _parts(story: RunStory, begin_t: float, end_t: float, silent_t: float) -> It
             yield since_t, stepped_t, "startup" if span.state == "starting" else "running"
             yield stepped_t, noticed_t, "silent"
             yield noticed_t, until_t, "detection"
+
+
+def _not_seen(gaps: Sequence[NothingSeen], from_t: float, until_t: float) -> Iterator[tuple[str, float]]:
+    """What of a time was not seen and not used by the training: why, and how long. Steps count from its beginning."""
+    for gap in gaps:
+        seconds = min(gap.until_t, until_t) - max(gap.since_t, from_t)
+        if seconds > 0.0:
+            yield ("unknown", seconds) if gap.trained_s is None else ("frozen", max(0.0, seconds - gap.trained_s))
 
 
 def _unnoticed_s(story: RunStory) -> dict[float, float]:

@@ -22,6 +22,7 @@ from trainwatch.core.model.fact import (
     JudgeSnapshot,
     MetricFilesKnown,
     Note,
+    NothingSeen,
     OutputKnown,
     PhaseChanged,
     ProfileChanged,
@@ -93,7 +94,7 @@ def _fact_text(fact: Fact, run: tuple[str, ...]) -> str | None:
         case AttemptEnded():
             status = f"exit code {fact.code}" if fact.code is not None else f"signal {_known(fact.signal)}"
             return f"attempt {fact.attempt} ended ({fact.how}, {status}), last step {_known(fact.last_step)}"
-        case ProgressMade() | JudgeSnapshot() | BudgetChanged() | SaveMeasured():
+        case ProgressMade() | JudgeSnapshot() | BudgetChanged() | SaveMeasured() | NothingSeen():
             return None
         case PhaseChanged(phase="train" | "save"):
             return None  # every save would be two lines; `--json` and the timeline have them

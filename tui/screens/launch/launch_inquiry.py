@@ -61,7 +61,8 @@ class LaunchInquiry:
         """Why the file, or what is chosen, cannot be started: a line a problem."""
         self.checked = False
         """All checks are done."""
-        self._file_trouble = ""
+        self.file_trouble = ""
+        """Why the file cannot be read."""
         self._checks: dict[int, LaunchCheck] = {}
         self._asked = 0
 
@@ -87,14 +88,16 @@ class LaunchInquiry:
                 offers, trouble = tuple(launcher.offers()), ""
             except Exception as error:
                 offers, trouble = (), str(error)
-            return lambda: self._take_offers(offers, trouble)
+            return lambda: self.take_offers(offers, trouble)
 
         self._on.tasks.submit(work)
 
-    def _take_offers(self, offers: tuple[LaunchOffer, ...], trouble: str) -> None:
-        self.offers, self._file_trouble = offers, trouble
+    def take_offers(self, offers: tuple[LaunchOffer, ...], trouble: str, *, ask: bool = True) -> None:
+        """Show these. ``ask``: plan and check what is chosen among them."""
+        self.offers, self.file_trouble = offers, trouble
         self._on.draw()
-        self.ask()
+        if ask:
+            self.ask()
 
     def ask(self) -> None:
         """Plan what is chosen now, and check it."""
@@ -102,7 +105,7 @@ class LaunchInquiry:
         asked, order, launcher = self._asked, self._on.order, self._launcher
         nothing = order.run is None and not order.command
         self.plan, self._checks, self.checked = None, {}, False
-        self.trouble = self._file_trouble if nothing else ""
+        self.trouble = self.file_trouble if nothing else ""
         self._on.draw()
         if launcher is None or nothing:
             return
@@ -161,6 +164,8 @@ class LaunchInquiry:
 NARROW = 60
 """Below it a check's name stands in its text, not in a margin of its own."""
 STARTED_BEFORE = "It was started before: Enter opens it. There r starts it again, from a checkpoint or anew."
+
+STARTED_HERE = "It was started in this folder by its command, and is no run of trainwatch.toml. Enter opens it."
 
 
 def plan_page(inquiry: LaunchInquiry, *, chosen: bool, started: bool) -> list[Paragraph]:

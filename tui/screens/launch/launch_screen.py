@@ -18,9 +18,11 @@ from ...panes.page_pane import PagePane
 from ...panes.pane import Pane
 from ...panes.rows_pane import RowsPane
 from ...run_session import Application, RunSession
+from ...ui.paragraph import Paragraph
 from ..box import Box
 from ..place_screen import PlaceScreen, bindings_of, headline, share
-from .launch_inquiry import LaunchInquiry, checks_page, plan_page
+from .launch_inquiry import STARTED_HERE, LaunchInquiry, checks_page, plan_page
+from .launch_news import NEWS_S, LaunchNews
 from .launch_rehearsal import LaunchRehearsal
 from .launch_start import LaunchStart
 
@@ -71,6 +73,7 @@ class LaunchScreen(PlaceScreen):
         self.checks_first = True
         self.start = LaunchStart(self)
         self.rehearsal = LaunchRehearsal(self)
+        self.news = LaunchNews(self)
 
     def head_alone(self) -> HeaderView:
         """The worst first: what the checks found."""
@@ -119,13 +122,30 @@ class LaunchScreen(PlaceScreen):
     def on_mount(self) -> None:
         super().on_mount()
         self.action_reload()
+        if self.application.interval_s > 0:
+            self.set_interval(NEWS_S, self.news.look)
+
+    def renew_offers(self, offers: tuple[LaunchOffer, ...], trouble: str) -> None:
+        """Show other offers. Plan and checks are made again only if what is under the cursor changed."""
+        chosen, on_typed = self.offer, self.offer is None and bool(self.typed)
+        same = next((at for at, offer in enumerate(offers) if chosen is not None and offer.name == chosen.name), None)
+        if on_typed:
+            self.table.cursor = len(offers)
+        elif same is not None:
+            self.table.cursor = same
+        unchanged = on_typed or (same is not None and offers[same] == chosen)
+        self.inquiry.take_offers(offers, trouble, ask=not unchanged)
 
     def show(self) -> None:
         offers, found = self.offers, self.inquiry
-        self.table.show_offers(offers, self.typed, "trainwatch.toml" if offers else "no trainwatch.toml here")
+        of_file = any(offer.of_file for offer in offers)
+        self.table.show_offers(offers, self.typed, "trainwatch.toml" if of_file else "no trainwatch.toml here")
         chosen = self.offer is not None or bool(self.typed)
         started = self.opens is not None
-        self.page.show(plan_page(found, chosen=chosen, started=started), title=self._plan_title())
+        if self.offer is not None and not self.offer.of_file:
+            self.page.show([Paragraph(STARTED_HERE, style="warning")], title=self.offer.name)
+        else:
+            self.page.show(plan_page(found, chosen=chosen, started=started), title=self._plan_title())
         words = check_sum(found.checks).words
         self.looks.set_class(any(c.result == "fail" for c in found.checks), "-danger")
         page = checks_page(found, self.looks.glyphs.levels, self.size.width, to_check=chosen and not started)
@@ -155,7 +175,7 @@ class LaunchScreen(PlaceScreen):
         """What Enter would start."""
         offer = self.offer
         if offer is not None:
-            return LaunchRequest(run=offer.name, profile=self.profile)
+            return LaunchRequest(run=offer.name, profile=self.profile) if offer.of_file else LaunchRequest()
         return LaunchRequest(command=self.typed, profile=self.profile)
 
     def _plan_title(self) -> str:
@@ -250,7 +270,9 @@ class LaunchScreen(PlaceScreen):
 
     def action_rehearse(self) -> None:
         """Rehearse what is chosen, or end the rehearsal that is under way."""
-        if self.rehearsal.under_way or self.offer is not None or self.typed:
+        if self.offer is not None and not self.offer.of_file and not self.rehearsal.under_way:
+            self.show_message("It runs already: Enter opens it.")
+        elif self.rehearsal.under_way or self.offer is not None or self.typed:
             self.rehearsal.ask(self.order)
         else:
             self.action_type()

@@ -1,0 +1,1 @@
+"""What runs beside an attempt and is not of it."""

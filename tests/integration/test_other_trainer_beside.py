@@ -1,0 +1,317 @@
+"""A second trainer that a person starts in the folder while the run trains: seen by its processes, with real ones."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.fakes.e2e_world import TRAINER, World, until, world
+from tests.tiers import SECOND_TIER
+from trainwatch.core.act.adopt.adoption import look_at, record_start
+from trainwatch.core.act.launch.launching import find_attempt
+from trainwatch.core.app.plan.launch_plan import LaunchPlan
+from trainwatch.core.app.plan.project_plan import plan_command
+from trainwatch.core.app.preflight.beside_attempt import BesideAttempt
+from trainwatch.core.app.preflight.other_trainer import accept, refusal_at_launch
+from trainwatch.core.config.spec import Overrides
+from trainwatch.core.model.beside.other_trainer import OtherTrainer, OtherTrainersSeen
+from trainwatch.core.model.incident import Incident
+from trainwatch.core.model.observation import Observation
+from trainwatch.core.sense.process.other_trainers import OtherTrainers
+from trainwatch.core.sense.process.run_tree import RunTree
+from trainwatch.core.store.clock import RunClock
+from trainwatch.core.store.lock import SupervisorLock
+from trainwatch.core.store.run_directory import RunDirectory
+
+TRAIN = """\
+import argparse, os, sys, time
+p = argparse.ArgumentParser()
+p.add_argument("--out", default="ckpts"); p.add_argument("--lr"); p.add_argument("--eval", action="store_true")
+a = p.parse_args(); os.makedirs(a.out, exist_ok=True)
+while os.environ.get("WAIT_FOR") and not os.path.exists(os.environ["WAIT_FOR"]): time.sleep(0.02)
+log = open(a.out + "/metrics.csv", "a")
+if os.environ.get("WORKERS") and os.fork() == 0: os.setsid()
+if os.environ.get("ORPHAN"):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork(): os._exit(0)
+        time.sleep(120)
+    os.wait()
+open(a.out + "/started-%d" % os.getpid(), "w").close()
+time.sleep(120)
+"""
+__all__ = ["world"]
+Start = Callable[..., int]
+
+
+class Kept:
+    """An inbox that keeps everything."""
+
+    def __init__(self) -> None:
+        self.told: list[OtherTrainersSeen] = []
+
+    def put(self, observation: Observation) -> None:
+        assert isinstance(observation, OtherTrainersSeen)
+        self.told.append(observation)
+
+    def unread(self) -> int:
+        return 0
+
+
+class Watched:
+    """A run with a live attempt, and its sensor; each look is asked for."""
+
+    def __init__(self, folder: Path, plan: LaunchPlan, pid: int) -> None:
+        self.plan, self.run = plan, RunDirectory.create(folder.parent / "home", plan.spec)
+        record_start(self.run.attempt(1), look_at(pid), str(folder / "log"))
+        self.inbox = Kept()
+        outputs = () if plan.spec.output_dir is None else (plan.spec.output_dir,)
+        self.sensor = OtherTrainers(
+            inbox=self.inbox,
+            clock=RunClock(time.time()),
+            examine=BesideAttempt(plan, self.run, lambda: outputs),
+            tree=RunTree(),
+        )
+        self.sensor.follow(find_attempt(self.run.attempt(1)))
+        self.sensor.sample()  # what is there at the launch was looked at before it
+
+    def look(self) -> tuple[OtherTrainer, ...]:
+        self.sensor.sample()
+        return self.inbox.told[-1].trainers
+
+    def pids(self) -> list[int]:
+        return [each.pid for each in self.look()]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    (work / "train.py").write_text(TRAIN)
+    return work
+
+
+@pytest.fixture
+def start(folder: Path) -> Iterator[Start]:
+    """Starts a process as a stranger would: no child of this one, in a session of its own."""
+    known: list[int] = []
+
+    def begin(*words: str, cwd: Path = folder, out: str = "ckpts", ready: bool = True, **env: str) -> int:
+        script = 'cd "$1"; shift; setsid "$@" > /dev/null 2>&1 < /dev/null & echo $!'
+        command = ["sh", "-c", script, "sh", str(cwd), *(words or (sys.executable, "train.py"))]
+        made = subprocess.run(command, capture_output=True, check=True, text=True, env={**os.environ, **env})
+        pid = int(made.stdout)
+        known.append(pid)
+        _wait((cwd / out / f"started-{pid}").exists if ready else lambda: _runs(pid, words or (sys.executable,)))
+        return pid
+
+    yield begin
+    for pid in {*known, *_left(folder)}:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _runs(pid: int, words: Sequence[str]) -> bool:
+    return Path(f"/proc/{pid}/cmdline").read_bytes().startswith(words[0].encode() + b"\0")
+
+
+def _left(folder: Path) -> Iterator[int]:
+    """What they started, and has no parent any more: its working folder is that of this test."""
+    for place in Path("/proc").iterdir():
+        if place.name.isdecimal() and int(place.name) != os.getpid():
+            with contextlib.suppress(OSError):
+                if (place / "cwd").readlink() == folder:
+                    yield int(place.name)
+
+
+def _wait(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def _plan(*words: str, output_dir: str | None = "ckpts") -> LaunchPlan:
+    return plan_command((sys.executable, "train.py", *words), Overrides(output_dir=output_dir))
+
+
+@pytest.fixture
+def watched(folder: Path, start: Start) -> Watched:
+    return Watched(folder, _plan(), start())
+
+
+def test_the_same_command_that_begins_later_is_seen_with_what_both_write(
+    folder: Path, start: Start, watched: Watched
+) -> None:
+    assert watched.look() == ()
+    pid = start()
+    (seen,) = watched.look()
+    metrics = str(folder / "ckpts" / "metrics.csv")
+    assert (seen.pid, seen.cwd, seen.same, seen.folder) == (pid, str(folder), "training", str(folder / "ckpts"))
+    assert (seen.files, seen.shared) == ((metrics,), (metrics,))
+    assert seen.command.endswith("train.py")
+    assert seen.began
+    assert f"pid {pid}" in (refusal_at_launch(watched.plan, watched.run) or ""), "the next launch is held"
+
+
+def test_it_is_told_once_and_again_when_it_is_over(start: Start, watched: Watched) -> None:
+    pid = start()
+    for _ in range(4):
+        watched.look()
+    assert [[each.pid for each in told.trainers] for told in watched.inbox.told] == [[pid]]
+    os.kill(pid, signal.SIGKILL)
+    _wait(lambda: watched.look() == ())
+    assert len(watched.inbox.told) == 2
+
+
+def test_other_options_count_if_it_writes_to_the_output_folder(start: Start, watched: Watched) -> None:
+    watched.look()
+    pid = start(sys.executable, "train.py", "--lr", "3")
+    (seen,) = watched.look()
+    assert (seen.pid, seen.same) == (pid, "script")
+
+
+def test_other_options_count_once_it_opens_a_file_there(folder: Path, start: Start, watched: Watched) -> None:
+    gate = folder / "go"
+    pid = start(sys.executable, "train.py", "--lr", "3", ready=False, WAIT_FOR=str(gate))
+    for _ in range(4):
+        assert watched.look() == ()
+    gate.touch()
+    _wait((folder / "ckpts" / f"started-{pid}").exists)
+    assert watched.pids() == [pid], "although it is no new process any more"
+
+
+def test_the_files_of_the_same_command_are_known_once_it_opens_them(
+    folder: Path, start: Start, watched: Watched
+) -> None:
+    gate = folder / "go"
+    pid = start(ready=False, WAIT_FOR=str(gate))
+    for _ in range(4):
+        assert [(each.pid, each.files) for each in watched.look()] == [(pid, ())]
+    gate.touch()
+    _wait((folder / "ckpts" / f"started-{pid}").exists)
+    assert [each.shared for each in watched.look()] == [(str(folder / "ckpts" / "metrics.csv"),)]
+
+
+def test_another_output_folder_of_the_same_script_is_no_rival(start: Start, watched: Watched) -> None:
+    start(sys.executable, "train.py", "--out", "other", out="other")
+    assert watched.pids() == watched.pids() == []
+
+
+def test_what_another_program_writes_there_is_no_rival(folder: Path, start: Start, watched: Watched) -> None:
+    (folder / "evaluate.py").write_text("import time\nkept = open('ckpts/scores.json', 'a')\ntime.sleep(60)\n")
+    start(sys.executable, "evaluate.py", ready=False)
+    _wait((folder / "ckpts/scores.json").exists)
+    assert watched.pids() == watched.pids() == []
+
+
+def test_its_own_workers_and_those_without_a_parent_are_its_own(folder: Path, start: Start) -> None:
+    watched = Watched(folder, _plan(), start(WORKERS="1", ORPHAN="1", TRAINWATCH_ATTEMPT="/somewhere/attempts/0001"))
+    assert watched.pids() == watched.pids() == []
+
+
+def test_a_worker_of_an_adopted_trainer_is_its_own_when_its_parent_ends(folder: Path, start: Start) -> None:
+    """It was found running, so nothing marks its processes: who was once of its tree stays its own."""
+    (folder / "launch.sh").write_text(
+        f"{sys.executable} middle.py &\necho $! > ckpts-middle\nexec {sys.executable} train.py\n"
+    )
+    (folder / "middle.py").write_text(
+        "import os, subprocess, sys, time\n"
+        f"p = subprocess.Popen([{sys.executable!r}, 'train.py'], start_new_session=True)\ntime.sleep(120)\n"
+    )
+    pid = start("sh", "launch.sh")
+    started = folder / "ckpts"
+    _wait(lambda: started.is_dir() and len([p for p in started.iterdir() if p.name.startswith("started-")]) == 2)
+    watched = Watched(folder, _plan(), pid)
+    assert watched.pids() == []
+    middle = int((folder / "ckpts-middle").read_text())
+    os.kill(middle, signal.SIGKILL)
+    _wait(lambda: "Z" in Path(f"/proc/{middle}/stat").read_text().rpartition(")")[2].split()[0])
+    assert watched.pids() == watched.pids() == []
+
+
+def test_an_attempt_of_another_run_is_no_rival(start: Start, watched: Watched) -> None:
+    start(TRAINWATCH_ATTEMPT="/somewhere/attempts/0001")
+    assert watched.pids() == watched.pids() == []
+
+
+def test_a_trainer_that_another_run_has_adopted_is_no_rival(folder: Path, start: Start, watched: Watched) -> None:
+    pid = start()
+    plan = plan_command((sys.executable, "train.py"), Overrides(name="apart", output_dir="other"))
+    other = RunDirectory.create(folder.parent / "home", plan.spec)
+    record_start(other.attempt(1), look_at(pid), str(folder / "log"))
+    lock = SupervisorLock(other.lock)
+    lock.acquire()
+    try:
+        assert watched.pids() == []
+    finally:
+        lock.release()
+
+
+def test_what_a_person_accepted_is_no_news(start: Start, watched: Watched) -> None:
+    start()
+    accept(watched.plan, watched.run)
+    assert watched.pids() == []
+
+
+def test_workers_of_the_rival_are_not_named(start: Start, watched: Watched) -> None:
+    pid = start(WORKERS="1")
+    assert watched.pids() == watched.pids() == [pid]
+
+
+def test_the_same_command_is_no_rival_if_each_launch_makes_a_folder_of_its_own(folder: Path, start: Start) -> None:
+    first, second = "runs/2026-11-28_10-00", "runs/2026-11-28_10-05"
+    for name in (first, second):
+        (folder / name).mkdir(parents=True)
+    (folder / "train.py").write_text(TRAIN.replace('default="ckpts"', 'default=os.environ["WHEN"]'))
+    watched = Watched(folder, _plan(output_dir=first), start(out=first, WHEN=first))
+    start(out=second, WHEN=second)
+    assert watched.pids() == watched.pids() == []
+    pid = start(out=first, WHEN=first)
+    assert watched.pids() == [pid]
+
+
+@pytest.mark.parametrize("label", ["rehearsal_of", "trial_of"])
+def test_a_run_that_writes_apart_is_not_watched_for_it(folder: Path, label: str) -> None:
+    plan = _plan()
+    assert BesideAttempt(plan, RunDirectory(folder), tuple).wanted
+    spec = msgspec.structs.replace(plan.spec, labels={label: "x"})
+    assert not BesideAttempt(msgspec.structs.replace(plan, spec=spec), RunDirectory(folder), tuple).wanted
+
+
+@SECOND_TIER
+def test_a_supervisor_tells_it_in_journal_status_and_report_and_ends_nothing(world: World) -> None:
+    """A minute: the supervisor looks every half a minute."""
+    out = world.project / "out"
+    words = (str(TRAINER), "--output-dir", str(out), "--steps", "9000", "--step-time", "0.05", "--save-every", "50")
+    assert world.do("run", "--detach", "--", sys.executable, *words).code == 0
+    world.at_step(20)
+    with subprocess.Popen(
+        [sys.executable, *words], cwd=world.project, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as other:
+        try:
+            incident = until(lambda: _told(world, open_=True), "it is told", 90)
+            assert f"pid {other.pid}" in incident.reason
+            assert any("both have open for writing" in each.what for each in incident.evidence)
+            assert any(f"pid {other.pid}" in each["text"] for each in world.status()["troubles"])
+            assert f"pid {other.pid}" in world.asks("report", "--short").out
+            assert other.poll() is None
+            assert world.alive()
+            assert world.story().state == "running"
+        finally:
+            other.kill()
+    until(lambda: _told(world, open_=False), "it is over", 90)
+
+
+def _told(world: World, *, open_: bool) -> Incident | None:
+    found = (each for each in world.story().incidents if each.class_ == "other_trainer")
+    return next((each for each in found if each.open is open_), None)

@@ -1,0 +1,106 @@
+"""Time in which nothing was seen: how much of it the training used, by the steps that were made in it."""
+
+import msgspec
+import pytest
+
+from tests.builders import Story, World
+from tests.unit.test_judge_recovery import crash, running
+from trainwatch.core.model.fact import NothingSeen
+from trainwatch.core.model.observation import LogChunk, Start, Tick
+
+
+def trained(world: World) -> list[tuple[float, float | None]]:
+    """How long each time was, and what of it was used."""
+    return [
+        (round(each.until_t - each.since_t), None if each.trained_s is None else round(each.trained_s))
+        for each in world.of(NothingSeen)
+    ]
+
+
+def asleep(world: World, seconds: float, steps: int) -> World:
+    """Nothing is seen for so long; then the log has so many further steps (one takes 2.5 s)."""
+    first = world.state.attempt.step or 0
+    world.see(Tick(t=world.t + seconds))
+    text = "".join(f"step {first + number}/10260 loss=0.1\n" for number in range(1, steps + 1))
+    return world.see(LogChunk(t=world.t, text=text))
+
+
+def plain(steps: int = 60) -> World:
+    """A run whose log has a line a step."""
+    story = Story(meta=False, period_s=5.0).load(10).train(steps, line=lambda step: f"step {step}/10260 loss=0.1\n")
+    return World().begin().watch(story)
+
+
+def on(world: World, steps: int) -> World:
+    """It goes on for so many steps."""
+    first = world.state.attempt.step or 0
+    for number in range(1, steps + 1):
+        world.see(LogChunk(t=world.t + 2.5, text=f"step {first + number}/10260 loss=0.1\n"))
+    return world
+
+
+def test_a_machine_that_slept_did_not_train() -> None:
+    ((lasted, used),) = trained(on(asleep(plain(), 600.0, 1), 8))
+    assert lasted == pytest.approx(600, abs=6)
+    assert used is not None
+    assert used <= 10
+
+
+def test_a_training_that_went_on_unwatched_used_all_of_it() -> None:
+    ((lasted, used),) = trained(on(asleep(plain(), 600.0, 238), 8))
+    assert used == lasted
+
+
+def test_a_trainer_that_was_stopped_for_a_part_of_it_used_the_rest() -> None:
+    ((_, used),) = trained(on(asleep(plain(), 600.0, 120), 8))
+    assert used == pytest.approx(300, abs=15)
+
+
+def test_without_a_known_pace_it_is_unknown() -> None:
+    world = World().begin().watch(Story(meta=False, period_s=5.0).load(60))
+    world.see(Tick(t=world.t + 600.0)).wait(20.0)
+    ((_, used),) = trained(world)
+    assert used is None
+
+
+def test_it_is_told_once_the_log_was_read() -> None:
+    world = asleep(plain(), 600.0, 1)
+    assert trained(world) == []
+    assert len(trained(on(world, 8))) == 1
+
+
+def test_two_that_follow_each_other_are_one() -> None:
+    world = asleep(asleep(plain(), 600.0, 0), 300.0, 1)
+    ((lasted, _),) = trained(on(world, 8))
+    assert lasted == pytest.approx(900, abs=12)
+
+
+def test_steps_that_were_seen_before_a_new_supervisor_began_are_not_counted_again() -> None:
+    ((lasted, used),) = trained(adopted(made=24 + 4))
+    assert lasted == pytest.approx(600, abs=6)
+    assert used is not None
+    assert used <= 20
+
+
+def test_an_older_state_that_does_not_know_of_a_sleep_before_tells_nothing() -> None:
+    ((_, used),) = trained(adopted(made=4))
+    assert used is None
+
+
+def adopted(made: int) -> World:
+    """A new supervisor, whose state of the judge is a minute (24 steps) older than the last record, finds steps."""
+    world = plain()
+    step, seen_t = world.state.attempt.step or 0, world.t + 60.0
+    world.state = msgspec.structs.replace(world.state, time=msgspec.structs.replace(world.state.time, t=seen_t))
+    world.see(Start(t=seen_t + 600.0, attempt=1, pid=7, adopted=True))
+    lines = "".join(f"step {number}/10260 loss=0.1\n" for number in range(1, step + made))
+    return on(world.see(LogChunk(t=world.t, text=lines)), 8)
+
+
+def test_an_attempt_that_ends_at_once_tells_it_before_its_end() -> None:
+    world = asleep(running(), 600.0, 0)
+    assert len(trained(crash(world))) == 1
+
+
+def test_a_wait_that_is_watched_is_none() -> None:
+    assert trained(on(plain(), 20).wait(30.0)) == []
