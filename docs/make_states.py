@@ -36,7 +36,7 @@ in the row of the current state. A pair that has no row is a bug and raises `Imp
 
 A restart goes `stopping` → `cleaning` → `listing` → `verifying` → `backing_off` → `starting`. Each state waits for the
 outcome of one decision; a stage that is not needed (no checkpoint, no wait) is left out. `copying` takes the place of
-`verifying` if what is there is not understood and the settings say so.
+`verifying` if what is there is damaged, or is not understood and the settings say so.
 """
 
 

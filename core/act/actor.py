@@ -213,6 +213,8 @@ class RunActor:
             return False, "no output folder is watched", {}
         try:
             made = self._copy([Path(path) for path in decision.paths])
+        except FileNotFoundError as error:
+            return False, f"{error.filename}: no such file or directory", {"gone": str(error.filename)}
         except OSError as error:
             full = error.errno in {errno.ENOSPC, errno.EDQUOT}
             return False, f"{error.filename or 'the copy'}: {error.strerror or error}", {"no_room": full}

@@ -13,6 +13,8 @@ STARTED_OVER_STEPS = 20
 """A resume point earlier than this proves nothing about the counter."""
 PLACES = 10
 """Printed lines that an attempt must have made for two ends at the same step to count as more than coincidence."""
+EPOCH_SHARE = 0.2
+"""A save this near to the end of an epoch, as a share of the epoch, was made there: saves are noticed a little late."""
 STRIDE_TOLERANCE = 0.1
 """How near to a whole number the ratio of two checkpoints must be: they are noticed a little late."""
 
@@ -76,6 +78,8 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     run_total_before: int | None = None
     bar_total_before: int | None = None
     """Total of the last bar of the attempt before, as printed."""
+    epochs_before: int | None = None
+    """Number of epochs that the attempt before printed."""
     pace_before_s: float | None = None
     """Seconds of a step, as the attempt before printed them last."""
     losses_before: bool = False
@@ -169,6 +173,20 @@ def with_beat(
         offset=offset,
         position=offset + step,
     )
+
+
+def whole_epochs(attempt: AttemptProgress, counts: int | None) -> int | None:
+    """Return the epochs that the run had done at the resume point, if it lies at the end of one; None if not known.
+
+    ``counts``: of a whole epoch, in the log. The epoch that a checkpoint holds may count from 0 or from 1, so that it
+    tells this only together with the place at which the log was when it was saved.
+    """
+    stored, at = attempt.resume_epochs, attempt.resume_position
+    if at is None or not counts:
+        return None
+    found = round(at / counts)
+    near = abs(at - found * counts) <= EPOCH_SHARE * counts
+    return found if near and (stored is None or found in {stored, stored + 1}) else None
 
 
 def knows_its_step(attempt: AttemptProgress) -> bool:

@@ -1,6 +1,7 @@
 """The progress of a run, for people who look at it."""
 
 from ..model.progress import Progress
+from .attempt_progress import whole_epochs
 from .findings import eta, run_length
 from .knowledge import Knowledge
 from .state import JudgeState
@@ -11,7 +12,8 @@ def shown_progress(knowledge: Knowledge, state: JudgeState) -> Progress:
     run, attempt = state.reading.now.run, state.attempt
     told = knowledge.told.get(attempt.profile or "")
     resumed = attempt.resume_from is not None and attempt.resume_verdict != "ignored"
-    progress = run_length.with_told(state.progress, run, told, resumed=resumed, epochs_before=attempt.resume_epochs)
+    before = whole_epochs(attempt, run.whole or run.total)
+    progress = run_length.with_told(state.progress, run, told, resumed=resumed, epochs_before=before)
     if run.step is None and progress.epoch is not None:
         return _of_epochs(state, progress)
     return eta.with_own_pace(progress, state.pace, state.clock.step_s)

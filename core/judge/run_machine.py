@@ -67,7 +67,7 @@ EVENTS: dict[Event, str] = {
     "no_room": "the disk is too full for the next attempt, or another trainer writes where it would",
     "no_gpu": "no GPU of the run is usable",
     "list": "the output folder is to be listed before a resume point is chosen",
-    "copy_aside": "state that is not understood is to be copied aside",
+    "copy_aside": "what a start may write over is to be copied aside",
     "verify": "a resume point is chosen and is to be verified",
     "back_off": "the next attempt is to wait",
     "hold": "no restart until an operator asks for one",

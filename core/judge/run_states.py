@@ -145,10 +145,14 @@ class Listing(Variant, frozen=True, tag="listing"):
 
 
 class Copying(Variant, frozen=True, tag="copying"):
-    """State that is not understood is being copied aside, before the run begins anew."""
+    """State that is not understood, or damaged, is being copied aside, before the run begins anew.
+
+    ``damaged``: what nobody could resume from, which holds no run.
+    """
 
     order: int
     plan: RestartPlan
+    damaged: bool = False
 
 
 class Verifying(Variant, frozen=True, tag="verifying"):

@@ -100,9 +100,10 @@ class VerifyCheckpoint(DecisionBase, frozen=True, kw_only=True, tag="verify_chec
 
 
 class CopyAside(DecisionBase, frozen=True, kw_only=True, tag="copy_aside"):
-    """Copy state that is not understood to a folder of its own, before the run begins anew over it.
+    """Copy state that is damaged or not understood to a folder of its own, before the run begins anew over it.
 
-    Outcome data: ``folder``, ``size_bytes``, ``shared_bytes`` (of these: shared with the original by the file system).
+    Outcome data: ``folder``, ``size_bytes``, ``shared_bytes`` (of these: shared with the original by the file system);
+    ``no_room``: a disk is too full; ``gone``: a path that does not exist any more.
     """
 
     paths: tuple[str, ...]

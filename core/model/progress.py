@@ -40,10 +40,12 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     eta_s: float | None = None
     run_step: int | None = None
     run_total_steps: int | None = None
+    of_part: bool = False
+    """Step and total are of a part of the run, as an epoch, of which it is not known where in the run it lies."""
     total_by: str | None = None
     """By what the total is known if the log does not show it (``--epochs 50``), for people. None: by the log."""
 
     @property
     def any_step(self) -> int | None:
-        """The step of the whole run; as printed if it cannot be told (or in a journal of an older version)."""
-        return self.step if self.run_step is None else self.run_step
+        """The step of the whole run; as printed in a journal of an older version. None: unknown, or of a part of it."""
+        return self.run_step if self.run_step is not None or self.of_part else self.step

@@ -67,3 +67,23 @@ def test_where_nothing_can_be_written_beside_the_folder_the_run_keeps_the_copies
     out = tmp_path / "missing" / "out"
 
     assert folder_for_copies(out, tmp_path / "run" / "kept").parent == tmp_path / "run" / "kept"
+
+
+def test_two_files_of_one_name_are_both_copied(out: Path) -> None:
+    for number in ("1", "2"):
+        (out / number).mkdir()
+        (out / number / "last.pt").write_text(number)
+
+    made = copy_aside([out / "1" / "last.pt", out / "2" / "last.pt"], out.parent / "out.kept" / "1")
+
+    assert [(Path(made.folder) / number / "last.pt").read_text() for number in ("1", "2")] == ["1", "2"]
+
+
+def test_of_a_link_what_it_leads_to_is_copied(out: Path) -> None:
+    (out / "last.q7").symlink_to("whatever.q7")
+
+    made = copy_aside([out / "last.q7"], out.parent / "out.kept" / "1")
+
+    with (out / "last.q7").open("wb"):  # a save through the link
+        pass
+    assert (Path(made.folder) / "last.q7").read_bytes() == b"q" * 3000

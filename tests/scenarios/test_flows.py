@@ -6,6 +6,7 @@ import pytest
 
 from tests.builders import Story, World, judge
 from tests.scenarios.goldens import check
+from trainwatch.core.model.launch.told_length import ToldLength
 from trainwatch.core.model.observation import CheckpointEvent, Exit, LogChunk
 from trainwatch.core.model.settings import Restart, Settings
 
@@ -86,6 +87,43 @@ def torn_newest_checkpoint() -> World:
     return world.watch(story(20, 20))
 
 
+def only_checkpoint_is_torn() -> World:
+    """``last.pt`` is written in place, and the trainer is killed in its first save."""
+    world = World().begin().watch(story())
+    world.see(
+        CheckpointEvent(
+            t=world.t,
+            path="out/last.pt",
+            event="created",
+            verdict="torn",
+            reason="is cut off",
+            form="file",
+            mtime=world.t,
+        )
+    )
+    world.answer("copy_aside", folder="out.kept/20261128-085015")
+    crash(world)
+    return world.watch(story(0, 20))
+
+
+def epoch_is_trained_again_after_a_resume() -> World:
+    """Bars without a number, 60 steps each; the trainer resumes in its first epoch, from the beginning of that one."""
+    told = ToldLength(epochs=4, epochs_by="--epochs 4")
+    world = World(judge(told={"": told})).begin()
+
+    def bars(first: int, last: int) -> None:
+        for n in range(first, last + 1):
+            text = f"\r{100 * n // 60:3d}%|###   | {n}/60 [00:{n:02d}<00:09,  1.00s/it, loss=0.5]"
+            world.wait(1.0).see(LogChunk(t=world.t, text=text))
+
+    bars(1, 42)
+    save(world, 40)
+    bars(43, 50)
+    crash(world, "\n", -9)
+    bars(1, 30)
+    return world
+
+
 def resume_is_ignored_by_the_trainer() -> World:
     world = World().begin().watch(story())
     save(world, 60)
@@ -157,6 +195,8 @@ FLOWS: tuple[Callable[[], World], ...] = (
     budget_runs_out,
     the_same_step_twice,
     torn_newest_checkpoint,
+    only_checkpoint_is_torn,
+    epoch_is_trained_again_after_a_resume,
     resume_is_ignored_by_the_trainer,
     operator_stops_and_resumes,
     operator_switches_profile_at_a_checkpoint,

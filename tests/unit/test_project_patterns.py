@@ -72,7 +72,7 @@ def test_the_commented_file_shows_both_keys_with_their_defaults(tmp_path: Path) 
             text = text.replace(line, line.removeprefix("# "))
     path.write_text(text.replace("shapes = []\n", "").replace("patterns = {}\n", ""))
     settings = load_project(path).settings
-    assert settings.progress == OwnShapes(shapes=(r"tour=(?P<step>\d+) of (?P<total_steps>\d+) cost=(?P<loss>[\d.]+)",))
+    assert settings.progress == OwnShapes(shapes=(r"it=(?P<step>\d+) of (?P<total_steps>\d+) cost=(?P<loss>[\d.]+)",))
     assert settings.diagnose == OwnFailures(
         patterns={"config_error": ("licence .* expired",), "io_error": ("tape robot",)}
     )

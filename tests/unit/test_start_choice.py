@@ -500,6 +500,7 @@ def test_a_project_that_is_not_known_begins_beside_what_nobody_can_go_on_from(fo
     (folder / "trainwatch.toml").write_text(TOML_RESUMES)
     path = saved()
     path.write_bytes(path.read_bytes()[:-2])
+    cut = path.read_bytes()
     stale = path.parent / "checkpoint-90"
     stale.mkdir()
     (stale / "trainer_state.json").write_text('{"global_step": 90}')
@@ -507,6 +508,10 @@ def test_a_project_that_is_not_known_begins_beside_what_nobody_can_go_on_from(fo
     assert ready.claim is not None
     ready.claim.release()
     assert "none of them is whole: beginning anew" in ready.said
+    (copy,) = (folder / "out.kept").glob(f"*/**/{path.name}")
+    path.write_bytes(b"")  # as a save does: in place
+    assert copy.read_bytes() == cut
+    assert f"kept a copy of {path.name} in {folder / 'out.kept'}" in ready.said
     assert ready.run.load_spec().begin_from is None
 
 

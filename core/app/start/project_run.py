@@ -1,5 +1,6 @@
 """The run to start: of a command, or of trainwatch.toml (made at its first start, updated at each later one)."""
 
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -20,6 +21,7 @@ from ..plan.project_plan import NO_OPTIONS, spec_and_definitions
 from ..runs.known_runs import find_run, here, home
 from ..runs.output_claim import OutputClaim
 from .hand_over import end_supervisor
+from .keep_before import keep_before
 from .start_choice import StartChoice, Wish, choose_start
 
 
@@ -59,7 +61,6 @@ def create_run(plan: LaunchPlan, choice: StartChoice | None = None, *, forced: b
     require_startable(plan, forced=forced)
     claim = OutputClaim(plan.spec, home())
     claim.take()
-    claim.tell_later(choice.said)
     known = RunDirectory(runs_folder(home()) / plan.spec.id)
     try:
         if known.path.exists():  # of a trainwatch.toml, made to be looked at and never launched
@@ -68,7 +69,11 @@ def create_run(plan: LaunchPlan, choice: StartChoice | None = None, *, forced: b
             known = RunDirectory.create(home(), plan.spec)
         if forced:
             accept(plan, known)
-        return RunToStart(known, plan, claim=claim, said=choice.said)
+        said = choice.said
+        if choice.keep and plan.spec.output_dir is not None:
+            said = f"{said}; {keep_before(choice.keep, Path(plan.spec.cwd, plan.spec.output_dir), known)}"
+        claim.tell_later(said)
+        return RunToStart(known, plan, claim=claim, said=said)
     except BaseException:
         claim.release()
         raise

@@ -50,7 +50,8 @@ class StartChoice(msgspec.Struct, frozen=True, kw_only=True):
     """What follows. ``known``: the run to go on with, None: a new one; ``first``: the command for its supervisor.
 
     ``checkpoint``: what a new run begins from. ``said``: a sentence about it; "" for a plain start. ``endangered``:
-    names of the checkpoints that the trainer may write over. ``by_itself``: the trainer goes on from what is there.
+    names of the checkpoints that the trainer may write over. ``keep``: paths of those that are copied aside first,
+    because no person said that it may. ``by_itself``: the trainer goes on from what is there.
     ``watches``: the trainer of ``known`` runs, so that nothing is launched. ``supervised``: ``known`` is over, and its
     supervisor is still there. ``waits_for_room``: ``known`` is held for a full disk, and a new supervisor waits on.
     """
@@ -60,6 +61,7 @@ class StartChoice(msgspec.Struct, frozen=True, kw_only=True):
     checkpoint: str | None = None
     said: str = ""
     endangered: str = ""
+    keep: tuple[str, ...] = ()
     by_itself: bool = False
     watches: bool = False
     supervised: bool = False
@@ -211,7 +213,11 @@ def _begin_project(plan: LaunchPlan, there: tuple[Checkpoint, ...], holds: str, 
     point = next((c for c in there if c.path == newest), None)
     if point is None:
         if all(_is_useless(c) for c in there):
-            return StartChoice(endangered=names_of(there), said=f"{holds}, and none of them is whole: beginning anew")
+            return StartChoice(
+                endangered=names_of(there),
+                keep=tuple(c.path for c in there if has_state_files(Path(c.path))),
+                said=f"{holds}, and none of them is whole: beginning anew",
+            )
         why = "none of them can be resumed from"
     else:
         why = _objection(plan, Path(point.path)) or why_unfit(spec, Path(point.path)) or ""

@@ -68,14 +68,17 @@ def copy_aside(
     clone: Callable[[int, int], bool] = clone_blocks,
     spare_bytes: int = SPARE_BYTES,
 ) -> CopiedAside:
-    """Copy each path into a new folder under its own name; all or nothing.
+    """Copy each path into a new folder under its own name (``_named``); all or nothing.
 
+    Of a path that is a link, what it leads to is copied: a trainer that opens it writes over that.
     Each copy is flushed, and its size and that of the original are compared after it; the folder has another name until
     all is done. Refused: no room, an original that changes. Raises OSError.
     """
     import shutil  # slow to import
 
-    files = [file for path in paths for file in _files(path)]
+    named = _named(paths)
+    parts = [_files(name, path) for name, path in named]
+    files = [file for found in parts for file in found]
     folder.parent.mkdir(parents=True, exist_ok=True)
     stage = folder.with_name(f".{folder.name}.incomplete")
     shutil.rmtree(stage, ignore_errors=True)
@@ -83,7 +86,7 @@ def copy_aside(
     try:
         shared, size = 0, 0
         left = sum(path.lstat().st_size for _, path in files)
-        largest = max((sum(f.lstat().st_size for _, f in _files(path)) for path in paths), default=0)
+        largest = max((sum(path.lstat().st_size for _, path in found) for found in parts), default=0)
         with idle_io_priority():
             for name, path in files:
                 bytes_ = path.lstat().st_size
@@ -104,15 +107,29 @@ def copy_aside(
     return CopiedAside(folder=str(folder), size_bytes=size, shared_bytes=shared)
 
 
-def _files(path: Path) -> list[tuple[str, Path]]:
+def _named(paths: Sequence[Path]) -> list[tuple[str, Path]]:
+    """(name below the folder of copies, path) of each, or of what it leads to.
+
+    The name is its own; if two have the same, what follows the folder that all of them share.
+    """
+    paths = list(dict.fromkeys(paths))
+    shared = os.path.commonpath([path.absolute().parent for path in paths]) if paths else ""
+    own = len({path.name for path in paths}) == len(paths)
+    return [
+        (path.name if own else os.path.relpath(path.absolute(), shared), path.resolve() if path.is_symlink() else path)
+        for path in paths
+    ]
+
+
+def _files(name: str, path: Path) -> list[tuple[str, Path]]:
     """(name below the folder of copies, file or link) of a file, or of all in a directory."""
     if path.is_symlink() or not path.is_dir():
-        return [(path.name, path)]
+        return [(name, path)]
     found = []
     for folder, _, names in os.walk(path):
-        for name in sorted(names):
-            place = Path(folder) / name
-            found.append((str(Path(path.name) / place.relative_to(path)), place))
+        for member in sorted(names):
+            place = Path(folder) / member
+            found.append((str(Path(name) / place.relative_to(path)), place))
     return found
 
 

@@ -64,7 +64,7 @@ def _of_bar(
     within = run if run.per_epoch else replace(run, per_epoch=True, index=0, done=0)
     if resumed and run.named is None:  # bars without the number of their epoch count anew
         if epochs_before is None or within.index is None or within.done is None:
-            return replace(progress, run_step=None, run_total_steps=None)
+            return replace(progress, run_step=None, run_total_steps=None, of_part=True)
         index, done = within.index + epochs_before, within.done + epochs_before * total
         within = replace(within, index=index, done=done, anew=False)
     step, whole = within.run_step, replace(within, declared=told.epochs).run_total
@@ -79,4 +79,4 @@ def _of_bar(
 def _with_total(progress: Progress, step: int, total: int, by: str) -> Progress:
     pace = progress.sec_per_step
     left = None if pace is None else (total - step) * pace
-    return replace(progress, run_step=step, run_total_steps=total, total_by=by, eta_s=left)
+    return replace(progress, run_step=step, run_total_steps=total, total_by=by, eta_s=left, of_part=False)

@@ -15,6 +15,7 @@ from ..recovery.remedies import ramp, remedy_step_back
 from ..recovery.resume_point import resume_choice, unclear_states
 from ..resume import checkpoint_events, checkpoint_index, known_checkpoint, save_overdue
 from ..resume.doubt import DOUBTED
+from ..resume.epoch_step import counts_since
 from ..resume.step_agreement import disagreement
 from ..run_machine import is_live, is_watched
 from ..run_states import Stopping
@@ -30,14 +31,16 @@ LINES_LATER = 2
 """Printed lines later than which the log shows a step that a save holds: then it counts something else."""
 
 
-def saved_position(attempt: AttemptProgress, saved_step: int | None) -> int | None:
+def saved_position(attempt: AttemptProgress, saved_step: int | None, since: int = 0) -> int | None:
     """Return the position of a checkpoint in the run: from its own step if known, else where the run is now.
+
+    ``since``: counts that the log is known to have made after the save.
 
     A checkpoint is noticed some steps after the one that it holds, or before the line that shows its step: logs print
     every tenth step. Of an adopted attempt it may be noticed before the log was read that far.
     """
     if attempt.position is None or saved_step is None or attempt.offset is None:
-        return attempt.position
+        return attempt.position if attempt.position is None else attempt.position - since
     stored = attempt.offset + saved_step * attempt.stride
     shown = attempt.position + LINES_LATER * attempt.printed_every
     return stored if attempt.adopted or stored <= shown else attempt.position
@@ -81,6 +84,29 @@ def _by_the_log(
     return replace(event, step=number, epoch=None) if is_step else event
 
 
+def _step_s(state: JudgeState) -> float | None:
+    return state.clock.typical_s or state.progress.sec_per_step
+
+
+def _with_saved(state: JudgeState, step: int, t: float) -> tuple[AttemptProgress, str | None]:
+    """Return the attempt with a save of ``step``, and how that disagrees with the log."""
+    odd = disagreement(state.attempt, step, _step_s(state), printed=state.progress.step)
+    late = checkpoint_events.may_be_of_before(state.checkpoints, t)
+    return with_saved(state.attempt, step, late=late), odd
+
+
+def _step_of_epoch(
+    state: JudgeState, event: CheckpointEvent, before: known_checkpoint.KnownCheckpoint | None, *, is_new: bool
+) -> tuple[bool, int]:
+    """Return whether the step that it holds is counted within its epoch, and the counts since the save, 0 = unknown."""
+    if not is_new:
+        return before is not None and before.of_epoch, 0
+    if event.step is None or not is_live(state.machine):
+        return False, 0
+    since = counts_since(state.attempt, state.reading.now.run, event.step, _step_s(state))
+    return since is not None, since or 0
+
+
 def _is_ending(state: JudgeState) -> bool:
     return isinstance(state.machine, Stopping) and state.machine.then == "give_up"
 
@@ -92,19 +118,20 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
     before = checkpoint_index.find(state.checkpoints, event.path)
     event = _by_the_log(state, before, event)
     odd = None
-    if event.step is not None and is_live(state.machine) and _is_new_save(knowledge, before, event):
-        printed, typical_s = state.progress, state.clock.typical_s
-        odd = disagreement(attempt, event.step, typical_s or printed.sec_per_step, printed=printed.step)
-        late = checkpoint_events.may_be_of_before(state.checkpoints, event.t)
-        attempt = with_saved(attempt, event.step, late=late)
+    is_new = _is_new_save(knowledge, before, event)
+    of_epoch, since = _step_of_epoch(state, event, before, is_new=is_new)
+    event = replace(event, step=None) if of_epoch else event
+    if event.step is not None and is_live(state.machine) and is_new:
+        attempt, odd = _with_saved(state, event.step, event.t)
     index = checkpoint_events.with_event(
         state.checkpoints,
         event,
-        position=saved_position(attempt, event.step),
+        position=saved_position(attempt, event.step, since),
         created_wall=knowledge.created_wall,
         fresh=is_live(state.machine) and _is_at(attempt, event.step),
         log_epoch=attempt.log_epoch,
         epochs_before=(attempt.resume_epochs or 0) if attempt.weights_only else 0,
+        of_epoch=of_epoch,
     )
     seen = state.liveness
     grown = before is None or event.size_bytes is None or event.size_bytes != before.size_bytes

@@ -32,7 +32,10 @@ def on_beat(builder: StepBuilder) -> None:
     """A step was made: check the resume, and close the incidents of earlier attempts if it took effect."""
     before = builder.state.attempt
     attempt, verdict = resume_check.check_resume(
-        before, main_reading(builder.state).certain, unproven=found_way.is_unproven(builder)
+        before,
+        main_reading(builder.state).certain,
+        unproven=found_way.is_unproven(builder),
+        told=builder.knowledge.told.get(before.profile or ""),
     )
     builder.set(attempt=msgspec.structs.replace(attempt, resume_verdict=verdict))
     match verdict:

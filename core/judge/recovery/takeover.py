@@ -100,6 +100,8 @@ def go_on(builder: StepBuilder) -> None:
             restart_stages.clear_and_restart(builder, GO_ON)
         case Interrupted():
             restart_stages.clear_and_restart(builder, GO_ON)
+        case WaitingForRoom(until_t=float() as until_t):
+            builder.set(wake_t=until_t)  # a restored state has none
         case WaitingForRoom() | WaitingForGpu() | Stopped() | Finished() | EndedEarly() | GivenUp():
             pass
         case _:
@@ -158,6 +160,7 @@ def started(builder: StepBuilder, start: Start) -> None:
         total_before=state.progress.run_total_steps,
         run_total_before=run_total(state) or state.attempt.run_total_before,
         bar_total_before=state.progress.total_steps if opening.marks else state.attempt.bar_total_before,
+        epochs_before=state.reading.now.run.epochs or state.attempt.epochs_before,
         printed_every_before=state.attempt.printed_every,
         widest_gap_before=widest_gap(opening.counted) or state.attempt.widest_gap_before,
     )

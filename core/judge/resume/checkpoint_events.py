@@ -34,9 +34,11 @@ def with_event(
     epochs_before: int = 0,
     log_epoch: float | None = None,
     fresh: bool = False,
+    of_epoch: bool = False,
 ) -> CheckpointIndex:
     """Add a change of a checkpoint. ``position``: of the run now. ``fresh``: the trainer is at its step.
 
+    ``of_epoch``: the step that it holds is counted within its epoch, so that its step of the run is not known.
     ``epochs_before``: what to add to its epoch. A file from before ``created_wall`` (of an adopted training: its real
     start) is not the run's own.
     """
@@ -48,7 +50,13 @@ def with_event(
     if before is not None and (before.complete or before.rewriting) and event.verdict == "writing":
         # What is known of it holds until it is complete again, with another modification time or with the same one.
         again = msgspec.structs.replace(
-            before, complete=False, rewriting=True, damage=None, t=_written_t(event, created_wall), fresh=fresh
+            before,
+            complete=False,
+            rewriting=True,
+            damage=None,
+            t=_written_t(event, created_wall),
+            fresh=fresh,
+            kept=None,
         )
         return with_entry(index, again)
     complete = event.event == "complete" and (event.verdict is None or event.verdict in GOOD)
@@ -66,7 +74,8 @@ def with_event(
         changed=event.changed if has_wrong_time(event, created_wall) else None,
         size_bytes=event.size_bytes,
         disk_bytes=event.disk_bytes,
-        step=event.step if event.step is not None else before.step if before is not None else None,
+        step=event.step if event.step is not None or before is None or of_epoch else before.step,
+        of_epoch=of_epoch,
         epoch=epoch,
         position=None if old else position,
         log_epoch=None if old else log_epoch,
@@ -171,6 +180,7 @@ def _with_history(entry: KnownCheckpoint, before: KnownCheckpoint) -> KnownCheck
     entry = msgspec.structs.replace(
         entry,
         before_t=before.t if again else before.before_t,
+        kept=before.kept if same and entry.size_bytes == before.size_bytes else None,
         size_before=before.size_before if same or before.unclear is None else before.size_bytes,
         was_so_before=before.was_so_before or (not same and before.is_state) or (again and _lacks_its_end(before)),
     )

@@ -7,13 +7,15 @@ by line (``opening.py``), so the answer does not depend on how late or in which 
 Known false alarms, and what prevents them: a bar drawn at 0, or where it begins, before its first step; batches that a
 trainer passes over up to its resume point, and a bar without a total (``first_lines.py``); a bar that counts only what
 is left (its total shows that); a bar that restarts in each epoch (the epoch is compared, and a middle one proves
-nothing); a bar with another total than that of a training from the beginning (another counter: nothing follows).
+nothing); a bar with another total than that of a training from the beginning, and one that may count within an epoch
+that is trained again (another counter: nothing follows).
 """
 
 from typing import Literal
 
 import msgspec
 
+from ...model.launch.told_length import ToldLength
 from ..attempt_progress import STARTED_OVER_STEPS, AttemptProgress
 from ..text.position.opening import Mark
 from ..text.position.reading import Reading
@@ -42,11 +44,12 @@ replace = msgspec.structs.replace
 
 
 def check_resume(
-    attempt: AttemptProgress, reading: Reading, *, unproven: bool = False
+    attempt: AttemptProgress, reading: Reading, *, unproven: bool = False, told: ToldLength | None = None
 ) -> tuple[AttemptProgress, ResumeVerdict]:
     """Check a resume after a heartbeat. Returns the attempt too, with its place as its first lines show it.
 
-    ``unproven``: the way to resume is a conclusion, so that the first printed step has to show it.
+    ``unproven``: the way to resume is a conclusion, so that the first printed step has to show it. ``told``: the length
+    of the training by its settings.
     """
     if attempt.resume_from is None:
         return attempt, "none"
@@ -61,7 +64,11 @@ def check_resume(
         if (found := _taken(attempt, marks[:end], gap=gap)) is not None:
             return found, "taken"
     attempt = replace(attempt, lines_checked=len(marks))
-    return _not_taken(attempt, counted(attempt, marks), unproven=unproven)
+    lines = counted(attempt, marks)
+    after, verdict = _not_taken(attempt, lines, unproven=unproven)
+    return after, "unclear" if verdict == "ignored" and _may_be_of_an_epoch(
+        attempt, reading, lines[0], told
+    ) else verdict
 
 
 def _taken(attempt: AttemptProgress, marks: tuple[Mark, ...], *, gap: bool) -> AttemptProgress | None:
@@ -144,6 +151,20 @@ def _is_another_counter(attempt: AttemptProgress, first: Mark, at: int) -> bool:
     if first.total is None:
         return False
     return (known is not None and first.total != known) or (not first.per_epoch and first.total <= at)
+
+
+def _may_be_of_an_epoch(attempt: AttemptProgress, reading: Reading, first: Mark, told: ToldLength | None) -> bool:
+    """Whether the counter may begin again in each epoch, so that a low count is no start over.
+
+    A trainer that resumes within an epoch may train the whole epoch again. A counter that was never seen beyond one
+    epoch, of a training that has several, shows none.
+    """
+    run, epochs = reading.run, None if told is None else told.epochs
+    if attempt.epochs_before is not None and run.epochs is not None and run.epochs != attempt.epochs_before:
+        return True  # it numbers the epochs that are left
+    if run.per_epoch is not None or (first.total is not None and told is not None and told.steps == first.total):
+        return False
+    return first.epoch is not None or (epochs or 0) > 1
 
 
 def _begins_again(attempt: AttemptProgress, first: Mark, at: int) -> bool:

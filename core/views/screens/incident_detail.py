@@ -27,7 +27,7 @@ ACTION_WORDS: dict[str, str] = {
     "end_leftovers": "ended left-over processes",
     "clear_gpu": "waited for the GPU",
     "list_checkpoints": "listed the checkpoints",
-    "copy_aside": "copied aside what is not understood",
+    "copy_aside": "copied aside what a start may write over",
     "verify_checkpoint": "verified the checkpoint",
     "start_attempt": "started the next attempt",
     "pause_attempt": "paused it",

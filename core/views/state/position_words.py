@@ -7,7 +7,7 @@ from ..length_words import by_words, time_words
 from ..words import STATE_WORDS
 from .concerns import SILENT
 from .last_step import last_step
-from .run_progress import run_progress
+from .run_progress import live_progress, of_an_epoch, run_progress
 
 SOON_S = 600.0
 """Seconds to the end below which a countdown is shown instead of a time of day."""
@@ -53,6 +53,8 @@ def where(now: Situation) -> tuple[str, ...]:
     elif progress.epoch is not None:
         total = f" of {progress.total_epochs}" if progress.total_epochs else ""
         clauses.append(f"epoch {progress.epoch:g}{total}")
+    if part := of_an_epoch(live_progress(now)):
+        clauses.append(part)
     if progress.sec_per_step is not None and (late is None or late.level == "safe"):
         clauses.append(quantity.pace(progress.sec_per_step))
     if late is not None and late.told and late.level == "safe":

@@ -8,6 +8,7 @@ from ...model.progress import Progress
 from ...model.run import HALTED_STATES
 from ...model.situation import Situation
 from ...model.story import RunStory
+from .. import quantity
 from .level import Bounds, bounds_of
 
 
@@ -32,8 +33,10 @@ def over_run(story: RunStory, progress: Progress) -> Progress:
     step, total = progress.step, progress.total_steps
     if progress.run_step is not None:
         step, total = progress.run_step, progress.run_total_steps
+    elif progress.of_part:
+        step, total = None, None
     if step is None:
-        return progress
+        return msgspec.structs.replace(progress, step=None, total_steps=None)
     if total is not None and step > total:
         total = None  # of another counter
     return msgspec.structs.replace(progress, step=step + offset, total_steps=None if total is None else total + offset)
@@ -62,6 +65,14 @@ def eta_s(progress: Progress) -> float | None:
         if progress.sec_per_step is None
         else (progress.run_total_steps - progress.run_step) * progress.sec_per_step
     )
+
+
+def of_an_epoch(progress: Progress) -> str:
+    """step 5 of 30 of an epoch, if it is not known where in the run that is; else empty. ``progress``: as printed."""
+    if not progress.of_part or progress.step is None:
+        return ""
+    total = f" of {quantity.count(progress.total_steps)}" if progress.total_steps else ""
+    return f"step {quantity.count(progress.step)}{total} of an epoch"
 
 
 def fraction(progress: Progress) -> float | None:

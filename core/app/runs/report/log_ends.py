@@ -32,8 +32,11 @@ def last_words(log: str) -> tuple[str, ...]:
     return (*shown[:half], f"… {len(shown) - 2 * half} lines …", *shown[-half:])
 
 
-def last_step(log: str, shapes: Sequence[str] = ()) -> int | None:
-    """The last step that the end of a log shows; None if it shows none, or cannot be read."""
+def last_step(log: str, shapes: Sequence[str] = (), *, resumed: bool = False) -> int | None:
+    """The last step of the run that the end of a log shows; None if it shows none, or cannot be read.
+
+    ``resumed``: the attempt began from a checkpoint, so that a bar without the number of its epoch shows none.
+    """
     try:
         lines = _log_end(log)
     except OSError:
@@ -41,11 +44,12 @@ def last_step(log: str, shapes: Sequence[str] = ()) -> int | None:
     if not lines:
         return None
     from ....config.shipped import load_log_shapes  # most reports need no step of a log
-    from ....judge.progress.log_progress import START, read_progress
+    from ....judge.progress.log_progress import START, begin_attempt, read_progress
     from ....judge.text.shapes.shape_table import ShapeTable
 
     text = "".join(line.text if line.open else f"{line.text}\n" for line in lines)
-    return read_progress(START, text, ShapeTable(load_log_shapes(), shapes)).progress.any_step
+    begun = begin_attempt(START, resumed=resumed)
+    return read_progress(begun, text, ShapeTable(load_log_shapes(), shapes)).progress.any_step
 
 
 def _log_end(log: str) -> tuple[LogLine, ...]:

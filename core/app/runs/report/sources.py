@@ -134,6 +134,6 @@ def _log_steps(spec: RunSpec, story: RunStory, *, watched: bool) -> Iterator[tup
     for a in story.attempts:
         live = watched and a is story.attempts[-1]
         if a.log and a.last_step is None and not live:
-            step = last_step(a.log, spec.settings.progress.shapes)
+            step = last_step(a.log, spec.settings.progress.shapes, resumed=a.resume_from is not None)
             if step is not None:
                 yield a.number, step

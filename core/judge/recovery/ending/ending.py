@@ -194,7 +194,7 @@ def _place(seen: Counters) -> Place:
         words = in_epochs or ("" if step is None else f"step {step}")
         return _by_time(seen, words, is_last_line=epochs == "near")
     made, whole = progress.run_step, progress.run_total_steps
-    words = f"step {step} of {total}"
+    words = f"step {step} of {total}{' of an epoch' if progress.of_part else ''}"
     if seen.per_epoch and made is not None and whole is not None:
         words = f"step {made} of {whole}"
     elif made is not None and made > total:  # further than the total of a part of the run

@@ -28,9 +28,9 @@ class Counted(msgspec.Struct, frozen=True, kw_only=True):
 
     ``step``, ``epoch``: counts made, and epochs begun, the largest that they can be. ``step_gap``, ``epoch_gap``: to
     the next printed one. ``step_s``, ``epoch_s``: seconds of one. ``silent_s``: from the last printed one to the exit.
-    ``steps_before``, ``epochs_before``: made before a resume after which the counter may have begun anew; None = it
-    may have, and how many there were is not known. ``saved``: the largest step that a checkpoint holds; ``named``:
-    numbers in the last lines.
+    ``steps_before``, ``epochs_before``: made before a resume after which the counter may have begun anew, the most that
+    there can be; None = it may have, and how many there were is not known. ``saved``: the largest step that a
+    checkpoint holds; ``named``: numbers in the last lines.
     """
 
     step: int | None = None
@@ -83,7 +83,7 @@ def _by_epochs(seen: Counted, told: ToldLength) -> Place | None:
     if epoch is None or epoch > total + 1:
         return Place("unknown")
     begun = epoch + (seen.epochs_before or 0)
-    words = f"in epoch {math.ceil(epoch)} of {total} (by {told.epochs_by})" if epoch <= total else ""
+    words = f"in epoch {math.ceil(begun)} of {total} (by {told.epochs_by})" if begun <= total else ""
     if begun + max(1, seen.epoch_gap) > total:
         return Place("unknown", words)
     doubt = _doubt(told, sure=told.epochs_sure, before=seen.epochs_before, pace_s=seen.epoch_s)

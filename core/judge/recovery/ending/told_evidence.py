@@ -1,6 +1,7 @@
 """What the judge knows of an attempt for a comparison with the length in its settings, collected for told_end.py."""
 
 from ....model.text.patterns import LazyPattern
+from ...attempt_progress import whole_epochs
 from ...failure.evidence_state import DiagnosisState
 from ...knowledge import Knowledge
 from ...progress.log_progress import ProgressState
@@ -86,9 +87,17 @@ def _epochs_begun(now: Reading, *, resumed: bool) -> tuple[float | None, int]:
 
 
 def _epochs_before(state: JudgeState, now: Reading) -> float | None:
-    """Epochs before the resume that the count leaves out; None = it may, and they are not known."""
-    first = now.first_epoch if now.run.broken else now.run.first_named
-    return 0 if first is not None and first > 1 else state.attempt.resume_epochs
+    """Epochs before the resume that the count leaves out, the most that there can be; None = they are not known.
+
+    Epochs that the log does not number are counted from the resume on. A checkpoint that holds epoch 3 may have been
+    saved after four of them.
+    """
+    attempt, run = state.attempt, now.run
+    first = now.first_epoch if run.broken else run.first_named
+    if first is not None:
+        return 0 if first > 1 else attempt.resume_epochs
+    done = whole_epochs(attempt, run.whole or run.total)
+    return done if done is not None or attempt.resume_epochs is None else attempt.resume_epochs + 1
 
 
 def _numbers_that_rise(seen: DiagnosisState) -> tuple[int, ...]:

@@ -24,7 +24,7 @@ from ...run_states import WORDS, Listing, RestartPlan, Stopped, Verifying
 from ...state import JudgeState
 from ...step_builder import StepBuilder
 from ..attempts import give_up, launch_after_delay
-from . import found_way, unclear_output, unclear_states
+from . import found_way, kept_copies, unclear_output, unclear_states
 from .untold import cannot_be_told
 
 replace = msgspec.structs.replace
@@ -187,7 +187,7 @@ def _start_over(builder: StepBuilder, plan: RestartPlan) -> None:
     if unclear:
         unclear_states.hold_or_copy(builder, plan, unclear)
         return
-    launch_after_delay(builder, replace(plan, path=None, step=None))
+    kept_copies.keep_then_begin(builder, plan)
 
 
 def on_verify_outcome(builder: StepBuilder, machine: Verifying, outcome: Outcome) -> None:
@@ -200,7 +200,9 @@ def on_verify_outcome(builder: StepBuilder, machine: Verifying, outcome: Outcome
         builder.note(f"{outcome.data.get('reason')}: it is meant (so do earlier checkpoints, or it is Inf alone)")
         verdict = "complete"
     if verdict == "complete":
-        _verified(builder, replace(plan, step=step if isinstance(step, int) else plan.step))
+        known = checkpoint_index.find(builder.state.checkpoints, path)
+        is_of_run = isinstance(step, int) and not (known is not None and known.of_epoch)
+        _verified(builder, replace(plan, step=step if is_of_run else plan.step))
         return
     if _is_left_to_the_trainer(builder, plan, verdict, outcome):
         why = str(outcome.data.get("reason") or outcome.detail or verdict)

@@ -11,6 +11,7 @@ from ...resume.known_checkpoint import KnownCheckpoint, base_name
 from ...resume.output_folders import Sighting
 from ...run_states import Copying, RestartPlan, Stopped
 from ...step_builder import StepBuilder
+from . import kept_copies
 from .training_times import training_of
 
 CLASS = "not_understood"
@@ -35,11 +36,12 @@ def _sighting(known: KnownCheckpoint) -> Sighting:
 def hold_or_copy(builder: StepBuilder, plan: RestartPlan, seen: tuple[Sighting, ...]) -> None:
     """Ask people, or copy it aside and begin anew, as the settings say."""
     if builder.knowledge.settings.restart.if_not_understood == "copy_and_restart":
+        at_risk = (k.path for k in kept_copies.at_risk(builder, plan.before_t))
         order = builder.decide(
             CopyAside,
             f"copy {_names(seen)} aside before the run begins anew",
             incident=plan.incident,
-            paths=tuple(dict.fromkeys(s.path for s in seen)),
+            paths=tuple(dict.fromkeys((*(s.path for s in seen), *at_risk))),
         )
         builder.move("copy_aside", Copying(order=order, plan=plan), "copying what the run may have saved aside")
         return

@@ -16,7 +16,7 @@ from ...run_states import Copying, RestartPlan, Stopped
 from ...state import JudgeState
 from ...step_builder import StepBuilder
 from ..attempts import launch_after_delay, wait_for_room_somewhere
-from . import found_way, unclear_output
+from . import found_way, kept_copies, unclear_output
 from .training_times import training_of
 
 replace = msgspec.structs.replace
@@ -142,7 +142,11 @@ def hold_or_copy(builder: StepBuilder, plan: RestartPlan, found: tuple[KnownChec
             CopyAside,
             f"copy {names} aside before the run begins anew",
             incident=plan.incident,
-            paths=tuple(k.path for k in found),
+            paths=tuple(
+                dict.fromkeys(
+                    (*(k.path for k in found), *(k.path for k in kept_copies.at_risk(builder, plan.before_t)))
+                )
+            ),
         )
         builder.move("copy_aside", Copying(order=order, plan=plan), "copying what is not understood aside")
         return
@@ -175,6 +179,9 @@ def on_copied(builder: StepBuilder, machine: Copying, outcome: Outcome) -> None:
     if plan.path is not None:
         found_way.on_kept(builder, machine, outcome)
         return
+    if machine.damaged:
+        kept_copies.on_kept(builder, machine, outcome)
+        return
     if not outcome.ok and outcome.data.get("no_room") is True:
         why = f"what the run saved cannot be copied aside: {outcome.detail or 'no reason given'}"
         wait_for_room_somewhere(builder, plan, why)
@@ -190,6 +197,7 @@ def on_copied(builder: StepBuilder, machine: Copying, outcome: Outcome) -> None:
         unclear_output.hold(builder, plan, seen, but)
         return
     folder = str(outcome.data.get("folder") or "")
+    kept_copies.mark(builder, kept_copies.at_risk(builder, plan.before_t), folder)
     said = f"what is not understood was copied to {folder}" if folder else "what is not understood was copied aside"
     builder.note(said)
     builder.notify("warning", "copied aside, and begun anew", f"{said}; the run begins anew", incident=plan.incident)

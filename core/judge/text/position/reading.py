@@ -183,6 +183,7 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
         eta_s=None if run.through and counter == "bar" else _time_left(run, news, step, total, seconds),
         run_step=run.run_step,
         run_total_steps=run.run_total,
+        of_part=run.step is not None and run.run_step is None,
     )
     return msgspec.structs.replace(
         reading,
@@ -300,7 +301,13 @@ def with_run(reading: Reading, run: RunCount) -> Reading:
         return reading
     old = reading.progress
     epochs = old.total_epochs if old.total_epochs is not None or old.epoch is None else run.declared
-    progress = msgspec.structs.replace(old, total_epochs=epochs, run_step=run.run_step, run_total_steps=run.run_total)
+    progress = msgspec.structs.replace(
+        old,
+        total_epochs=epochs,
+        run_step=run.run_step,
+        run_total_steps=run.run_total,
+        of_part=run.step is not None and run.run_step is None,
+    )
     return msgspec.structs.replace(reading, run=run, progress=progress)
 
 

@@ -3,7 +3,10 @@
 import time
 from typing import Any
 
+import msgspec
+
 from trainwatch.core.model.incident import BECAME_A_HANG, NO_STEP
+from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.text.memory_words import memory, memory_of
 from trainwatch.core.model.text.patterns import LazyPattern
 from trainwatch.core.model.text.size_words import size
@@ -15,6 +18,7 @@ from trainwatch.core.views.length_words import by_words
 from trainwatch.core.views.restart_words import restarts_left
 from trainwatch.core.views.state.backup_state import backup_line
 from trainwatch.core.views.state.readings import FRESH_S
+from trainwatch.core.views.state.run_progress import of_an_epoch
 
 from ..output import printable
 
@@ -43,6 +47,8 @@ def status_lines(status: dict[str, Any], still: str) -> list[str]:
     if progress["epoch"] is not None:
         of = f" of {progress['total_epochs']}" if progress["total_epochs"] and overall["step"] is None else ""
         position.append(f"epoch {progress['epoch']:g}{of}")
+    if part := of_an_epoch(msgspec.convert(progress, Progress)):
+        position.append(part)
     if progress["loss"] is not None:
         position.append(f"loss {progress['loss']:.4g}")
     if progress["sec_per_step"] is not None and not still:
