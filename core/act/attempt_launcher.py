@@ -15,6 +15,7 @@ from ..model.ports.supervision import AttemptTarget
 from ..model.run import RunSpec
 from ..model.shipped.preset import Preset
 from ..model.shipped.profile import Profile
+from ..model.text.setting_place import with_place
 from .config.derive import Derived, DeriveError, preview, write_config_copy
 from .config.output_names import own_name
 from .config.remaining_steps import counted, remaining
@@ -22,6 +23,7 @@ from .engine import Engine, Performed
 from .launch import script_record, spool
 from .launch.attempt_records import read_start
 from .launch.launching import LaunchError, is_full
+from .launch.spawn import NOT_EXECUTABLE, NOT_FOUND
 
 BASELINE = "gpu_baseline.json"
 """File in the attempt's directory: GPU memory that other processes held before it began, bytes per GPU index."""
@@ -135,7 +137,9 @@ class AttemptLauncher:
             if is_full(str(error)):
                 return False, str(error), {"no_room": True, "fresh": decision.resume_from is None}
             silent = isinstance(error, LaunchError) and error.silent
-            return False, str(error), {"retryable": silent, "settings": isinstance(error, DeriveError)}
+            not_run = isinstance(error, LaunchError) and error.code in {NOT_EXECUTABLE, NOT_FOUND}
+            detail = with_place(str(error), self._spec, "command", "cwd") if not_run else str(error)
+            return False, detail, {"retryable": silent, "settings": isinstance(error, DeriveError)}
         launched(target, baseline)
         with contextlib.suppress(OSError):  # without the file the baseline is unknown to the GPU memory gate
             spool.write(str(folder), BASELINE, {str(k): v for k, v in baseline.items()})

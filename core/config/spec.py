@@ -95,7 +95,10 @@ def spec_for_run(
         raise ConfigError(problems)
     end = msgspec.structs.replace(project.settings.end, **section.end)
     settings = settings_with(msgspec.structs.replace(project.settings, end=end), overrides)
-    return _spec(section, settings, presets, (identify, look), created_wall, project=str(project.path))
+    spec = _spec(section, settings, presets, (identify, look), created_wall, project=str(project.path))
+    given = [key for name, (_, key) in OPTIONS.items() if getattr(overrides, name) is not None]
+    typed = tuple(key.removeprefix("run.") for key in given if key.startswith("run."))
+    return msgspec.structs.replace(spec, section=run.key, typed=typed)
 
 
 def spec_for_command(

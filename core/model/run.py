@@ -74,6 +74,10 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A path that is touched to ask the trainer for a checkpoint."""
     project: str | None = None
     """The trainwatch.toml of the run; None for a command given on the command line."""
+    section: str = "run"
+    """Its table there: ``run`` or ``runs.NAME``."""
+    typed: tuple[str, ...] = ()
+    """Keys of that table whose value was given on the command line instead."""
     settings: Settings = Settings()
     changes: tuple[Change, ...] = ()
     """Changes of every launch beside its profile (a trial's own output folder)."""

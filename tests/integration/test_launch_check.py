@@ -131,7 +131,8 @@ def test_a_run_whose_output_folder_was_deleted_is_not_launched_again(world: Worl
     world.write("--steps", "2000", output_dir="file/out")
     refused = world.do("--headless")
     assert refused.code == 1
-    assert "is no folder; choose another output folder; nothing was started" in refused.err
+    place = f"run.output_dir in {world.project}/trainwatch.toml"
+    assert f"is no folder; choose another output folder: {place}; nothing was started" in refused.err
     assert world.runs() == []
 
     world.write("--steps", "2000", "--diary", str(world.project), more={"restart": {"backoff_s": [0.1]}})

@@ -316,6 +316,14 @@ CASES: dict[str, tuple[FailureInput, Answer]] = {
             ("write {resume}",),
         ),
     ),
+    "an option of the resume that the trainer does not know ends the run, whatever else could be done": (
+        failure("config_error", refused_option="--resume", other_way=("correct it",), reason="exit code 2", spent=True),
+        GiveUpRun(
+            "the trainer does not take --resume, the option that names the checkpoint; a restart would give it again: "
+            "exit code 2",
+            ("correct it",),
+        ),
+    ),
     "the same cause at the same step is given up": (
         failure(history=before("cuda_unknown_error")),
         GiveUpRun(

@@ -8,6 +8,7 @@ from tests.unit.test_report_texts import report
 from tests.unit.test_views_header import NAN, stepped, with_incidents
 from trainwatch.core.model.checkpoints.evaluation import Evaluation
 from trainwatch.core.model.incident import ENDED_WITH_ATTEMPT
+from trainwatch.core.model.run import NOT_SAID
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.supervisor_life import SupervisorLife
 from trainwatch.core.views.checkpoint_list import step_words
@@ -30,6 +31,15 @@ def test_a_finished_night_in_a_few_lines() -> None:
     assert any("crash: CUDA out of memory → recovered" in line for line in lines)
     assert "  loss 0.340 → 0.0713" in lines
     assert lines[-1] == "  nothing needs you"
+
+
+def test_an_end_that_nothing_proves_is_said_so() -> None:
+    now = finished()
+    reason = f"exit 0; {NOT_SAID} (step 75)"
+    found = report(msgspec.structs.replace(now, story=msgspec.structs.replace(now.story, state_reason=reason)))
+    assert f"  {reason}" in short_report(found).splitlines()
+    assert f"; {NOT_SAID};" in found.summary
+    assert NOT_SAID not in report(now).summary
 
 
 def test_a_running_training_says_when_it_will_be_done() -> None:

@@ -10,6 +10,7 @@ from ...model.launch.change import Change
 from ...model.run import RunSpec
 from ...model.shipped.preset import Preset
 from ...model.shipped.profile import Profile
+from ...model.text.setting_place import place_of
 from .derive import preview
 from .nested_keys import DeriveError, leaves
 from .trainer_config import load_config, names_config
@@ -36,7 +37,7 @@ def redirected(spec: RunSpec, preset: Preset, profile: Profile | None, folder: P
     if not (by_command or by_config or any("{output_dir}" in word for word in spec.command)):
         raise DeriveError(
             "the trainer's output folder cannot be redirected: neither the command nor its config names it; "
-            "write {output_dir} into run.command where the folder belongs"
+            f"write {{output_dir}} into {place_of(spec, 'command')} where the folder belongs"
         )
     new = msgspec.structs.replace(spec, command=command, changes=(*spec.changes, *changes), output_dir=str(folder))
     _refuse_leftovers(spec, new, preset, profile, folder)
@@ -121,7 +122,7 @@ def _refuse_leftovers(old: RunSpec, new: RunSpec, preset: Preset, profile: Profi
         if _is_users(old, value):
             raise DeriveError(
                 f"the trainer's output folder cannot be redirected: {where} still names {value}; "
-                "write {output_dir} into run.command where the folder belongs"
+                f"write {{output_dir}} into {place_of(old, 'command')} where the folder belongs"
             )
 
 

@@ -58,7 +58,7 @@ def _load(path: Path, config_format: str | None) -> tuple[str, str, dict[str, An
         raise DeriveError(f"{path}:{line}: not UTF-8 text; save the file as UTF-8") from error
     except OSError as error:
         raise DeriveError(
-            f"{path}: the config cannot be read ({error.strerror}); check config in trainwatch.toml"
+            f"{path}: the config cannot be read ({error.strerror}); check config in trainwatch.toml, or --config"
         ) from error
     return kind, text, _READERS[kind](text, str(path))
 

@@ -13,6 +13,7 @@ from ...model.launch.ways_on import how_to_resume
 from ...model.progress import Progress
 from ...model.run import LIVE_STATES, NOT_SAID, RunSpec
 from ...model.story import RunStory
+from ...model.text.setting_place import place_of
 from ...model.text.size_words import size
 from ...model.text.suggestion import typed
 from ...store.journal import load_story
@@ -133,7 +134,7 @@ def check_log(after: After) -> Check:
     except OSError as error:
         return failed("log", f"{log}: {error.strerror}", "was it deleted?")
     if size == 0:
-        return warned("log", f"{log} is empty", "does the trainer write elsewhere? See run.logs")
+        return warned("log", f"{log} is empty", f"does the trainer write elsewhere? See {place_of(after.spec, 'logs')}")
     if TRACEBACK in tail:
         return warned("log", f"{log} ends with a traceback", typed("diagnose", log))
     if not tail.endswith((b"\n", b"\r")):
@@ -158,7 +159,11 @@ def check_checkpoints(after: After) -> tuple[list[Checkpoint], Check]:
     """Verify every checkpoint. Returns the complete ones, newest first."""
     listing = after.listing
     if not listing.checkpoints:
-        return [], failed("checkpoints", f"none in {after.folder}", "is run.output_dir where the trainer saves?")
+        return [], failed(
+            "checkpoints",
+            f"none in {after.folder}",
+            f"is {place_of(after.spec, 'output_dir')} where the trainer saves?",
+        )
     verified = [verify(Path(c.path), deep=n < DEEP) for n, c in enumerate(listing.checkpoints)]
     complete = [c for c in verified if c.verdict == "complete"]
     damaged = [c for c in verified if c.verdict != "complete" and c.understood]

@@ -16,6 +16,7 @@ from ...config.project import load_project
 from ...model.launch.disk_need import has_inodes, need_bytes
 from ...model.run import RunSpec
 from ...model.shipped.preset import Preset
+from ...model.text.setting_place import with_place
 from ...model.text.size_words import size
 from ..errors import CliError, ExitCode
 from ..plan.launch_plan import LaunchPlan, plan_launch
@@ -253,7 +254,10 @@ def why_not_start(
             check = _result(row.function, plan, machine) if row.refuses is not None else None
             if row.refuses is not None and check is not None and check.result == "fail":
                 origin = _origin(plan.spec) if row.refuses is ExitCode.USAGE else ""
-                return Obstacle(row.refuses, origin + "; ".join(part for part in (check.found, check.remedy) if part))
+                remedy = (
+                    check.remedy.removesuffix(with_place("", plan.spec, "command", "cwd")) if origin else check.remedy
+                )
+                return Obstacle(row.refuses, origin + "; ".join(part for part in (check.found, remedy) if part))
     if forced or plan.derived is None:
         return None
     return _what_fails(plan, look_at_machine() if is_sdxl(plan) else machine, waits_for_room=waits_for_room)

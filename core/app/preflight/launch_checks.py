@@ -12,6 +12,7 @@ from ...act.config.trainer_config import config_in_command
 from ...act.launch.spawn import why_not
 from ...model.checkpoints.checkpoint_suffixes import TENSOR_SUFFIXES
 from ...model.run import RunSpec
+from ...model.text.setting_place import with_place
 from ...source.trainer_source import read_source
 from ..plan.launch_plan import LaunchPlan
 from .check import Check, Machine, failed, passed, warned
@@ -55,7 +56,7 @@ def check_command(plan: LaunchPlan, _machine: Machine) -> Check | None:
     reason = why_not(list(argv), dict(env), spec.cwd)
     if reason is not None:
         found, _, remedy = reason.partition("; ")
-        return failed("command", found, remedy)
+        return failed("command", found, with_place(remedy or "correct the command", spec, "command", "cwd"))
     program = argv[0]
     named = str(Path(spec.cwd, program)) if "/" in program else program
     return passed("command", shutil.which(named, path=env.get("PATH")) or program)
@@ -75,8 +76,8 @@ def check_script(plan: LaunchPlan, _machine: Machine) -> Check | None:
 
 def _where_to_mend(spec: RunSpec) -> str:
     """Where a command without its script is written: in the project's file, or on the command line."""
-    if spec.project is not None:
-        return f"check command and cwd in {spec.project}"
+    if spec.project is not None and "command" not in spec.typed:
+        return with_place("check its name and the folder", spec, "command", "cwd")
     return "check its name and the folder that you start it in"
 
 

@@ -9,6 +9,7 @@ from ...model.checkpoints.checkpoint import Checkpoint, CheckpointListing
 from ...model.ports.screen import OnProgress
 from ...model.run import RunSpec
 from ...model.shipped.preset import Preset
+from ...model.text.setting_place import place_of
 from .opened_run import OpenedRun
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class RunCheckpoints:
     def _folder(self) -> Path:
         folder = self._run.output_dir
         if folder is None:
-            raise RuntimeError("no output_dir is set for this run; add it to [run] in trainwatch.toml")
+            raise RuntimeError(f"no output folder is known for this run; set {place_of(self._run.spec, 'output_dir')}")
         return Path(folder)
 
     def listing(self) -> CheckpointListing:

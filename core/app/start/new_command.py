@@ -117,6 +117,7 @@ def _with_command(known: RunSpec, words: tuple[str, ...]) -> RunSpec:
         preset_why=known.preset_why if spec.preset == "generic" else spec.preset_why,
         preset_resumes=spec.preset_resumes,
         resume_way=None,
+        typed=tuple(dict.fromkeys((*known.typed, "command"))),
     )
     detected = with_rehearsed(detected)
     folder = output_folder(msgspec.structs.replace(detected, output_dir=None), definitions.preset_of(detected))

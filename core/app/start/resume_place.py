@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ...model.launch.resume_support import PLACEHOLDER
 from ...model.run import RunSpec
+from ...model.text.setting_place import place_of
 from ..preflight.exit_status_check import LONGEST_BYTES, shell_program, without_wrappers
 
 USUAL = "--resume"
@@ -36,7 +37,7 @@ def what_to_add(spec: RunSpec, start: str) -> str:
         in_script, words = f'let {program.file} pass it on, as `${{1:+{option} "$1"}}`{named}; ', ()
         named = ""
     added = ", ".join(f'"{word}"' for word in (*words, PLACEHOLDER))
-    in_file = "" if spec.project is None else f"add {added} to run.command in {spec.project}{named}, then "
+    in_file = "" if spec.project is None else f"add {added} to {place_of(spec, 'command')}{named}, then "
     line = f"{start} -- {shlex.join((*spec.command, *words))} '{PLACEHOLDER}'" if whole else start
     return f"{in_script}{in_file}`{line}`{'' if in_file else named}"
 

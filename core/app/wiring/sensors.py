@@ -21,6 +21,7 @@ from ...model.ports.supervision import AttemptTarget, DetailDesk, Inbox, Sensor
 from ...model.run import RunSpec
 from ...model.settings import Watch
 from ...model.shipped.preset import Preset
+from ...model.text.setting_place import place_of
 from ...sense.files.checkpoint_directory import CheckpointDirectory
 from ...sense.files.checkpoint_folders import CheckpointFolders
 from ...sense.files.checkpoint_values import CheckpointValuesSensor
@@ -238,6 +239,7 @@ def sensors(
         followed=lambda: log.followed,
         follow=lambda path: log.add(path, 0),
         tell=on_problem,
+        logs_place=place_of(spec, "logs"),
     )
 
     beats = HeartbeatPage(inbox=inbox, clock=clock, found=on_problem, on_problem=on_problem)

@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from ...model.text.patterns import LazyPattern
+from ..text.source_places import frame_of
 
 Link = Literal["", "handling", "direct"]
 LINKS: dict[str, Link] = {
@@ -29,7 +30,6 @@ DETAIL_LINES = 12
 """Lines after what was raised that belong to its message (NCCL's "Last error:", hydra's "full_key:")."""
 CODE_CHARS = 400
 """Characters kept of the source that a frame quotes."""
-_FRAME = LazyPattern(r'\s*File "(?P<file>[^"]*)", line \d+(?:, in (?P<function>.*))?')
 _LIBRARY = LazyPattern(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python\d|<frozen|^<string>")
 _OPENERS = LazyPattern(
     r"\s*(?:terminate called|what\(\):|thread '[^']*' (?:\(\d+\) )?panicked at|\*\*\* (?:Check failure|SIG"
@@ -56,8 +56,8 @@ class Block(msgspec.Struct, frozen=True):
 
     ``first``: file and function of its first frame, which is the one that caught the exception if another follows.
     ``last``: of its newest frame; ``library``: ``first`` lies in an installed package; ``raises``: the newest source
-    line is a ``raise``; ``code``: what is quoted of the newest frame's source. ``done``: segments since what was
-    raised, None = not yet named.
+    line is a ``raise``; ``code``: what is quoted of the newest frame's source; ``own``: ``file:line`` of the newest
+    frame in the user's own code.
     """
 
     source: str
@@ -71,6 +71,7 @@ class Block(msgspec.Struct, frozen=True):
     library: bool = False
     raises: bool = False
     code: str = ""
+    own: str = ""
     raised: Raised | None = None
     ended: bool = False
 
@@ -96,7 +97,7 @@ def begin(found: Block | None, source: str, number: int) -> Block:
 
 def with_inner(block: Block, text: str) -> Block:
     """Take an indented line of an open traceback."""
-    frame = _FRAME.match(text)
+    frame = frame_of(text)
     if frame is None:
         words = text.strip().lstrip("│|❱ ")
         raises = words.startswith("raise ") or (block.raises and words[:1] in "~^")
@@ -104,11 +105,12 @@ def with_inner(block: Block, text: str) -> Block:
             return block if raises == block.raises else msgspec.structs.replace(block, raises=raises)
         code = f"{block.code} {words}".strip()[:CODE_CHARS]
         return msgspec.structs.replace(block, raises=raises, code=code)
-    place = f"{frame['file']}:{frame['function'] or ''}"
+    place = f"{frame.file}:{frame.function}"
+    own = frame.place if frame.own else block.own
     if block.first:
-        return msgspec.structs.replace(block, last=place, raises=False, code="")
-    library = _LIBRARY.search(frame["file"]) is not None
-    return msgspec.structs.replace(block, first=place, last=place, library=library, raises=False, code="")
+        return msgspec.structs.replace(block, last=place, raises=False, code="", own=own)
+    library = _LIBRARY.search(frame.file) is not None
+    return msgspec.structs.replace(block, first=place, last=place, library=library, raises=False, code="", own=own)
 
 
 def ended(block: Block, number: int, text: str) -> Block:

@@ -19,6 +19,7 @@ from ...model.text.patterns import LazyPattern
 from ..text.carriers import TRACEBACK
 from ..text.lines import gate_of, gates_of, shape_of
 from ..text.shapes.shape_table import ShapeTable
+from ..text.source_places import GATE as FRAME_GATE
 from . import exit_status
 from .meanings import pattern_of_meaning
 from .status_codes import StatusCodes
@@ -91,7 +92,7 @@ class CompiledCatalogue:
         )
         """Noise first, then the project's own, then the shipped ones."""
         self._kept: dict[bytes, tuple[CompiledSignature, ...]] = {}
-        words = [*catalogue.gates, *CONFIG_READS, *CHECKPOINT_READS, TRACEBACK]
+        words = [*catalogue.gates, *CONFIG_READS, *CHECKPOINT_READS, TRACEBACK, FRAME_GATE]
         words += [gate for each in classes for gate in each.gates]
         loose = [gate_of(row.pattern.text) for row in mine]
         self.gates = gates_of(words, loose)

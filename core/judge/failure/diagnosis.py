@@ -334,6 +334,7 @@ def _answer(
         remedies=said.remedies,
         title=said.title,
         retry_reason=retry_reason(known, lasting=lasting),
+        place="" if cause is None else cause.place,
     )
 
 

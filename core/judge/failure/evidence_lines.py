@@ -11,6 +11,7 @@ import msgspec
 from ...model.text.patterns import LazyPattern
 from ..text.carriers import TRACEBACK, Carried, peel, unglued
 from ..text.position.reading import Reading
+from ..text.source_places import frame_of
 from . import blocks
 from .blocks import DETAIL_LINES, Block, Raised
 from .catalogue import CHECKPOINT_READS, CONFIG_READS, OWN_WEIGHT, CompiledCatalogue, Match, Proof
@@ -23,6 +24,7 @@ from .evidence_state import (
     with_cascade_line,
     with_detail,
     with_finding,
+    with_place,
     without_handled,
     without_raised,
 )
@@ -40,6 +42,8 @@ TRACEBACK_SEGMENTS = 300
 """Longest traceback that is followed."""
 FENCE_LINES = 60
 """Longest quotation between two fences."""
+HEADER_LINES = 4
+"""Lines from a file and a line to the syntax error found there: source, caret, a note."""
 REPORT_LINES = 4
 """Lines after ``terminate called`` or ``panicked at`` that belong to the report."""
 UNTOLD = Proof("code_bug", 0.42)
@@ -60,6 +64,8 @@ _SOURCE = LazyPattern(
     r"|\s*[│|]?\s*[~^]+\s*$|\s*│"
 )
 """Lines of a traceback that quote source code. They are not evidence."""
+_BOXED = LazyPattern(r"\s*[│┃|]\s(?P<sentence>[A-Z][^│┃|]*\s--?[A-Za-z][^│┃|]*?)\s*[│┃|]$")
+"""A sentence about an option in a box of its own: typer and tyro."""
 _UNRAISED = LazyPattern(r"Exception ignored (?:in|while)\b|Error in (?:atexit\._run_exitfuncs|sys\.\w*hook)\b")
 """Python reports an exception in a finaliser or an exit handler. It does not change what the program did before."""
 FENCE = "```"
@@ -78,7 +84,10 @@ class Weighed(msgspec.Struct, frozen=True):
 
 
 class Line(msgspec.Struct, frozen=True):
-    """A line that was weighed. ``best``: its strongest root; ``terminal``: it reports the end of the program."""
+    """A line that was weighed. ``best``: its strongest root; ``terminal``: it reports the end of the program.
+
+    ``place``: where what it names was raised, "" = not told.
+    """
 
     number: int
     text: str
@@ -86,6 +95,7 @@ class Line(msgspec.Struct, frozen=True):
     best: Weighed | None
     weighed: list[Weighed]
     terminal: bool
+    place: str = ""
 
 
 def read_line(state: DiagnosisState, number: int, line: str, catalogue: CompiledCatalogue) -> DiagnosisState:
@@ -124,13 +134,19 @@ def _read(state: DiagnosisState, number: int, carried: Carried, catalogue: Compi
     if open_block is not None and blocks.is_inner(text):
         return with_block(state, blocks.with_inner(open_block, text))
     if state.hot and text.strip():
-        state = with_detail(state, source, number, text)
+        state = with_place(with_detail(state, source, number, text), source, number, text)
     link = blocks.link_of(text)
     if link:
         known = block if block is not None and block.ended else _untraced(state, source, number)
         return with_block(state, msgspec.structs.replace(known, link=link))
-    if _SOURCE.match(text):
-        return state
+    boxed = _BOXED.match(text) if open_block is None else None
+    if boxed is not None:
+        carried = Carried(boxed["sentence"], source, carried.level)
+    elif _SOURCE.match(text):
+        frame = frame_of(text)
+        if frame is None or frame.function:
+            return state
+        return msgspec.structs.replace(state, header=(number, frame.place))
     if _UNRAISED.match(text):
         return msgspec.structs.replace(state, unraised=number)
     if goes_on(text) and not state.report:
@@ -182,7 +198,8 @@ def _weigh(
     if known is not None and (best is None or (best.weight < GENERIC and known.weight > best.weight)):
         told = known.told
         best = Weighed(known.failure, "root", known.weight, carried.level == "warning", told)
-    line = Line(number, shown, carried.source, best, weighed, raised or _in_report(state, number, carried))
+    place = block.own if block is not None else _headed(state, number)
+    line = Line(number, shown, carried.source, best, weighed, raised or _in_report(state, number, carried), place)
     if block is not None:
         state = msgspec.structs.replace(state, traced=number, traceback=0)
         return _with_raised(state, block, line, told=told, reported=named.module.split(".")[0] in REPORTERS)
@@ -197,6 +214,12 @@ def _by_place(named: Named, block: Block, carried: Carried, catalogue: CompiledC
     matches = catalogue.matches(placed.text)
     known = [] if matches is None else _evidence(placed, matches, raised=True, catalogue=catalogue)
     return max((each for each in known if each.role == "root"), key=lambda each: each.weight, default=None)
+
+
+def _headed(state: DiagnosisState, number: int) -> str:
+    """The place of a syntax error of the file that Python was to run: it has a header and no traceback."""
+    at, place = state.header
+    return place if 0 < number - at <= HEADER_LINES else ""
 
 
 def _explains_untold(state: DiagnosisState, number: int, source: str) -> bool:
@@ -290,7 +313,7 @@ def _with_line(state: DiagnosisState, line: Line) -> DiagnosisState:
     if best is not None:
         mine = Finding(best.failure, "root", best.weight, number, text, number)
         mine = msgspec.structs.replace(mine, terminal=line.terminal, warned=best.warned, source=line.source)
-        mine = msgspec.structs.replace(mine, told=best.told)
+        mine = msgspec.structs.replace(mine, told=best.told, place=line.place)
         state = with_finding(state, mine)
     for each in line.weighed:
         if each.role == "confirmation" and (best is None or each.failure == "success"):

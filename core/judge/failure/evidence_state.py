@@ -5,6 +5,7 @@ import msgspec
 from ...model.shipped.failure import EvidenceLine
 from ..text.lines import LineFold
 from ..text.position.reading import Reading
+from ..text.source_places import frame_of, marked
 from .blocks import KEPT as BLOCKS_KEPT
 from .blocks import Block, Raised
 from .rank_ends import NO_ENDS, RankEnds
@@ -17,6 +18,8 @@ TEXT_KEPT = 400
 """Characters kept of an evidence line."""
 DETAILS_KEPT = 2
 """Lines kept of a message that goes on below what was raised."""
+PLACE_LINES = 12
+"""Lines below what was raised that may say where."""
 HANDLED_LINES = 2
 """A report this far above the words "trying again" is what they speak of."""
 HOT_SEGMENTS = 12
@@ -29,7 +32,7 @@ class Finding(msgspec.Struct, frozen=True):
     ``beats``: steps from the first evidence to the newest of this kind. ``terminal``: it stands at the end of a
     traceback or of another report of a program's death. ``warned``: the line is a warning. ``told``: its words
     say so, not the type of an exception alone. ``source``: the rank or process that printed it. ``details``: the first
-    lines in which its message goes on.
+    lines in which its message goes on. ``place``: ``file:line`` of the user's own code or settings that raised it.
     """
 
     failure: str
@@ -45,6 +48,7 @@ class Finding(msgspec.Struct, frozen=True):
     told: bool = True
     source: str = ""
     details: tuple[str, ...] = ()
+    place: str = ""
 
 
 class DiagnosisState(msgspec.Struct, frozen=True):
@@ -57,7 +61,7 @@ class DiagnosisState(msgspec.Struct, frozen=True):
     traceback; ``traced``: the newest exception at the end of one. ``blocks``: tracebacks, by rank or process.
     ``hot``: segments that are read whether or not a gate opens for them. ``report``: the newest line with which a
     program reported its death; ``fenced``: the line on which a quotation of several lines began; ``tail``: the last
-    text.
+    text. ``header``: the newest line that begins with a file and a line outside a traceback, and both as ``file:line``.
     """
 
     fold: LineFold = LineFold()
@@ -79,6 +83,7 @@ class DiagnosisState(msgspec.Struct, frozen=True):
     report: int = 0
     fenced: int = 0
     tail: str = ""
+    header: tuple[int, str] = (0, "")
 
     def block(self, source: str) -> Block | None:
         """The newest traceback of a rank or process."""
@@ -123,11 +128,28 @@ def _kind(each: Finding) -> tuple[str, str, bool, bool, str]:
 def with_detail(state: DiagnosisState, source: str, number: int, text: str) -> DiagnosisState:
     """The state after a line in which an exception's message may go on: that ended with a colon, this is indented."""
     for at, each in enumerate(state.findings):
-        goes_on = each.terminal and each.source == source and each.text.endswith(":") and text[:1] in " \t"
+        goes_on = each.role == "root" and each.source == source and each.text.endswith(":") and text[:1] in " \t"
         if goes_on and len(each.details) < DETAILS_KEPT and each.line + len(each.details) + 1 == number:
             told = msgspec.structs.replace(each, details=(*each.details, kept_text(text)))
             return msgspec.structs.replace(state, findings=(*state.findings[:at], told, *state.findings[at + 1 :]))
     return state
+
+
+def with_place(state: DiagnosisState, source: str, number: int, text: str) -> DiagnosisState:
+    """The state after a line that may say where the exception above it was raised.
+
+    The mark of a parser counts more than a frame, the first frame more than the next: faulthandler prints the newest
+    one first.
+    """
+    mark, frame = marked(text), frame_of(text)
+    if not mark and (frame is None or not frame.own):
+        return state
+    near = [e for e in state.findings if e.terminal and e.source == source and 0 < number - e.line <= PLACE_LINES]
+    last = max(near, key=lambda each: each.line, default=None)
+    if last is None or (last.place and not mark):
+        return state
+    told = msgspec.structs.replace(last, place=mark or (frame.place if frame is not None else ""))
+    return msgspec.structs.replace(state, findings=tuple(told if e is last else e for e in state.findings))
 
 
 def without_raised(state: DiagnosisState, raised: Raised) -> DiagnosisState:

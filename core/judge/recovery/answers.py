@@ -47,6 +47,10 @@ class FailureInput(msgspec.Struct, frozen=True, kw_only=True):
     found_resume: tuple[str, ...] = ()
     """The failed attempt was given a way to resume that was only found in the trainer's source, and the failure shows
     that this is wrong: what a person can do, a sentence each. Empty = nothing speaks against it."""
+    refused_option: str = ""
+    """The option of a resume that the trainer says it does not know, by a way that was not only found."""
+    other_way: tuple[str, ...] = ()
+    """What a person can do about that, a sentence each."""
     unproven_resume: tuple[str, ...] = ()
     """It was given such a way, made no step, and the failure has another cause: what to know of it, a sentence each."""
     changes: tuple[str, ...] = ()

@@ -72,6 +72,7 @@ def answer_failure(
     seen = failure_history.count(state.history, cause.class_)
     unproven = launched and found_way.failed_at_start(builder)
     refuted = unproven and found_way.is_refuted(builder, cause.class_, reason)
+    refused = found_way.refused(builder, cause.class_, reason) if cause.kind == "crash" and not unproven else ""
     remedy, waiting = remedy_choice.choose(builder, _key(cause), seen) if launched else (None, ())
     failure = FailureInput(
         cause=cause,
@@ -87,6 +88,8 @@ def answer_failure(
         trained=fallback.has_trained(state),
         saved=state.attempt.saved and (plan.before_t is None or _saved_before(state, plan.before_t)),
         found_resume=found_way.advice(builder) if refuted else (),
+        refused_option=refused,
+        other_way=found_way.other_way(builder) if refused else (),
         unproven_resume=found_way.doubt(builder) if unproven and not refuted else (),
         changes=state.attempt.changes if launched and state.attempt.beat_t is None else (),
         waits_for="gpu" if _lost_a_gpu(state) else class_.waits_for,

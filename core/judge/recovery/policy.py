@@ -74,6 +74,14 @@ def wsl_channel_is_broken(failure: FailureInput) -> Answer | None:
     return GiveUpRun(reason, windows_side(failure.run), counted=False)
 
 
+def resume_option_is_refused(failure: FailureInput) -> Answer | None:
+    """The trainer does not know the option that names the checkpoint: each restart would give it again."""
+    if not failure.refused_option:
+        return None
+    refused = f"the trainer does not take {failure.refused_option}, the option that names the checkpoint"
+    return GiveUpRun(f"{refused}; a restart would give it again: {failure.reason.rstrip('.:')}", failure.other_way)
+
+
 def new_settings_do_not_start(failure: FailureInput) -> Answer | None:
     """An attempt with new settings of ours died before its first step, and not for want of memory: see fallback.py."""
     if failure.ran_before is None or failure.cause.kind == "hang" or failure.settings == "likely":
@@ -211,6 +219,7 @@ RULES: tuple[Callable[[FailureInput], Answer | None], ...] = (
     site_ended_it,
     person_ended_it,
     wsl_channel_is_broken,
+    resume_option_is_refused,
     new_settings_do_not_start,
     nan_is_left_to_a_person,
     rung_is_too_high,

@@ -21,25 +21,18 @@ class FoundResume(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 def speaks_against(
-    names: Sequence[str], checkpoint: str, *, said: str, below: str, wrong_setting: bool, tracebacks: Sequence[Block]
+    names: Sequence[str], checkpoint: str, *, said: str, refused: bool, wrong_setting: bool, tracebacks: Sequence[Block]
 ) -> bool:
     """Whether a failure before the first step shows that the option is wrong; every other one has its own cause.
 
-    ``names``: of the option. ``checkpoint``: the name of what it was given. ``said``: the failure in a sentence;
-    ``below``: the lines of the log behind its cause. ``wrong_setting``: its class is that of a wrong argument or path:
-    it counts if it names the option or its value. A traceback counts if it ends on the line of source which reads the
-    option by its name.
+    ``names``: of the option. ``checkpoint``: the name of what it was given. ``said``: the failure in a sentence.
+    ``refused``: the trainer says that it does not know the option. ``wrong_setting``: its class is that of a wrong
+    argument or path: it counts if it names the checkpoint. A traceback counts if it ends on the line of source which
+    reads the option by its name.
     """
-    if wrong_setting and (checkpoint in said or any(_names(each, f"{said}\n{below}") for each in names)):
+    if refused or (wrong_setting and checkpoint in said):
         return True
     return any(_quotes(name, each.code) for name in names for each in tracebacks if each.raised is not None)
-
-
-def _names(option: str, said: str) -> bool:
-    """Whether the words name the option: as it is written, or in quotes, not in the synopsis of a usage."""
-    if option.startswith("-") and re.search(rf"(?<![\w\[-]){re.escape(option)}(?![\w-])", said):
-        return True
-    return _quotes(option.lstrip("-"), said)
 
 
 def _quotes(name: str, text: str) -> bool:

@@ -4,6 +4,7 @@ A checkpoint that cannot be passed to the command is not a resume point: the res
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import msgspec
 
@@ -20,7 +21,7 @@ class ResumeSupport(msgspec.Struct, frozen=True, kw_only=True):
     ``whole_directories``: a directory must hold the training's state, not weights alone (its step is read from there).
     ``weights_are_enough``: the framework resumes from weights by design, so they count as much as a whole state.
     ``found``: where the option was found in the trainer's source; no resume has proved it. "" = it is known.
-    ``names``: what stands before the path in the command or the environment, if it was found so.
+    ``names``: what stands before the path in the command or the environment. ``written``: that is the user's own text.
     ``by_itself``: the trainer finds its newest checkpoint without being told.
     """
 
@@ -31,6 +32,7 @@ class ResumeSupport(msgspec.Struct, frozen=True, kw_only=True):
     found: str = ""
     names: tuple[str, ...] = ()
     by_itself: bool = False
+    written: bool = False
 
     def objection(self, form: Form, holds: Holds | None) -> str | None:
         """Why a launch cannot resume from such a checkpoint, for the user; None if it can."""
@@ -48,6 +50,7 @@ def resume_support(preset: Preset, command: Sequence[str]) -> ResumeSupport:
     styles: dict[Form, ResumeStyle | None] = {"file": preset.resume_file, "directory": preset.resume_directory}
     known = [style for style in styles.values() if style is not None]
     forms = frozenset(form for form, style in styles.items() if style is not None)
+    written = tuple(_written(command))
     if not forms and any(PLACEHOLDER in part for part in command):
         forms = EVERY_FORM
     return ResumeSupport(
@@ -56,9 +59,20 @@ def resume_support(preset: Preset, command: Sequence[str]) -> ResumeSupport:
         whole_directories=preset.resume == "state" and preset.resume_directory is not None and not _found(known),
         weights_are_enough=preset.resume == "weights",
         found=_found(known),
-        names=tuple(dict.fromkeys(name for style in known if style.found for name in _names(style))),
+        names=written or tuple(dict.fromkeys(name for style in known for name in _names(style))),
         by_itself=any(style.by_itself for style in known),
+        written=bool(written),
     )
+
+
+def _written(command: Sequence[str]) -> Iterator[str]:
+    """``--resume`` of ``--resume {resume}``, ``resume`` of ``resume={resume}``, as the user wrote it."""
+    for before, word in pairwise(("", *command)):
+        name, sign, value = word.lstrip("+").partition("=")
+        if sign and PLACEHOLDER in value:
+            yield name
+        elif PLACEHOLDER in word and before.startswith("-"):
+            yield before
 
 
 def _names(style: ResumeStyle) -> Iterator[str]:

@@ -38,6 +38,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     title: str = ""
     retry_reason: str = ""
     """Why ``retryable`` is so, as a clause."""
+    place: str = ""
+    """``file:line`` of the user's own code or settings at which it was raised; "" = the log does not say."""
 
 
 class FailureSignature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -26,7 +26,7 @@ class OwnLog:
 
     ``pids``: of the run. ``folder``: the output folder. ``step_of``: the step that a text shows last, or None.
     ``has_steps``: whether the trainer's output shows any. ``followed``: paths that are followed already. ``follow``:
-    follows one more. ``tell``: a sentence for people.
+    follows one more. ``tell``: a sentence for people. ``logs_place``: where such a path is written.
     """
 
     def __init__(
@@ -39,6 +39,7 @@ class OwnLog:
         followed: Callable[[], Collection[str]],
         follow: Callable[[str], None],
         tell: Callable[[str], None],
+        logs_place: str = "trainwatch.toml",
         open_files: Callable[[Iterable[int]], Iterable[OpenFile]] = open_for_writing,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -49,6 +50,7 @@ class OwnLog:
         self._followed = followed
         self._follow = follow
         self._tell = tell
+        self._logs_place = logs_place
         self._open_files = open_files
         self._clock = clock
         self._looked: float | None = None
@@ -86,7 +88,7 @@ class OwnLog:
             logs = ", ".join(f'"{path}"' for path in new)
             self._tell(
                 f"the trainer prints no step; its steps seem to be in {', '.join(new)}: name the one to follow in "
-                f"trainwatch.toml (`logs = [{logs}]`)"
+                f"{self._logs_place} (`logs = [{logs}]`)"
             )
 
     def _rises(self, path: str) -> bool:

@@ -13,7 +13,7 @@ from ...model.fact import CommandReceived
 from ...model.incident import Incident
 from ...model.launch.change import Change
 from ...model.report.particulars import Particulars
-from ...model.run import LIVE_STATES, RunSpec
+from ...model.run import LIVE_STATES, NOT_SAID, RunSpec
 from ...model.situation import Situation
 from ...model.story import RunStory
 from ...model.text.redact import Redaction, url_secrets
@@ -68,6 +68,7 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
         lost_s=sum(i.down_s or 0.0 for i in incidents),
         waiting=len(waiting),
         nan=nan_since(story) is not None,
+        unproven=NOT_SAID in story.state_reason,
         last_seen=seen,
     )
     changes = tuple(_changes(now, sources.particulars))

@@ -6,6 +6,7 @@ The command line, the notice at the end and the card that greets somebody who co
 from collections.abc import Iterator, Sequence
 
 from ...model.incident import BECAME_A_HANG
+from ...model.run import NOT_SAID
 from ...model.summary import Summary
 from .. import quantity
 from ..length_words import by_words
@@ -34,6 +35,8 @@ def short_report(report: Report) -> str:
 def _lines(report: Report) -> Iterator[str]:
     since = 0.0 if report.away is None else report.away.since_wall
     yield from _time(report)
+    if NOT_SAID in report.reason:
+        yield report.reason
     found = [i for i in report.incidents if i.open or max(i.wall, i.closed_wall or 0.0) >= since]
     found = [i for i in found if not (i.kind == "quiet" and BECAME_A_HANG in i.ending)]
     named = frozenset(need.incident for need in report.needs)
@@ -43,7 +46,7 @@ def _lines(report: Report) -> Iterator[str]:
     made = zip(walls, report.changes, strict=True)
     changes = [f"changed: {text}" for wall, text in made if wall >= since and GOES_ON not in text]
     yield from _newest(changes, MOST_CHANGES, "earlier change")
-    if report.away is not None and report.wall_s and not found and not report.waiting:
+    if report.away is not None and report.wall_s and not (found or report.waiting or NOT_SAID in report.reason):
         yield "nothing went wrong"
     if report.loss.first is not None and report.loss.last is not None:
         last = "NaN" if report.loss_is_nan else quantity.three_digits(report.loss.last)

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from ...model.run import RunState
+from ...model.run import NOT_SAID, RunState
 from .. import quantity
 
 OPENINGS: dict[RunState, str] = {
@@ -42,6 +42,8 @@ class SummaryNumbers(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int
     nan: bool = False
     """The loss is NaN now, or was at the end."""
+    unproven: bool = False
+    """It ended with success, and nothing shows whether that was the end of the training."""
     last_seen: str = ""
     """If nobody watches the run now: in which state it was last seen, and when; what went on since is not known."""
 
@@ -55,10 +57,12 @@ def summary_sentence(state: RunState, n: SummaryNumbers) -> str:
         total = f" of {quantity.count(n.total_steps)}" if n.total_steps else ""
         clauses[0] += f" at step {quantity.count(n.step)}{total}"
     troubles = n.crashes + n.hangs
+    if n.unproven:
+        clauses.append(NOT_SAID)
     if troubles:
         said = [f"{word} {_times(count)}" for word, count in (("crashed", n.crashes), ("hung", n.hangs)) if count]
         clauses.append("it " + " and ".join(said) + _brought_back(troubles, n.recovered))
-    elif n.wall_s is not None and not n.nan and not n.last_seen:
+    elif n.wall_s is not None and not (n.nan or n.unproven or n.last_seen):
         clauses.append("nothing went wrong")
     if n.nan:
         clauses.append("its loss is NaN")

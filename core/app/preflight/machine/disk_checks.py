@@ -10,6 +10,7 @@ from ....checkpoints import verify
 from ....model.checkpoints.checkpoint import CheckpointListing
 from ....model.launch.disk_need import need_bytes
 from ....model.text import size_words
+from ....model.text.setting_place import place_of
 from ....model.text.suggestion import typed
 from ....sense.files.checkpoint_entries import disk_bytes
 from ....sense.host.filesystem_type import filesystem_type, is_network_filesystem
@@ -38,25 +39,33 @@ def check_output_dir(plan: LaunchPlan, _machine: Machine) -> Check:
         return warned(
             "output_dir",
             "not known yet: it is found when the trainer saves, and what stands there before is not protected",
-            "set run.output_dir to where the trainer saves, if you know it",
+            f"set {place_of(plan.spec, 'output_dir')} to where the trainer saves, if you know it",
         )
     folder = existing(Path(given))
     if not folder.is_dir():
-        return failed("output_dir", f"{folder} is no folder", "choose another output folder")
+        return failed("output_dir", f"{folder} is no folder", _choose(plan, "choose another output folder"))
     if not os.access(folder, os.W_OK | os.X_OK):
         if os.statvfs(folder).f_flag & os.ST_RDONLY:
             return failed(
                 "output_dir", f"{folder}: {os.strerror(errno.EROFS)}", "mount it writable again (`dmesg` may say why)"
             )
-        return failed("output_dir", f"{folder} is not writable", "check its owner and permissions")
+        remedy = _choose(plan, "check its owner and permissions, or choose another output folder")
+        return failed("output_dir", f"{folder} is not writable", remedy)
     trainer = plan.settings.get("output_dir")
     if isinstance(trainer, str) and trainer and "{" not in trainer and _elsewhere(plan, trainer, given):
         return warned(
             "output_dir",
             f"trainwatch watches {given}, but the trainer's config saves to {trainer}",
-            "set run.output_dir to the same folder",
+            f"set {place_of(plan.spec, 'output_dir')} to the same folder",
         )
     return passed("output_dir", given + (f" ({plan.spec.output_why})" if plan.spec.output_why else ""))
+
+
+def _choose(plan: LaunchPlan, what: str) -> str:
+    """``what`` with where it is set: in the trainer's own settings, if the folder was found there."""
+    if plan.spec.output_why:
+        return f"{what} (it was found: {plan.spec.output_why})"
+    return f"{what}: {place_of(plan.spec, 'output_dir')}"
 
 
 def check_disk(plan: LaunchPlan, _machine: Machine) -> Check:

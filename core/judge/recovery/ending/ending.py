@@ -45,7 +45,8 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True):
     attempt began with the first epoch, so it is known whether they count from 0. ``counts_done``: the epoch is a number
     of completed ones (the bar counts epochs). ``lossy``: a loss was printed with or after the last counter.
     ``first_epoch``: the first one printed. ``interval``, ``epoch_gap``: steps, and epochs, between the last two printed
-    ones. ``bar``: they are those of a bar, which shows its total when it is done.
+    ones. ``bar``: they are those of a bar, which shows its total when it is done. ``round_ends``: where the rounds
+    before ended, if its counter began again: one that is left before its total in each round is not short there.
     """
 
     progress: Progress = Progress()
@@ -60,6 +61,7 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True):
     interval: int = 1
     epoch_gap: int = 1
     bar: bool = False
+    round_ends: tuple[int, ...] = ()
 
 
 class EndingInput(msgspec.Struct, frozen=True, kw_only=True):
@@ -202,6 +204,9 @@ def _place(seen: Counters) -> Place:
     words += f", {in_epochs}" if in_epochs and seen.per_epoch else ""
     last_line = not seen.bar and total - step <= max(1, seen.interval)
     short = total - step > max(1, seen.interval) and step < NEARLY * total
+    short = short and not _ends_a_round(seen, step)
+    if short and made is not None and made > total:
+        words += f", {step} of {total} in its round"
     if seen.per_epoch:
         if short or epochs == "left":
             return Place("short", words)
@@ -218,6 +223,14 @@ def _place(seen: Counters) -> Place:
     if epochs == "left" and progress.epoch == seen.first_epoch:
         return Place("short", f"{in_epochs}, {words}")
     return Place("end", words) if step >= total else Place("unknown", words, last_line)
+
+
+def _ends_a_round(seen: Counters, step: int) -> bool:
+    """Whether rounds before ended here, too; or a round without a number was drawn and not begun."""
+    if not seen.round_ends:
+        return False
+    unnumbered = seen.progress.epoch is None and seen.progress.run_total_steps is None
+    return step >= min(seen.round_ends) or (step == 0 and seen.bar and unnumbered)
 
 
 def _by_time(seen: Counters, words: str, *, is_last_line: bool = False) -> Place:

@@ -81,6 +81,7 @@ def place(state: JudgeState) -> Place:
             interval=_interval(state, now),
             epoch_gap=now.run.epoch_gap,
             bar=now.main is not None,
+            round_ends=now.round_ends,
         )
     )
     if found.at == "short" and _counts_anew(state) and attempt.position is not None:

@@ -22,6 +22,7 @@ from ...run_machine import is_live
 from ...run_states import Interrupted, RestartPlan, Starting, Stopping
 from ...state import JudgeState
 from ...step_builder import StepBuilder
+from ...text.source_places import placed
 from .. import restart_stages
 from ..apply import answer_failure
 from ..attempts import end_early, ended, finish, wait_for_other_trainer, wait_for_room_somewhere
@@ -313,14 +314,16 @@ def _exit_in_words(observation: Exit) -> str:
 def _reason(diagnosis: Diagnosis, observation: Exit) -> str:
     exit_ = _exit_in_words(observation)
     if diagnosis.cause is not None:
-        return f"{exit_}: {beginning(diagnosis.cause.text.strip(), 300)}"
+        return placed(f"{exit_}: {beginning(diagnosis.cause.text.strip(), 300)}", diagnosis.place)
     return f"{exit_}; the log does not say why" if diagnosis.failure == "unknown" else exit_
 
 
 def _evidence(diagnosis: Diagnosis, observation: Exit) -> tuple[Evidence, ...]:
     found = [Evidence(what=_exit_in_words(observation))]
     if diagnosis.cause is not None:
-        found.insert(0, Evidence(what=beginning(diagnosis.cause.text.strip(), 400), line=diagnosis.cause.line))
+        at = [Evidence(what=f"raised at {diagnosis.place}")] if diagnosis.place else []
+        what = beginning(diagnosis.cause.text.strip(), 400)
+        found = [Evidence(what=what, line=diagnosis.cause.line), *at, *found]
     when = "in the log, too" if diagnosis.cause is None else "then"
     found.extend(Evidence(what=f"{when}: {beginning(c.text.strip(), 200)}", line=c.line) for c in diagnosis.cascade[:3])
     return tuple(found)

@@ -4,6 +4,7 @@ import msgspec
 
 from ....model.decision import CopyAside
 from ....model.observation import Outcome
+from ...resume import refused_option
 from ...resume.found_resume import speaks_against
 from ...resume.known_checkpoint import base_name
 from ...run_states import Copying, RestartPlan, Stopped
@@ -73,19 +74,45 @@ def failed_at_start(builder: StepBuilder) -> bool:
     return is_unproven(builder) and attempt.resume_from is not None and attempt.beat_t is None
 
 
-def is_refuted(builder: StepBuilder, class_: str, reason: str) -> bool:
-    """Whether the failure of such an attempt shows that the way to resume is wrong."""
-    seen = builder.state.diagnosis
+def refused(builder: StepBuilder, class_: str, reason: str) -> str:
+    """The option of the resume that the trainer says it does not know; "" = it made a step, or does not say so."""
+    attempt, seen = builder.state.attempt, builder.state.diagnosis
+    if attempt.resume_from is None or attempt.beat_t is not None:
+        return ""
     cause = max((each.line for each in seen.findings if each.failure == class_), default=seen.fold.lines)
     lines = f"{seen.tail}{seen.fold.rest}".splitlines()
+    return refused_option.refused(
+        builder.knowledge.resume_support.names,
+        cause=reason.partition(": ")[2],
+        below=lines[max(0, len(lines) - (seen.fold.lines - cause)) :],
+        last=lines,
+        class_=class_,
+    )
+
+
+def is_refuted(builder: StepBuilder, class_: str, reason: str) -> bool:
+    """Whether the failure of an attempt with an unproven resume shows that the way to resume is wrong."""
     return speaks_against(
         builder.knowledge.resume_support.names,
         base_name(builder.state.attempt.resume_from or ""),
         said=reason,
-        below="\n".join(lines[max(0, len(lines) - (seen.fold.lines - cause)) :]),
+        refused=bool(refused(builder, class_, reason)),
         wrong_setting=class_ == "config_error",
-        tracebacks=seen.blocks,
+        tracebacks=builder.state.diagnosis.blocks,
     )
+
+
+def other_way(builder: StepBuilder) -> tuple[str, ...]:
+    """What a person can do about a trainer that refuses the option of a known way, a sentence each."""
+    support, typed = builder.knowledge.resume_support, builder.knowledge.typed
+    which = "the command has it before {resume}" if support.written else f"the preset {support.preset} adds it"
+    if support.found:
+        which = f"it was found in the source ({support.found}) and worked before"
+    write = (
+        f"{which}: correct it, or write {{resume}} into the command where the path of a checkpoint belongs, then "
+        f"`{typed('resume', '--', 'NEW', 'COMMAND')}`"
+    )
+    return (write, f"if the script was changed: `{typed('resume')}` once it takes the option again")
 
 
 def doubt(builder: StepBuilder) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from .loss_curve import LossCurve, with_loss
 from .loss_run import START_RUN, LossRun, with_printed
 from .opening import Mark, Opening, with_mark
 from .run_count import (
+    AGAIN_SHARE,
     NO_RULE,
     START_COUNT,
     Count,
@@ -53,7 +54,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     ``losses``: how long the printed loss has been NaN; ``curve``: how it has moved. ``beside``: losses are printed in
     the lines of the counters; ``alone``: in lines of their own. ``rank``: the rank that the newest line names.
     ``opening``: the first lines with a counter. ``skeletons``: the newest lines with a pair of numbers that no known
-    form names. ``columns``: the table whose rows may follow.
+    form names. ``columns``: the table whose rows may follow. ``round_ends``: the last steps of the newest rounds, if
+    the counter began again with the same total.
     """
 
     progress: Progress = Progress()
@@ -81,6 +83,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     opening: Opening = Opening()
     skeletons: tuple[Skeleton, ...] = ()
     columns: Columns | None = None
+    round_ends: tuple[int, ...] = ()
 
     @property
     def per_epoch(self) -> bool:
@@ -204,7 +207,24 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
         interval=step - old.step if step is not None and old.step is not None and step > old.step else reading.interval,
         lossy=news.loss is not None or (reading.lossy and news.step is None and news.epoch is None),
         opening=_opening(reading, news, run, epoch),
+        round_ends=_round_ends(reading, step, total),
     )
+
+
+ROUND_ENDS_KEPT = 2
+ROUND_SHARE = 0.5
+"""Share of its total at which a counter that begins again has ended a round. The bars of several ranks on one terminal
+fall by a few steps, which is as much as their step only at the beginning."""
+
+
+def _round_ends(reading: Reading, step: int | None, total: int | None) -> tuple[int, ...]:
+    """Where the newest rounds ended, after a line that left the counter at ``step`` of ``total``."""
+    before = reading.progress.step
+    if total != reading.progress.total_steps or total is None:
+        return ()
+    if step is None or before is None or step > AGAIN_SHARE * before or before < ROUND_SHARE * total:
+        return reading.round_ends
+    return (*reading.round_ends, before)[-ROUND_ENDS_KEPT:]
 
 
 def _opening(reading: Reading, news: TrainingFields, run: RunCount, epoch: float | None) -> Opening:

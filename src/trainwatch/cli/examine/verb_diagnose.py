@@ -79,6 +79,8 @@ def act(args: argparse.Namespace) -> int:
         print(f"  {diagnosis.explanation}")
     if diagnosis.cause is not None:
         print(f"  cause    line {diagnosis.cause.line}: {diagnosis.cause.text}")
+    if diagnosis.place:
+        print(f"  at       {diagnosis.place}")
     follows = "last   " if diagnosis.failure == "unknown" else "cascade"
     for other in diagnosis.cascade:
         print(f"  {follows}  line {other.line}: {other.text}")
