@@ -168,6 +168,7 @@ def next_attempt(before: RunCount, *, resumed: bool = False, began: int | None =
         began=began,
         whole=whole,
         through=before.through,
+        broken=before.broken,
     )
 
 
