@@ -119,6 +119,7 @@ class TrainwatchApp(App[None]):
     def on_mount(self) -> None:
         """Open the run, the launch screen, or the list of runs."""
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.action_leave)
+        self.app_resume_signal.subscribe(self, self._paint_again)
         if self.first_run is not None:
             if self.remembered.place and self.remembered.run == self.first_run.run_id:
                 self.call_after_refresh(self.action_place, self.remembered.place)
@@ -126,6 +127,10 @@ class TrainwatchApp(App[None]):
             self.action_place("launch")
         else:
             self.action_runs()
+
+    def _paint_again(self, _app: App[Any]) -> None:
+        """Paint every cell: the terminal is empty after Ctrl-Z and ``fg``, and Textual paints only what changes."""
+        self.refresh(layout=True)
 
     async def on_event(self, event: events.Event) -> None:
         """Note that a person is at the screen."""
