@@ -59,7 +59,7 @@ def test_the_screen_of_an_open_run_shows_folders_that_are_found_later(spec: RunS
     run = RunDirectory.create(tmp_path / "home", untold)
     opened = RunCheckpoints(run.load_spec(), run.load_spec)
     shown = [opened.directory]
-    with pytest.raises(RuntimeError, match="no output_dir"):
+    with pytest.raises(RuntimeError, match="no output folder is known"):
         opened.listing()
     run.save_outputs((OutputPlace(folder=str(tmp_path / "out"), why="w"),))
     assert [*shown, opened.directory] == [None, str(tmp_path / "out")]
