@@ -1,5 +1,7 @@
 """The launch screen on real folders: offers, plans, checks, and the start of a real supervisor."""
 
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -11,7 +13,7 @@ from trainwatch.core.app.screen.folder_launcher import FolderLauncher
 from trainwatch.core.app.screen.run_profiles import RunProfiles
 from trainwatch.core.app.screen.run_trials import RunTrials
 from trainwatch.core.model.launch.launch_preview import LaunchCheck, LaunchRequest
-from trainwatch.core.store.lock import is_held
+from trainwatch.core.store.lock import holder_pid, is_held
 from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.views.screens.launch import plan_rows
 
@@ -175,7 +177,11 @@ def test_launch_screen_sees_what_is_started_elsewhere(here: World) -> None:
     assert TRAINER.name in offer.command
     running = launcher.mark()
     assert launcher.mark() == running
-    here.do("stop", "--yes")
+    assert here.do("stop", "--yes").code == 0
+    here.in_state("stopped")
+    supervisor = holder_pid(here.run.lock)
+    assert supervisor is not None
+    os.kill(supervisor, signal.SIGTERM)  # else it waits a minute for a resume
     until(lambda: not is_held(here.run.lock), "its supervisor ends")
     assert launcher.mark() != running
     assert launcher.offers() == (), "what is over is in the list of runs"

@@ -339,7 +339,7 @@ def found_dead(journal: MemoryJournal, ends: tuple[Entry, ...], resumed: tuple[E
                 return ends
             case Command():
                 return resumed
-            case Tick(t=t) if t > 20:
+            case Tick(t=t) if t > 8:
                 return (END,)
             case _:
                 pass
