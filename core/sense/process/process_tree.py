@@ -53,6 +53,7 @@ class ProcessTree(Sampler):
         self._ranks = Ranks()
         self._mounts = MountProbe()
         self._paging = Paging()
+        self._cpus = float(os.cpu_count() or 1)
         self._read = 0
         self._terminal = TerminalWait()
         self._looked_t: float | None = None
@@ -81,7 +82,7 @@ class ProcessTree(Sampler):
                 t=t,
                 cpu_cores=None
                 if elapsed is None or elapsed <= 0
-                else min(done.ticks / TICKS_PER_S / elapsed, float(os.cpu_count() or 1)),
+                else min(done.ticks / TICKS_PER_S / elapsed, self._cpus),
                 read_bytes=float(self._read) if io_known else None,
                 write_bytes=float(self._activity.total.write_bytes) if io_known else None,
                 procs=len(tree),

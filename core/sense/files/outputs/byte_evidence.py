@@ -77,6 +77,11 @@ class ByteEvidence:
         """Remember what the run's processes and its runner have written by now."""
         self._own.append(ByteSample(time.monotonic(), written_bytes(own)))
 
+    @property
+    def grew(self) -> bool:
+        """Whether the run's processes wrote anything between its last two samples, or are others now."""
+        return len(self._own) < 2 or self._own[-1].written != self._own[-2].written
+
     def sample_others(self, own: Iterable[int], max_age_s: float) -> None:
         """Remember what all other processes have written by now, or at most that many seconds ago."""
         look = self._machine.take(max_age_s)

@@ -306,14 +306,19 @@ class OutputSearch:
             return
 
     def _sample(self, now: float) -> None:
-        """Take the processes of the run as they are now, their working folders, open files and bytes."""
+        """Take the processes of the run as they are now, their working folders, bytes and open files.
+
+        If nothing was written since the last sample, only every second one looks at open files: a file that is written
+        through a memory map counts no bytes.
+        """
         target = self._followed
         if target is None:
             return
         self._sampled = now
         for pid in self._writers.sample(target, now, known=bool(self._watched())):
             self._begin_working_folder(pid)
-        self._look(now)
+        if self._writers.wrote or now - self._looked > 1.5 * self._period():
+            self._look(now)
 
     def _begin_working_folder(self, pid: int) -> None:
         try:

@@ -107,6 +107,11 @@ class WriterEvidence:
                 self._names[pid] = _name(pid)
         return members
 
+    @property
+    def wrote(self) -> bool:
+        """Whether the run wrote anything between the last two samples."""
+        return self._bytes.grew
+
     def opened(self, is_elsewhere: Callable[[str], bool]) -> list[Opened]:
         """Return what the run holds open for writing now. ``is_elsewhere``: whether no output is at a path."""
         seen = []
