@@ -15,6 +15,8 @@ ENDED_WITH_ATTEMPT = "the attempt ended"
 """Ending of an incident that the end of its attempt closed: what was wrong was not put right."""
 NO_STEP = "no_step"
 """Class of the incident (kind ``progress``) of a training that saves checkpoints while no step is read from its log."""
+ADVISED = frozenset({NO_STEP, OTHER_TRAINER})
+"""Classes that only a person can end; their explanation says how."""
 BECAME_A_HANG = "became a hang"
 """In the ending of a silence whose hang is an incident of its own."""
 AVERAGE_IS_NAN = "the average loss is not a number"

@@ -46,10 +46,10 @@ def test_it_is_an_incident_with_pid_command_start_folder_and_the_files_of_both()
     assert (known.kind, known.severity, known.title, known.open) == (
         "checkpoint", "danger", "another trainer writes there", True,
     )  # fmt: skip
-    assert known.reason == (
-        "another trainer (pid 4242, since 12:04) writes to /data/luca/out, too: `python train.py --steps 300` was "
-        "started without trainwatch beside this attempt; each may overwrite what the other saves: end one (`kill 4242` "
-        "or `trainwatch stop`)"
+    assert known.reason == "another trainer (pid 4242, since 12:04) writes to /data/luca/out, too"
+    assert known.explanation == (
+        "`python train.py --steps 300` was started without trainwatch beside this attempt; each may overwrite what the "
+        "other saves: end one (`kill 4242` or `trainwatch stop`)"
     )
     assert [each.what for each in known.evidence] == [
         "pid 4242, since 12:04, in /data/luca: python train.py --steps 300",
@@ -95,7 +95,7 @@ def test_a_second_one_is_added_and_noted() -> None:
     world = running().see(seen(RIVAL), seen(RIVAL, with_(pid=4300, files=files, shared=())))
     known = the_incident(world)
     assert "(pid 4242, since 12:04) and 1 other writes to" in known.reason
-    assert "`kill 4242 4300`" in known.reason
+    assert "`kill 4242 4300`" in known.explanation
     assert "pid 4300 has open for writing: /data/luca/out/0, /data/luca/out/1, /data/luca/out/2 and 2 more" in [
         each.what for each in known.evidence
     ]

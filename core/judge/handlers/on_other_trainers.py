@@ -30,26 +30,32 @@ def on_other_trainers(knowledge: Knowledge, state: JudgeState, seen: OtherTraine
     elif not is_live(state.machine):
         return state, NOTHING
     else:
-        reason, evidence = _reason(knowledge, seen.trainers), tuple(_evidence(seen.trainers))
+        reason, evidence = _reason(seen.trainers), tuple(_evidence(seen.trainers))
+        advice = _advice(knowledge, seen.trainers)
         if known is None:
-            number = builder.open_incident("checkpoint", OTHER_TRAINER, reason, evidence=evidence, title=TITLE)
-            builder.notify("warning", TITLE, reason, incident=number)
+            number = builder.open_incident(
+                "checkpoint", OTHER_TRAINER, reason, evidence=evidence, explanation=advice, title=TITLE
+            )
+            builder.notify("warning", TITLE, f"{reason}; {advice}", incident=number)
         elif (known.reason, known.evidence) != (reason, evidence):
-            builder.update_incident(known.id, reason=reason, evidence=evidence)
+            builder.update_incident(known.id, reason=reason, evidence=evidence, explanation=advice)
             if known.reason != reason:
                 builder.note(reason)
     return builder.state, tuple(builder.entries)
 
 
-def _reason(knowledge: Knowledge, trainers: Sequence[OtherTrainer]) -> str:
+def _reason(trainers: Sequence[OtherTrainer]) -> str:
     first, more = trainers[0], len(trainers) - 1
     since = f", since {first.began}" if first.began else ""
     who = f"another trainer (pid {first.pid}{since})" + (f" and {plural(more, 'other')}" if more else "")
-    where = first.folder or "the same output folder"
+    return f"{who} writes to {first.folder or 'the same output folder'}, too"
+
+
+def _advice(knowledge: Knowledge, trainers: Sequence[OtherTrainer]) -> str:
     pids = " ".join(str(each.pid) for each in trainers)
     return (
-        f"{who} writes to {where}, too: `{first.command}` was started without trainwatch beside this attempt; each may "
-        f"overwrite what the other saves: end one (`kill {pids}` or `{knowledge.typed('stop')}`)"
+        f"`{trainers[0].command}` was started without trainwatch beside this attempt; each may overwrite what the "
+        f"other saves: end one (`kill {pids}` or `{knowledge.typed('stop')}`)"
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ...model.incident import NO_STEP
+from ...model.incident import ADVISED
 from ...model.launch.ways_on import how_to_resume
 from ...model.run import TERMINAL_STATES
 from ...model.situation import Situation
@@ -118,7 +118,7 @@ def _of_incidents(now: Situation) -> Iterator[Need]:
         if incident.open and not incident.acknowledged and incident.severity != "info":
             title = title_of(incident) if incident.kind in {"crash", "hang"} else reason_now(incident, now)
             at = quantity.clock(incident.wall, now.now_wall)
-            how = f"; {incident.explanation}" if incident.class_ == NO_STEP else ""
+            how = f"; {incident.explanation}" if incident.class_ in ADVISED else ""
             text = f"Incident {incident.id} is open since {at}: {title}{how}."
             yield Need(kind="incident", text=text, incident=incident.id, urgent=incident.severity == "danger")
 

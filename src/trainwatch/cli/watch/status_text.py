@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from trainwatch.core.model.incident import BECAME_A_HANG, NO_STEP
+from trainwatch.core.model.incident import ADVISED, BECAME_A_HANG
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.text.memory_words import memory, memory_of
 from trainwatch.core.model.text.patterns import LazyPattern
@@ -117,8 +117,8 @@ def _incident(i: dict[str, Any]) -> str:
 
 
 def _advice(i: dict[str, Any]) -> list[str]:
-    """What follows from a log without steps, and what to do; of other incidents the report tells it."""
-    if not i["open"] or i["class"] != NO_STEP:
+    """What follows and what to do, of incidents that only a person can end; of others the report tells it."""
+    if not i["open"] or i["class"] not in ADVISED:
         return []
     return [f"  {text}" for text in i["explanation"].split("; ", 1)]
 
