@@ -319,7 +319,10 @@ def bench_refresh(seconds: float) -> list[Row]:
 
 
 def bench_paint(rounds: int) -> list[Row]:
-    """First paint: from the start until the run's name (or the greeting) is on the terminal; the best of each."""
+    """First paint: from the start until the run's name (or the greeting) is on the terminal: mean of the best half.
+
+    The kernel counts CPU time in steps of 10 ms, so that the best one alone would be off by up to a step.
+    """
     with world("steps", MOVING) as made:
         ours, theirs = [], []
         for number in range(rounds + 1):
@@ -339,10 +342,11 @@ def bench_paint(rounds: int) -> list[Row]:
     for at, what, bound in ((0, "CPU", 1.2), (1, "wall", 1.2)):
         mine, other = [found[at] for found in ours], [found[at] for found in theirs]
         medians = f"medians {statistics.median(mine) * 1000:.0f} and {statistics.median(other) * 1000:.0f} ms"
+        best = [statistics.mean(sorted(each)[: max(1, rounds // 2)]) for each in (mine, other)]
         rows += [
-            Row(f"first picture, {what}", min(mine) * 1000, "ms", None, f"best of {rounds}"),
-            Row(f"first picture of hello-world, {what}", min(other) * 1000, "ms", None),
-            Row("  ratio to hello-world", min(mine) / min(other), "x", bound, medians),
+            Row(f"first picture, {what}", best[0] * 1000, "ms", None, f"best half of {rounds}"),
+            Row(f"first picture of hello-world, {what}", best[1] * 1000, "ms", None),
+            Row("  ratio to hello-world", best[0] / best[1], "x", bound, medians),
         ]
     return rows
 
