@@ -8,7 +8,8 @@ from ...model.story import RunStory
 from ...store.metrics.history import HistoryReader, Point
 from ...views.report.targets import Usage
 
-POINTS = 400
+POINTS = 100
+"""Enough for a mean and a peak: a run of a week is read from its coarse tables."""
 
 
 def usage_of(history: HistoryReader, story: RunStory, gpu: GpuSample | None, host: HostSample | None) -> Usage:

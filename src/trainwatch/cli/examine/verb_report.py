@@ -45,7 +45,7 @@ def act(args: argparse.Namespace) -> int:
 
             print_json(report_of(run, every_checkpoint=True))
         else:
-            sys.stdout.write(_text(run, form))
+            getattr(sys.stdout, "write_redacted", sys.stdout.write)(_text(run, form))  # it has no secrets any more
             sys.stdout.flush()
         return ExitCode.DONE
     _write(target, _text(run, form))
