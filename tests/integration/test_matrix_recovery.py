@@ -88,8 +88,6 @@ def expected_of(cell: Cell, seen: Seen) -> Expected:
             return FAULTS["oom"]
         case "hf", "nan":  # the scheduler that it restores brings its own rate back, and the remedy is taken back
             return msgspec.structs.replace(row, remedies=())
-        case "hf", "typo":  # not certain enough to give up at once: the budget of restarts ends it
-            return msgspec.structs.replace(row, times=4)
         case "dit", "hang-loader" if "checkpoint-25" in {c.name for c in seen.story.checkpoints}:
             return msgspec.structs.replace(row, at=25)  # asked to end, it saved once more
         case _:
