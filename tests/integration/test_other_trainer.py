@@ -4,13 +4,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from tests.fakes.e2e_world import until
+from tests.fakes.started_by_hand import project_with, started_by_hand
 from trainwatch.core.act.adopt.adoption import look_at, record_start
 from trainwatch.core.app.errors import CliError
 from trainwatch.core.app.plan.launch_plan import LaunchPlan
@@ -42,12 +43,7 @@ Start = Callable[..., int]
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
-    work = tmp_path / "work"
-    work.mkdir()
-    monkeypatch.chdir(work)
-    (work / "train.py").write_text(TRAIN)
-    return work
+    return project_with(TRAIN, tmp_path, monkeypatch)
 
 
 @pytest.fixture
@@ -55,29 +51,16 @@ def start(folder: Path) -> Iterator[Start]:
     """Starts a process in the folder as a stranger would: no child of this one."""
     known: list[int] = []
 
-    def begin(*words: str, cwd: Path = folder, until: str | None = "ckpts/started", **env: str) -> int:
-        script = 'cd "$1"; shift; setsid "$@" >> "${LOG:-/dev/null}" 2>&1 < /dev/null & echo $!'
-        made = subprocess.run(
-            ["sh", "-c", script, "sh", str(cwd), *words],
-            capture_output=True, check=True, text=True, env={**os.environ, **env},
-        )  # fmt: skip
-        pid = int(made.stdout)
+    def begin(*words: str, cwd: Path = folder, ready: str | None = "ckpts/started", **env: str) -> int:
+        pid = started_by_hand(words, cwd, **env)
         known.append(pid)
-        _wait(lambda: Path(f"/proc/{pid}/cmdline").read_bytes().startswith(words[0].encode()))
-        if until is not None:
-            _wait((cwd / until).exists)
+        if ready is not None:
+            until((cwd / ready).exists, ready)
         return pid
 
     yield begin
     for pid in known:
         os.killpg(pid, signal.SIGKILL)
-
-
-def _wait(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + 10
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def _plan(*words: str, output_dir: str | None = None) -> LaunchPlan:
@@ -107,7 +90,7 @@ def test_the_same_command_in_the_same_folder_is_refused_with_what_to_do(folder: 
 
 @pytest.mark.parametrize("words", [("--steps", "200"), ("--steps", "300", "--out", "other")])
 def test_other_options_are_no_evidence(folder: Path, start: Start, words: Sequence[str]) -> None:
-    start(sys.executable, "train.py", *words, until=None)
+    start(sys.executable, "train.py", *words, ready=None)
     assert _pids(_plan("--steps", "300"), folder) == []
 
 
@@ -120,9 +103,9 @@ def test_the_same_command_in_another_folder_is_no_evidence(folder: Path, start: 
 
 
 def test_what_only_names_the_script_does_not_count(folder: Path, start: Start) -> None:
-    start("tail", "-f", "train.py", until=None)
-    start(sys.executable, "-c", "import time; time.sleep(60)", "train.py", until=None)
-    start("sh", "-c", "sleep 60; : trainwatch run -- python train.py", until=None)
+    start("tail", "-f", "train.py", ready=None)
+    start(sys.executable, "-c", "import time; time.sleep(60)", "train.py", ready=None)
+    start("sh", "-c", "sleep 60; : trainwatch run -- python train.py", ready=None)
     assert _pids(_plan(), folder) == []
 
 
@@ -134,7 +117,7 @@ def test_an_attempt_of_any_run_does_not_count(folder: Path, start: Start) -> Non
 def test_what_this_process_was_started_with_does_not_count(folder: Path) -> None:
     with subprocess.Popen([sys.executable, "train.py"], cwd=folder) as child:
         try:
-            _wait((folder / "ckpts/started").exists)
+            until((folder / "ckpts/started").exists, "files or processes as expected")
             assert _pids(_plan(), folder) == []
         finally:
             child.kill()
@@ -142,12 +125,12 @@ def test_what_this_process_was_started_with_does_not_count(folder: Path) -> None
 
 def test_one_training_of_several_processes_is_named_once(folder: Path, start: Start) -> None:
     pid = start(sys.executable, "train.py", FORK="1")
-    _wait(lambda: bool(Path(f"/proc/{pid}/task/{pid}/children").read_text()))
+    until(lambda: bool(Path(f"/proc/{pid}/task/{pid}/children").read_text()), "files or processes as expected")
     assert _pids(_plan(), folder) == [pid]
 
 
 def test_a_file_that_is_written_in_the_output_folder_counts(folder: Path, start: Start) -> None:
-    pid = start(sys.executable, "train.py", "--steps", "7", HOLD="1", until="ckpts/events.out.tfevents.1")
+    pid = start(sys.executable, "train.py", "--steps", "7", HOLD="1", ready="ckpts/events.out.tfevents.1")
     plan = _plan("--steps", "300", output_dir="ckpts")
     found = other_trainers(plan, _run(plan, folder))
     assert [(each.process.pid, each.evidence) for each in found] == [(pid, "script")]
@@ -157,7 +140,7 @@ def test_a_file_that_is_written_in_the_output_folder_counts(folder: Path, start:
 def test_a_program_of_another_kind_refuses_a_person_and_never_a_restart(folder: Path, start: Start) -> None:
     (folder / "ckpts").mkdir()
     (folder / "serve.py").write_text("import time\nkept = open('ckpts/study.db', 'a')\ntime.sleep(60)\n")
-    start(sys.executable, "serve.py", until="ckpts/study.db")
+    start(sys.executable, "serve.py", ready="ckpts/study.db")
     plan = _plan(output_dir="ckpts")
     assert [each.evidence for each in other_trainers(plan, _run(plan, folder))] == ["file"]
     assert refusal_at_launch(plan, _run(plan, folder)) is None
@@ -166,8 +149,8 @@ def test_a_program_of_another_kind_refuses_a_person_and_never_a_restart(folder: 
 def test_a_reader_whose_messages_go_to_the_output_folder_does_not_count(folder: Path, start: Start) -> None:
     (folder / "ckpts").mkdir()
     (folder / "serve.py").write_text("import time\ntime.sleep(60)\n")
-    start(sys.executable, "serve.py", until=None, LOG=str(folder / "ckpts/board.log"))
-    _wait((folder / "ckpts/board.log").exists)
+    start(sys.executable, "serve.py", ready=None, LOG=str(folder / "ckpts/board.log"))
+    until((folder / "ckpts/board.log").exists, "files or processes as expected")
     assert _pids(_plan(output_dir="ckpts"), folder) == []
 
 

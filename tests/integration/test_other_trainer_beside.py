@@ -6,13 +6,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from tests.fakes.e2e_world import TRAINER, World, until, world
+from tests.fakes.started_by_hand import project_with, started_by_hand
 from tests.tiers import SECOND_TIER
 from trainwatch.core.act.adopt.adoption import look_at, record_start
 from trainwatch.core.act.launch.launching import find_attempt
@@ -92,12 +93,7 @@ class Watched:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
-    work = tmp_path / "work"
-    work.mkdir()
-    monkeypatch.chdir(work)
-    (work / "train.py").write_text(TRAIN)
-    return work
+    return project_with(TRAIN, tmp_path, monkeypatch)
 
 
 @pytest.fixture
@@ -106,22 +102,16 @@ def start(folder: Path) -> Iterator[Start]:
     known: list[int] = []
 
     def begin(*words: str, cwd: Path = folder, out: str = "ckpts", ready: bool = True, **env: str) -> int:
-        script = 'cd "$1"; shift; setsid "$@" > /dev/null 2>&1 < /dev/null & echo $!'
-        command = ["sh", "-c", script, "sh", str(cwd), *(words or (sys.executable, "train.py"))]
-        made = subprocess.run(command, capture_output=True, check=True, text=True, env={**os.environ, **env})
-        pid = int(made.stdout)
+        pid = started_by_hand(words or (sys.executable, "train.py"), cwd, **env)
         known.append(pid)
-        _wait((cwd / out / f"started-{pid}").exists if ready else lambda: _runs(pid, words or (sys.executable,)))
+        if ready:
+            until((cwd / out / f"started-{pid}").exists, "its files are open")
         return pid
 
     yield begin
     for pid in {*known, *_left(folder)}:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-
-
-def _runs(pid: int, words: Sequence[str]) -> bool:
-    return Path(f"/proc/{pid}/cmdline").read_bytes().startswith(words[0].encode() + b"\0")
 
 
 def _left(folder: Path) -> Iterator[int]:
@@ -131,13 +121,6 @@ def _left(folder: Path) -> Iterator[int]:
             with contextlib.suppress(OSError):
                 if (place / "cwd").readlink() == folder:
                     yield int(place.name)
-
-
-def _wait(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def _plan(*words: str, output_dir: str | None = "ckpts") -> LaunchPlan:
@@ -169,7 +152,7 @@ def test_it_is_told_once_and_again_when_it_is_over(start: Start, watched: Watche
         watched.look()
     assert [[each.pid for each in told.trainers] for told in watched.inbox.told] == [[pid]]
     os.kill(pid, signal.SIGKILL)
-    _wait(lambda: watched.look() == ())
+    until(lambda: watched.look() == (), "files or processes as expected")
     assert len(watched.inbox.told) == 2
 
 
@@ -186,7 +169,7 @@ def test_other_options_count_once_it_opens_a_file_there(folder: Path, start: Sta
     for _ in range(4):
         assert watched.look() == ()
     gate.touch()
-    _wait((folder / "ckpts" / f"started-{pid}").exists)
+    until((folder / "ckpts" / f"started-{pid}").exists, "files or processes as expected")
     assert watched.pids() == [pid], "although it is no new process any more"
 
 
@@ -198,7 +181,7 @@ def test_the_files_of_the_same_command_are_known_once_it_opens_them(
     for _ in range(4):
         assert [(each.pid, each.files) for each in watched.look()] == [(pid, ())]
     gate.touch()
-    _wait((folder / "ckpts" / f"started-{pid}").exists)
+    until((folder / "ckpts" / f"started-{pid}").exists, "files or processes as expected")
     assert [each.shared for each in watched.look()] == [(str(folder / "ckpts" / "metrics.csv"),)]
 
 
@@ -210,7 +193,7 @@ def test_another_output_folder_of_the_same_script_is_no_rival(start: Start, watc
 def test_what_another_program_writes_there_is_no_rival(folder: Path, start: Start, watched: Watched) -> None:
     (folder / "evaluate.py").write_text("import time\nkept = open('ckpts/scores.json', 'a')\ntime.sleep(60)\n")
     start(sys.executable, "evaluate.py", ready=False)
-    _wait((folder / "ckpts/scores.json").exists)
+    until((folder / "ckpts/scores.json").exists, "files or processes as expected")
     assert watched.pids() == watched.pids() == []
 
 
@@ -230,12 +213,18 @@ def test_a_worker_of_an_adopted_trainer_is_its_own_when_its_parent_ends(folder: 
     )
     pid = start("sh", "launch.sh")
     started = folder / "ckpts"
-    _wait(lambda: started.is_dir() and len([p for p in started.iterdir() if p.name.startswith("started-")]) == 2)
+    until(
+        lambda: started.is_dir() and len([p for p in started.iterdir() if p.name.startswith("started-")]) == 2,
+        "files or processes as expected",
+    )
     watched = Watched(folder, _plan(), pid)
     assert watched.pids() == []
     middle = int((folder / "ckpts-middle").read_text())
     os.kill(middle, signal.SIGKILL)
-    _wait(lambda: "Z" in Path(f"/proc/{middle}/stat").read_text().rpartition(")")[2].split()[0])
+    until(
+        lambda: "Z" in Path(f"/proc/{middle}/stat").read_text().rpartition(")")[2].split()[0],
+        "files or processes as expected",
+    )
     assert watched.pids() == watched.pids() == []
 
 
