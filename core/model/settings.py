@@ -87,7 +87,7 @@ class Restart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     terminate_grace_s: float = 10.0
     """After the second stop signal (SIGTERM), before SIGKILL."""
     gpu_clear_timeout_s: float = 60.0
-    """Longest wait for the GPU memory of ended processes to be released (NVIDIA's extension waits 50 s)."""
+    """Longest wait for GPU memory of ended processes (NVIDIA's extension waits 50 s), or for what the run needs."""
     gpu_clear_tolerance_bytes: float = 512e6
     """Memory above the baseline that still counts as released: a driver keeps some for its context."""
     if_gpu_not_clear: Literal["wait", "go_on"] = "go_on"

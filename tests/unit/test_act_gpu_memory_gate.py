@@ -88,3 +88,32 @@ def test_gate_wait_can_be_cancelled() -> None:
         lambda: readings, {0: 1e9}, None, TOLERANCE, 60, clock=time.clock, sleep=time.sleep, cancelled=lambda: True
     )
     assert (report.clear, report.waited_s) == (False, 0.0)
+
+
+def readings_of(**fields: float | bool | None) -> list[GpuReading]:
+    return [GpuReading(index=0, mem_total_bytes=16e9, mem_used_bytes=fields.pop("used", 7e9), **fields)]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("fields", "peak", "clear"),
+    [
+        ({"own_mem_bytes": 0.0}, 9e9, True),  # the neighbour took 6 GB, and 9 GB are free
+        ({"own_mem_bytes": None}, 9e9, True),
+        ({"own_mem_bytes": 0.0}, 9.1e9, False),  # the neighbour leaves less than the run needs
+        ({"own_mem_bytes": 0.2e9}, 2e9, False),  # a process of the run still holds memory
+        ({"own_mem_bytes": 0.0}, None, False),
+        ({"own": False}, None, True),  # not a GPU of the run, by the trainer's CUDA_VISIBLE_DEVICES
+        ({"own": True}, None, False),
+    ],
+)
+def test_memory_of_other_processes_is_waited_for_only_where_the_run_needs_it(
+    fields: dict[str, float | bool | None], peak: float | None, clear: bool
+) -> None:
+    time = Time()
+    report = wait_until_clear(
+        lambda: readings_of(**fields), {0: 1e9}, None, TOLERANCE, 3.0,
+        peaks={} if peak is None else {0: peak}, poll_s=1.0, clock=time.clock, sleep=time.sleep,
+    )  # fmt: skip
+    assert (report.clear, report.waited_s) == (clear, 0.0 if clear else 3.0)
+    if clear and fields.get("own") is not False:
+        assert report.detail == "other processes hold GPU memory, and enough is free (0.0 s)"

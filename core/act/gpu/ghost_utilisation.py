@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ...bound_process import bound
 from ...model.observation import GpuReading
 from .gpu_holders import gpu_holders
+from .memory_gate import is_of_run
 
 GHOST_UTIL_PCT = 95.0
 RESIDENT_BYTES = 1.5e9
@@ -45,7 +46,7 @@ def ghosts(readings: Sequence[GpuReading] | None, baseline: Mapping[int, float],
     found = []
     for reading in readings or ():
         used, util = reading.mem_used_bytes, reading.util_pct
-        if used is None or util is None or util < GHOST_UTIL_PCT or (own is not None and reading.index not in own):
+        if used is None or util is None or util < GHOST_UTIL_PCT or not is_of_run(reading, own):
             continue
         if used <= min(RESIDENT_BYTES, baseline.get(reading.index, 0.0) + tolerance_bytes):
             found.append(reading.index)

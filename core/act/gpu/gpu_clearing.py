@@ -18,12 +18,14 @@ HOLDERS = 4
 class GpuHelp(msgspec.Struct, frozen=True, kw_only=True):
     """Functions of other packages that clearing needs.
 
-    ``read``: newest readings, None if there is no telemetry. ``users``: sentences about processes that the driver
-    lists. ``python``: argv of the trainer's interpreter, None if unknown. ``touching``: whether a CUDA context may be
-    opened (not under WSL2: its utilisation is unreliable and its GPU channel breaks easily).
+    ``read``: newest readings, None if there is no telemetry. ``peaks``: most bytes that the attempt used, by GPU.
+    ``users``: sentences about processes that the driver lists. ``python``: argv of the trainer's interpreter, None if
+    unknown. ``touching``: whether a CUDA context may be opened (not under WSL2: its utilisation is unreliable and its
+    GPU channel breaks easily).
     """
 
     read: Callable[[], Sequence[GpuReading] | None]
+    peaks: Callable[[], Mapping[int, float]] = dict
     users: Callable[[], Sequence[str]] = tuple
     python: Callable[[], Sequence[str] | None] = lambda: None
     touching: bool = True
@@ -40,7 +42,8 @@ def clear_gpus(
     """Block until the GPUs are ready, or ``restart.gpu_clear_timeout_s`` and the removal of ghosts are over."""
     restart = spec.settings.restart
     tolerance = restart.gpu_clear_tolerance_bytes
-    report = wait_until_clear(aid.read, baseline, spec.gpus, tolerance, restart.gpu_clear_timeout_s)
+    timeout_s = restart.gpu_clear_timeout_s
+    report = wait_until_clear(aid.read, baseline, spec.gpus, tolerance, timeout_s, peaks=aid.peaks())
     if not report.clear:
         return _with_holders(report, aid)
     if not report.known or not aid.touching:

@@ -2,13 +2,15 @@
 
 The driver frees a dead process's memory after its last handle closes, which takes seconds for large contexts and does
 not happen while a worker survives. A restart before that runs out of memory at once (NVIDIA's resiliency extension
-waits for the same reason). Memory that others held before the attempt is the baseline and is not waited for.
+waits for the same reason). Memory of other processes is waited for only while it leaves the run less than it needs.
 """
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
+from msgspec.structs import replace
 
 from ...model.observation import GpuReading
 from ...model.text.memory_words import memory
@@ -24,6 +26,13 @@ class GpuRest(msgspec.Struct, frozen=True, kw_only=True):
     used_bytes: float | None
     baseline_bytes: float | None
     clear: bool
+
+    @property
+    def more_bytes(self) -> float:
+        """What is used beyond the baseline; 0 if that is not known."""
+        if self.used_bytes is None or self.baseline_bytes is None:
+            return 0.0
+        return self.used_bytes - self.baseline_bytes
 
 
 class GateReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,16 +60,18 @@ def wait_until_clear(
     tolerance_bytes: float,
     timeout_s: float,
     *,
+    peaks: Mapping[int, float] = MappingProxyType({}),
     poll_s: float = POLL_S,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> GateReport:
-    """Wait until every own GPU is at most ``tolerance_bytes`` above its baseline.
+    """Wait until every GPU of the run is at most ``tolerance_bytes`` above its baseline, or has room for the run.
 
     ``read``: newest reading of all GPUs; None or empty: no telemetry. ``baseline``: used bytes per GPU index before the
-    attempt began. ``own``: indices that the trainer may use, None for all. A GPU whose memory or baseline is unknown is
-    not waited for, and ``detail`` says so.
+    attempt began. ``own``: indices that the trainer may use; None: those that its environment leaves it. ``peaks``:
+    most bytes that the attempt used, by GPU. A GPU has room if that much is free and the driver lists no process of
+    the run on it. One whose memory or baseline is unknown is not waited for, and ``detail`` says so.
     """
     begun = clock()
     first: float | None = None
@@ -76,9 +87,9 @@ def wait_until_clear(
                 detail="no GPU telemetry; not waited for",
             )
         rest = tuple(
-            _rest(reading, baseline.get(reading.index), tolerance_bytes)
+            _rest(reading, baseline.get(reading.index), peaks.get(reading.index), tolerance_bytes)
             for reading in readings
-            if own is None or reading.index in own
+            if is_of_run(reading, own)
         )
         used = sum(gpu.used_bytes for gpu in rest if gpu.used_bytes is not None)
         first = used if first is None else first
@@ -90,19 +101,30 @@ def wait_until_clear(
                 known=known,
                 waited_s=waited_s,
                 released_bytes=max(0.0, first - used) if known else None,
-                detail=_detail(rest, waited_s, clear=clear),
+                detail=_detail(rest, waited_s, tolerance_bytes, clear=clear),
                 gpus=rest,
             )
         sleep(min(poll_s, max(0.0, timeout_s - waited_s)))
 
 
-def _rest(reading: GpuReading, baseline: float | None, tolerance_bytes: float) -> GpuRest:
+def is_of_run(reading: GpuReading, own: tuple[int, ...] | None) -> bool:
+    """Whether the run may use this GPU: by ``own``, else by the trainer's environment, which may leave all."""
+    return reading.own is not False if own is None else reading.index in own
+
+
+def _rest(reading: GpuReading, baseline: float | None, peak: float | None, tolerance_bytes: float) -> GpuRest:
     used = reading.mem_used_bytes
-    clear = used is None or baseline is None or used <= baseline + tolerance_bytes
-    return GpuRest(index=reading.index, used_bytes=used, baseline_bytes=baseline, clear=clear)
+    rest = GpuRest(index=reading.index, used_bytes=used, baseline_bytes=baseline, clear=False)
+    return replace(rest, clear=rest.more_bytes <= tolerance_bytes or _has_room(reading, peak))
 
 
-def _detail(rest: tuple[GpuRest, ...], waited_s: float, *, clear: bool) -> str:
+def _has_room(reading: GpuReading, peak: float | None) -> bool:
+    if reading.mem_total_bytes is None or reading.mem_used_bytes is None or peak is None:
+        return False
+    return not reading.own_mem_bytes and reading.mem_total_bytes - reading.mem_used_bytes >= peak
+
+
+def _detail(rest: tuple[GpuRest, ...], waited_s: float, tolerance_bytes: float, *, clear: bool) -> str:
     unknown = [gpu.index for gpu in rest if gpu.used_bytes is None or gpu.baseline_bytes is None]
     doubt = f"; memory of GPU {', '.join(map(str, unknown))} is unknown" if unknown else ""
     if not rest:
@@ -110,7 +132,9 @@ def _detail(rest: tuple[GpuRest, ...], waited_s: float, *, clear: bool) -> str:
     if clear:
         if len(unknown) == len(rest):
             return doubt.removeprefix("; ")
-        return f"GPU memory is released ({waited_s:.1f} s){doubt}"
+        taken = any(gpu.more_bytes > tolerance_bytes for gpu in rest)
+        how = "other processes hold GPU memory, and enough is free" if taken else "GPU memory is released"
+        return f"{how} ({waited_s:.1f} s){doubt}"
     held = ", ".join(
         f"GPU {gpu.index} {memory(gpu.used_bytes)} (before: {memory(gpu.baseline_bytes)})"
         for gpu in rest

@@ -1,7 +1,7 @@
 """What a supervisor records beside the journal: metric history for charts, a trace for replay, when the log grew."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -66,6 +66,9 @@ class RunRecorder:
         """The newest progress, also if it cannot be written."""
         self._gpu: GpuSample | None = None
         self._gpu_answered = threading.Event()
+        self._used_before: dict[int, float] = {}
+        self.gpu_peaks: Mapping[int, float] = {}
+        """Most memory of the current attempt by GPU, in bytes; a GPU of which it is not known is left out."""
         if meta is not None:
             trace.write(meta)
 
@@ -78,12 +81,16 @@ class RunRecorder:
         if isinstance(observation, GpuSample):
             self._gpu = observation
             self._gpu_answered.set()
+            self._keep_peaks(observation)
         elif isinstance(observation, Start) and observation.log and observation.directory:
             self._follow_log(observation.t, observation.log, Path(observation.directory), new=not observation.adopted)
         elif isinstance(observation, LogChunk):
             self._metrics.add(observation)
         if isinstance(observation, Start):
             self._metrics.begin_attempt()
+            before = self._gpu.gpus if self._gpu is not None and not observation.adopted else ()
+            self._used_before = {gpu.index: gpu.mem_used_bytes for gpu in before if gpu.mem_used_bytes is not None}
+            self.gpu_peaks = {}
         elif isinstance(observation, Outcome) and observation.action == "evaluate_checkpoint":
             self._keep_scores(observation)
         self._history.add(observation)
@@ -95,6 +102,20 @@ class RunRecorder:
         for record in records:
             if isinstance(record.fact, IncidentOpened):
                 self._trace.incident(record.t)
+
+    def _keep_peaks(self, sample: GpuSample) -> None:
+        """Where the driver lists no processes, all memory beyond what was used before the attempt counts."""
+        peaks = dict(self.gpu_peaks)
+        for gpu in sample.gpus:
+            own, used, before = gpu.own_mem_bytes, gpu.mem_used_bytes, self._used_before.get(gpu.index)
+            if own is not None and gpu.index in self._used_before:
+                del self._used_before[gpu.index]
+                peaks[gpu.index] = own
+            elif own is None and used is not None and before is not None:
+                own = used - before
+            if own is not None:
+                peaks[gpu.index] = max(own, peaks.get(gpu.index, 0.0))
+        self.gpu_peaks = peaks
 
     def _keep_scores(self, outcome: Outcome) -> None:
         values = outcome.data.get("values") if outcome.ok else None

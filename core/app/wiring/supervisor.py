@@ -185,6 +185,7 @@ def build_supervisor(
         copy_aside=partial(_copy_aside, output, run),
         gpu_help=GpuHelp(
             read=recorder.gpus_now,
+            peaks=lambda: recorder.gpu_peaks,
             users=named_users,
             python=lambda: interpreter(spec),
             touching=not spec.labels.get("simulated_gpu") and not is_wsl(),
