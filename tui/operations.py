@@ -112,7 +112,7 @@ class Operations:
 
     def wait(self) -> None:
         """Give a suspected hang more time."""
-        self.send(Command(t=0.0, verb="wait", by=BY))
+        self.send(Command(t=0.0, verb="snooze", by=BY))
 
     def save_now(self) -> None:
         """Ask the trainer for a checkpoint."""

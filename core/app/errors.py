@@ -15,6 +15,9 @@ class ExitCode(IntEnum):
     NOT_FOUND = 3
     OWNED = 4
     NO_SUPERVISOR = 5
+    NEEDS_YOU = 6
+    GOES_ON = 7
+    TIMEOUT = 124
     INTERRUPTED = 130
 
 

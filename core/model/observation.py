@@ -337,7 +337,7 @@ class Command(Base, frozen=True, kw_only=True, tag="command"):
     """A key or a verb of the user."""
 
     verb: Literal[
-        "stop", "kill", "restart", "resume", "pause", "unpause", "profile", "ack", "wait", "act", "save", "shutdown"
+        "stop", "kill", "restart", "resume", "pause", "unpause", "profile", "ack", "snooze", "act", "save", "shutdown"
     ]
     by: str = "operator"
     checkpoint: str | None = None

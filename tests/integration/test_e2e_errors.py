@@ -179,7 +179,7 @@ def test_verbs_that_need_a_supervisor_exit_with_5_without_one(finished: World) -
         ["unpause"],
         ["profile", "normal"],
         ["ack"],
-        ["wait"],
+        ["snooze"],
     ):
         one_line(finished.asks(*words), 5, "is finished: nothing of it runs, and no supervisor", "--from newest")
 

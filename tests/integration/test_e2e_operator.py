@@ -236,7 +236,7 @@ def test_ack_and_wait_are_recorded_and_take_effect(world: World) -> None:
     world.write(*LONG, "--hang-at", "300", "--deaf", more=HASTY)
     watcher = world.headless()
     world.at_step(25)
-    said(world, "wait")
+    said(world, "snooze")
     until(lambda: "no hang is declared for" in watcher.said, "the patience")
     world.at_step(299)
     before = watcher.said.count("health: job: running")

@@ -104,7 +104,7 @@ def test_a_wait_is_shown_with_its_end(world: World) -> None:
     world.at_step(20)
     with terminal((100, 30), world.project, world.env) as person:
         open_screen(person)
-        assert world.do("wait", "--yes").code == 0
+        assert world.do("snooze", "--yes").code == 0
         person.until(lambda text: "hang detection is off until then" in head(text), "the wait")
 
 
@@ -254,7 +254,7 @@ def test_several_troubles_are_counted_and_the_worst_comes_first(world: World) ->
     with terminal((100, 30), world.project, world.env) as person:
         person.trainwatch("--run", "nan")
         person.until(lambda text: "✖ Loss is NaN since step 4" in head(text), "the NaN")
-        assert world.do("wait", "nan", "--yes").code == 0
+        assert world.do("snooze", "nan", "--yes").code == 0
         person.until(lambda text: re.search(r"✖ Loss is NaN since step \d+ \(\+1\)", head(text)), "two troubles")
 
 

@@ -123,9 +123,9 @@ def test_a_button_in_telegram_is_carried_out_once_and_answered(service: LocalSer
     finally:
         asking.stop()
     answers = service.paths("/answerCallbackQuery")
-    assert carried.orders == [("wait", "ann (Telegram)")]
+    assert carried.orders == [("snooze", "ann (Telegram)")]
     assert [(body["callback_query_id"], body["text"]) for body in answers] == [
-        ("q3", "wait: accepted"),
+        ("q3", "snooze: accepted"),
         ("q4", "it was taken already"),
         ("q5", "it was about attempt 2, and now attempt 3 is the newest: nothing was done"),
     ]

@@ -62,7 +62,7 @@ def test_judge_gives_the_same_facts_for_any_chunking_of_the_log(name: Any, cuts:
     assert told(rechunked(story.observations, cuts)) == told(story.observations)
 
 
-verbs = st.sampled_from(["stop", "kill", "restart", "resume", "pause", "unpause", "profile", "ack", "wait"])
+verbs = st.sampled_from(["stop", "kill", "restart", "resume", "pause", "unpause", "profile", "ack", "snooze"])
 texts = st.sampled_from(
     [
         "\rsteps: 1%| | 10/1000 [00:10<10:00, 1.00s/it, avr_loss=0.1]",

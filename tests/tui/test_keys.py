@@ -247,7 +247,7 @@ async def test_wait_applies_only_to_a_suspected_hang() -> None:
     async with showing(hung()) as (app, pilot):
         assert footer(app).startswith("w wait")
         await pilot.press("w")
-        await until(pilot, lambda: [c.verb for c in sent(app)] == ["wait"])
+        await until(pilot, lambda: [c.verb for c in sent(app)] == ["snooze"])
 
 
 async def test_yes_shows_what_it_costs_and_answers_this_question_only() -> None:

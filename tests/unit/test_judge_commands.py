@@ -309,7 +309,7 @@ def test_wait_puts_a_hang_off() -> None:
     world.silent = {"capture_stacks"}
     world.watch(Story(meta=False).dead(150))
     assert world.word == "hung"
-    world.command("wait")
+    world.command("snooze")
     assert world.word == "running"
     world.watch(Story(meta=False).dead(500))
     assert world.word == "running"
@@ -373,8 +373,8 @@ def test_every_command_is_written_down() -> None:
         ("finished", "profile", {"profile": "safe"}, False, "the run is finished"),
         ("running", "ack", {}, True, "no open incident waits"),
         ("running", "ack", {"incident": 4}, False, "no open incident 4; open: none"),
-        ("running", "wait", {}, True, "accepted"),
-        ("stopped", "wait", {}, False, "it is stopped"),
+        ("running", "snooze", {}, True, "accepted"),
+        ("stopped", "snooze", {}, False, "it is stopped"),
         ("stopped", "shutdown", {}, True, "accepted"),
     ],
 )

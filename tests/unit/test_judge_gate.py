@@ -236,7 +236,7 @@ def test_stop_after_a_crash_ends_the_question_and_a_resume_is_an_ordinary_one() 
 
 
 def test_wait_is_an_answer_too() -> None:
-    world = hung("ask").command("wait")
+    world = hung("ask").command("snooze")
     assert done(world) == []
     assert world.word == "running"
 

@@ -82,7 +82,7 @@ def test_signal_that_stops_the_trainer_closes_it() -> None:
 
 
 def test_wait_puts_the_stop_off_and_the_silence_stays_told() -> None:
-    world = running(steps=100).watch(Story(meta=False).dead(120)).command("wait").watch(Story(meta=False).dead(400))
+    world = running(steps=100).watch(Story(meta=False).dead(120)).command("snooze").watch(Story(meta=False).dead(400))
     assert [i.open for i in of_kind(world, "quiet")] == [True]
     assert world.hangs == []
 

@@ -292,5 +292,5 @@ def test_a_switch_waits_while_the_run_is_paused() -> None:
 
 
 def test_waiting_may_be_asked_for_before_anything_looks_stuck() -> None:
-    world = climber().command("wait")
+    world = climber().command("snooze")
     assert any("no hang is declared for" in str(entry) for entry in world.entries)

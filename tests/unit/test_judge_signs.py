@@ -18,7 +18,7 @@ from trainwatch.core.judge.hang.liveness import Liveness
 from trainwatch.core.judge.hang.step_clock import StepClock
 from trainwatch.core.judge.next_step import outlook_of
 from trainwatch.core.judge.recovery import budget
-from trainwatch.core.judge.recovery.operator.commands import WAIT_S
+from trainwatch.core.judge.recovery.operator.commands import SNOOZE_S
 from trainwatch.core.judge.resume import checkpoint_index
 from trainwatch.core.judge.run_states import Paused
 from trainwatch.core.model.observation import (
@@ -614,9 +614,9 @@ def test_a_silence_with_signs_of_life_has_no_countdown() -> None:
 
 
 def test_a_person_who_waits_puts_the_hang_off_and_is_told_until_when() -> None:
-    world = World().begin().watch(Story(meta=False).load(60).train(200)).command("wait")
+    world = World().begin().watch(Story(meta=False).load(60).train(200)).command("snooze")
     until_t = outlook_of(world.judge.knowledge, world.state).patient_t
-    assert until_t == pytest.approx(world.t + WAIT_S)
+    assert until_t == pytest.approx(world.t + SNOOZE_S)
     world.watch(Story(meta=False).dead(200))
     assert outlook_of(world.judge.knowledge, world.state).hang_t == pytest.approx(until_t, abs=5.0)
 

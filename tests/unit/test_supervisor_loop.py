@@ -204,7 +204,7 @@ def test_full_disk_delays_actions_but_not_the_judge() -> None:
 
     watch = supervisor(ScriptedJudge((), answer), journal, lambda d: acted.append(d.id))
     watch.ask(Command(t=0.0, verb="ack"))
-    watch.ask(Command(t=0.0, verb="wait"))
+    watch.ask(Command(t=0.0, verb="snooze"))
     assert watch.run() == 7
     assert acted == [1]
     kinds = [type(body) for body in journal.bodies]

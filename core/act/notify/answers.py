@@ -15,7 +15,7 @@ from pathlib import Path
 from ...model.settings import NoticeEvent
 from .services import Answers, Button, NotSentError, Service, ask, send, service_of
 
-VERBS = {"wait": "Wait 10 min", "stop": "Stop", "resume": "Resume"}
+VERBS = {"snooze": "Wait 10 min", "stop": "Stop", "resume": "Resume"}
 EVENTS: frozenset[NoticeEvent] = frozenset({"incident", "warning", "question", "withheld"})
 """Messages with buttons: those that a person may want to answer."""
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC

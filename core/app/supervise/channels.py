@@ -97,8 +97,8 @@ def _carry(supervisor: Loop, verb: str, by: str) -> str:
 
 def _command(verb: str, by: str) -> Command:
     match verb:
-        case "wait":
-            return Command(t=0.0, verb="wait", by=by)
+        case "snooze":
+            return Command(t=0.0, verb="snooze", by=by)
         case "stop":
             return Command(t=0.0, verb="stop", by=by)
         case _:

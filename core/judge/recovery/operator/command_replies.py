@@ -170,7 +170,7 @@ def _ack(state: JudgeState, _knowledge: Knowledge, command: Command) -> CommandR
     return YES
 
 
-def _wait(state: JudgeState, _knowledge: Knowledge, _command: Command) -> CommandReply:
+def _snooze(state: JudgeState, _knowledge: Knowledge, _command: Command) -> CommandReply:
     if run_machine.is_watched(state.machine):
         return YES
     return refused(f"nothing is running that could be waited for: {_present(state)}")
@@ -204,7 +204,7 @@ _VERBS: dict[str, Callable[[JudgeState, Knowledge, Command], CommandReply]] = {
     "unpause": _unpause,
     "profile": _profile,
     "ack": _ack,
-    "wait": _wait,
+    "snooze": _snooze,
     "act": _act,
     "save": _save,
     "shutdown": _shutdown,

@@ -43,8 +43,8 @@ from . import command_replies, gate, question
 
 _BETWEEN = Cleaning | Listing | Copying | Verifying | BackingOff | WaitingForRoom | WaitingForGpu
 """States between two attempts that go on by themselves."""
-WAIT_S = 600.0
-"""How long no hang is declared after the command ``wait``."""
+SNOOZE_S = 600.0
+"""How long no hang is declared after the command ``snooze``."""
 
 
 def on_command(builder: StepBuilder, command: Command) -> None:
@@ -267,13 +267,13 @@ def _ack(builder: StepBuilder, command: Command) -> None:
         gate.refuse(builder, waiting, command.by)
 
 
-def _wait(builder: StepBuilder, command: Command) -> None:
-    until = active_time.now(builder.state.time) + WAIT_S
+def _snooze(builder: StepBuilder, command: Command) -> None:
+    until = active_time.now(builder.state.time) + SNOOZE_S
     builder.set(attempt=msgspec.structs.replace(builder.state.attempt, patient_until=until))
     if isinstance(builder.state.machine, Hung):
         _close_hangs(builder, f"{command.by} asked to wait")
         follow_trainer(builder, f"{command.by} asked to wait")
-    builder.note(f"no hang is declared for {WAIT_S / 60:.0f} min, as {command.by} asked")
+    builder.note(f"no hang is declared for {SNOOZE_S / 60:.0f} min, as {command.by} asked")
 
 
 def _save(builder: StepBuilder, command: Command) -> None:
@@ -315,7 +315,7 @@ _VERBS: dict[str, Callable[[StepBuilder, Command], None]] = {
     "unpause": _unpause,
     "profile": _profile,
     "ack": _ack,
-    "wait": _wait,
+    "snooze": _snooze,
     "act": _act,
     "save": _save,
     "shutdown": _shutdown,

@@ -1,11 +1,11 @@
-"""``trainwatch wait [RUN]``: give a suspected hang more time."""
+"""``trainwatch snooze [RUN]``: give a suspected hang more time."""
 
 import argparse
 
 from ..operation import add_operation, operate
 
-HELP = "give a suspected hang more time"
-DESCRIPTION = HELP
+HELP = "give a suspected hang ten minutes more"
+DESCRIPTION = "Declares no hang of this run for ten minutes. `trainwatch wait` waits for the end of a run."
 EXAMPLE = ""
 
 

@@ -1,0 +1,97 @@
+"""Waiting for a run from outside: until it is over, needs a person, or is in a certain state."""
+
+import time
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+from ...model.launch.held import HELD
+from ...store.journal import load_outline
+from ...store.lock import is_held
+from ...store.run_directory import RunDirectory
+from ..errors import ExitCode
+from .unwatched import as_found
+
+POLL_S = 0.5
+UNWATCHED_S = 10.0
+"""A supervisor that an upgrade or the runner replaces is back within seconds."""
+
+Kind = Literal["finished", "failed", "needs-you", "unwatched", "goes-on"]
+CODES: dict[Kind, ExitCode] = {
+    "finished": ExitCode.DONE,
+    "failed": ExitCode.FAILED,
+    "needs-you": ExitCode.NEEDS_YOU,
+    "unwatched": ExitCode.NO_SUPERVISOR,
+    "goes-on": ExitCode.GOES_ON,
+}
+
+
+class Standing(NamedTuple):
+    """How a run stands for who waits for it."""
+
+    kind: Kind
+    state: str
+    step: int | None
+    reason: str
+
+    def reached(self, wanted: str) -> bool:
+        """``wanted``: over, needs-you, or a state of a run."""
+        return wanted in {self.state, self.kind} or (wanted == "over" and self.kind in {"finished", "failed"})
+
+
+def standing_of(run: RunDirectory) -> Standing:
+    """From the journal and the lock of the run. A run that is given up or ended early has failed."""
+    story = as_found(run, load_outline(run.journal))
+    kind = kind_of(story.state, story.state_reason, asks=story.question is not None, watched=is_held(run.lock))
+    return Standing(kind, story.state, story.progress.step, story.state_reason)
+
+
+def kind_of(state: str, reason: str, *, asks: bool, watched: bool) -> Kind:
+    """``asks``: a question to a person is open. ``watched``: a supervisor is there."""
+    if state == "finished":
+        return "finished"
+    if state in {"given_up", "ended_early"}:
+        return "failed"
+    if asks or state in {"stopped", "paused"} or reason.startswith(HELD):
+        return "needs-you"
+    return "goes-on" if watched else "unwatched"
+
+
+def wait_for(
+    run: RunDirectory,
+    wanted: str | None,
+    timeout_s: float | None,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> tuple[ExitCode, Standing]:
+    """Block until the run is as ``wanted``, or cannot come to it by itself any more.
+
+    ``wanted`` None: over or needs-you. Returns the exit code of ``trainwatch wait``, and how the run stands.
+    """
+    begun = watched_s = clock()
+    before: tuple[int, int, bool] | None = None
+    now = standing_of(run)
+    while True:
+        if wanted is not None and now.reached(wanted):
+            return ExitCode.DONE, now
+        if now.kind != "unwatched":
+            watched_s = clock()
+        if now.kind != "goes-on" and (now.kind != "unwatched" or clock() - watched_s >= UNWATCHED_S):
+            # What was wanted is not reached, and by itself nothing changes any more.
+            failed = wanted is not None and now.kind == "finished"
+            return ExitCode.FAILED if failed else CODES[now.kind], now
+        if timeout_s is not None and clock() - begun >= timeout_s:
+            return ExitCode.TIMEOUT, now
+        sleep(POLL_S if timeout_s is None else min(POLL_S, max(0.0, timeout_s - (clock() - begun))))
+        seen = _mark(run)
+        if seen != before or now.kind == "unwatched":
+            before, now = seen, standing_of(run)
+
+
+def _mark(run: RunDirectory) -> tuple[int, int, bool]:
+    """Changes whenever the run may stand otherwise: its journal grew, or a supervisor came or went."""
+    try:
+        found = run.journal.stat()
+    except OSError:
+        return (0, 0, is_held(run.lock))
+    return (found.st_mtime_ns, found.st_size, is_held(run.lock))
