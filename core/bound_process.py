@@ -35,15 +35,24 @@ def bound(
     """``argv`` for a program that gets the signal ``at_end`` when this process is gone.
 
     ``tree``: its process group is ended instead; start it in a session of its own. ``cwd``, ``path``: the program's
-    folder and PATH. Raises FileNotFoundError, as starting ``argv`` itself would.
+    folder and PATH. Raises FileNotFoundError, as starting ``argv`` itself would. Without this file or its interpreter
+    (trainwatch was uninstalled or moved) it is ``argv`` itself: nothing ends it then but who started it.
     """
     import shutil  # only here: it loads the compression modules, which the runner has no use for
 
     named = os.path.join(cwd, argv[0]) if "/" in argv[0] else argv[0]
     if shutil.which(named, mode=os.F_OK, path=path) is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), argv[0])
+    if missing_files():
+        return list(argv)
     how = "tree" if tree else str(int(at_end))
     return [sys.executable, "-I", "-S", os.path.abspath(__file__), str(os.getpid()), how, *argv]  # noqa: PTH100
+
+
+def missing_files() -> str:
+    """Of this file and the interpreter the one that is gone, if trainwatch was uninstalled or moved; else ``""``."""
+    needed = (sys.executable, os.path.abspath(__file__))  # noqa: PTH100
+    return next((path for path in needed if not os.path.exists(path)), "")  # noqa: PTH110
 
 
 def end_with(parent: int, at_end: int) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import sys
@@ -276,6 +277,27 @@ def test_replaced_files_bring_the_new_version(world: World, tmp_path: Path, brok
     assert watcher.ends() == 0
     assert world.story().state == "finished"
     assert len(world.lives()) == 2
+
+
+def test_an_uninstalled_program_is_told_and_the_run_goes_on_once_it_is_back(world: World, tmp_path: Path) -> None:
+    env = installed(tmp_path / "site")
+    notices = tmp_path / "notices"
+    command = ["sh", "-c", f"cat >> {shlex.quote(str(notices))}"]
+    world.write("--steps", "120", "--hold-at", "50", more={"notify": {"command": command}})
+    watcher = world.headless(env=env)
+    world.at_step(50)
+    shutil.rmtree(tmp_path / "site" / "trainwatch")
+    until(lambda: notices.exists() and "was uninstalled or moved" in notices.read_text(), "the notice")
+    assert world.status()["troubles"][0]["kind"] == "program_gone"
+    os.kill(world.lives()[0], signal.SIGKILL)
+    until(lambda: len(world.story().incidents) == 1, "the crash is seen")
+    copy(tmp_path / "site")
+    world.at_step(50, 2)
+    assert world.steps(2)[0] == 41
+    assert holder_pid(world.run.lock) == watcher.pid
+    go_on(world)
+    assert watcher.ends() == 0
+    assert world.story().state == "finished"
 
 
 @SECOND_TIER

@@ -17,6 +17,7 @@ from ...act.launch import spool
 from ...act.launch.attempt_records import read_order, read_start
 from ...act.launch.log_room import reserve_by_name
 from ...act.notify.notices import send_notice
+from ...bound_process import missing_files
 from ...model.attempt import LaunchOrder, StartRecord
 from ...model.ports.supervision import AttemptTarget
 from ...model.run import RunSpec
@@ -39,6 +40,8 @@ SMALL = 64
 """The same for a full disk: this part of a small one."""
 LOG_ROOM_BYTES = 8 << 20
 """A new attempt whose folder has less room than this keeps its files in an annex."""
+UPGRADE_S = 5.0
+"""An upgrade removes the old files first: pip writes the new ones within a second, pipx within half a minute."""
 NOTICE_S = 60.0
 """Least time between two notices of one kind."""
 
@@ -60,6 +63,7 @@ class StateKeeper:
         self._next = 0.0
         self._noticed: dict[str, float] = {}
         self._full = False
+        self._gone_since: float | None = None
         self._ballast.fill()
 
     def room(self) -> bool:
@@ -90,6 +94,7 @@ class StateKeeper:
         self._next = now + LOOK_S
         self._remember()
         self._look_at_folder()
+        self._look_at_program(now)
         self._look_at_lock()
         self.journal.look()
         self._look_at_disk()
@@ -132,6 +137,21 @@ class StateKeeper:
         if target is not None and (self._records is None or self._records[0] != target):
             folder = Path(target.directory)
             self._records = (target, read_order(folder), read_start(folder))
+
+    def _look_at_program(self, now: float) -> None:
+        """Without its program this process cannot verify a checkpoint or start a runner. An upgrade takes seconds."""
+        gone = missing_files()
+        if not gone:
+            self._gone_since = None
+            self.tell("program_gone", None, over="trainwatch's program is there again: the run can be restarted")
+            return
+        self._gone_since = now if self._gone_since is None else self._gone_since
+        if now - self._gone_since >= UPGRADE_S:
+            self.tell(
+                "program_gone",
+                f"trainwatch was uninstalled or moved while this run goes on ({gone} is gone): the training goes on, "
+                "and a restart waits until trainwatch is installed there again",
+            )
 
     def _look_at_folder(self) -> None:
         if self._run.path.is_dir():
