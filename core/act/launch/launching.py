@@ -14,6 +14,7 @@ import msgspec
 from ...model.attempt import LaunchOrder, StartRecord
 from ...model.ports.supervision import AttemptTarget
 from ...model.run import ProcessIdentity
+from ...private_folder import make_private
 from .. import processes
 from . import scope, spool
 from .attempt_records import read_exit, read_order, read_start
@@ -177,7 +178,7 @@ def identify(pid: int) -> ProcessIdentity | None:
 def _put_order(order: LaunchOrder, directory: Path) -> None:
     content: dict[str, Any] = msgspec.to_builtins(order)
     try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(directory)
         if any((directory / name).exists() for name in (spool.CLAIM, spool.START, spool.EXIT)):
             raise LaunchError(f"{directory} belongs to an earlier launch; every attempt needs a directory of its own")
         spool.write(str(directory), spool.ORDER, content)
