@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
+from ..private_folder import make_private
 from .kernel_text import kernel_bytes
 
 _HEAD = struct.Struct(">IdI")
@@ -128,7 +129,7 @@ def _open_lock(path: Path) -> int:
     try:
         return os.open(_lock_of(path), flags, 0o600)
     except FileNotFoundError:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(path.parent)
         return os.open(_lock_of(path), flags, 0o600)
 
 

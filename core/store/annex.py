@@ -7,11 +7,10 @@ back when the state folder can be written again; attempts stay where they are.
 
 import contextlib
 import os
-import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from .home import make_private
+from ..private_folder import check_private, make_private
 
 COPIED = "annex"
 """In a copy of another machine's run: the folder with what is in an annex there."""
@@ -45,7 +44,8 @@ def annexes(run: Path, env: Mapping[str, str] = os.environ) -> Iterator[Path]:
             name = _name(run)
         folder = root / "annex" / name
         with contextlib.suppress(OSError):
-            if _is_ours(root) and folder.is_dir():
+            if folder.is_dir():
+                check_private(str(root), "annex", name)
                 yield folder
 
 
@@ -63,9 +63,8 @@ def make_annex(run: Path, env: Mapping[str, str] = os.environ) -> Path:
         if free <= 0:
             continue
         try:
-            folder = make_private(root / "annex" / _name(run))
-            if not _is_ours(root):
-                continue
+            folder = make_private(root.parent) / root.name / "annex" / _name(run)
+            check_private(str(root), "annex", folder.name)
             probe = folder / f".probe-{os.getpid()}"
             probe.write_bytes(b"x")
             probe.unlink()
@@ -100,12 +99,6 @@ def _name(run: Path) -> str:
 
     digest = sha256(os.fsencode(os.path.normpath(run.absolute()))).hexdigest()[:12]
     return f"{run.name[:60]}-{digest}"
-
-
-def _is_ours(root: Path) -> bool:
-    """Whether nobody else can write there (anybody can make a name in /tmp)."""
-    status = root.lstat()
-    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o022
 
 
 def _device(folder: Path) -> int:

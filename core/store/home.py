@@ -1,11 +1,13 @@
 """The state folder, ``TRAINWATCH_HOME``. Only its owner may read it: logs and environments hold secrets."""
 
+import contextlib
 import os
-import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-PRIVATE = 0o700
+from ..private_folder import check_private, make_private
+
+__all__ = ["NoHomeError", "make_private", "runs_folder", "runtime_folder", "trainwatch_home"]
 
 
 class NoHomeError(Exception):
@@ -36,32 +38,13 @@ def _of_user(find: Callable[[], Path], trouble: str) -> Path:
         raise NoHomeError(f"{trouble}; set TRAINWATCH_HOME to a folder that can be written") from None
 
 
-def make_private(path: Path) -> Path:
-    """Create ``path`` and its missing parents, each 0700 whatever the umask. Raises OSError. Returns ``path``.
-
-    Folders that exist keep their mode: they may be the user's own.
-    """
-    missing = [p for p in (path, *path.parents) if not p.is_dir()]
-    for folder in reversed(missing):
-        try:
-            folder.mkdir(mode=PRIVATE)
-        except FileExistsError:
-            if not folder.is_dir():
-                raise
-    return path
-
-
 def runtime_folder(env: Mapping[str, str]) -> Path | None:
     """A private folder in memory, for what ends with the machine's boot; None if there is none. Creates it."""
     runtime = env.get("XDG_RUNTIME_DIR")
     places = [Path(runtime) / "trainwatch"] if runtime and Path(runtime).is_absolute() else []
     for place in (*places, Path(f"/dev/shm/trainwatch-{os.geteuid()}")):  # noqa: S108  its owner and mode are checked
-        try:
-            make_private(place)
-            status = place.lstat()
-        except OSError:
-            continue
-        if stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077:
+        with contextlib.suppress(OSError):
+            check_private(str(place))
             return place
     return None
 

@@ -9,6 +9,7 @@ import msgspec
 from ..model.launch.output_place import OutputPlace
 from ..model.run import RunSpec
 from ..model.text.json_line import decode_exact, encode_exact
+from ..private_folder import NotOurs, check_ours
 from .annex import annexes
 from .atomic import sync_directory, write_atomically
 from .home import make_private, runs_folder
@@ -143,6 +144,12 @@ class RunDirectory(msgspec.Struct, frozen=True):
 
     def load_spec(self) -> RunSpec:
         """Read ``run.json``, or its copy if it is missing or damaged, with the folders found. Raises RunUnreadable."""
+        try:
+            check_ours(self.path)
+        except NotOurs as error:
+            raise RunUnreadable(f"{error}: its command is not executed, and the run is not opened") from error
+        except OSError:
+            pass  # said of run.json
         try:
             return self._with_outputs(_read_spec(self.spec))
         except _TooNew:

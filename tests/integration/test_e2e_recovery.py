@@ -1,10 +1,11 @@
 """Recovery with real processes: what a resume must prove, and what is changed so that a restart can succeed."""
 
 import hashlib
+import resource
 import sys
 from pathlib import Path
 
-from tests.fakes.e2e_world import World, world
+from tests.fakes.e2e_world import World, until, world
 from trainwatch.core.model.decision import GiveUp
 
 __all__ = ["world"]
@@ -136,3 +137,22 @@ def test_a_failing_compiler_is_disabled_by_an_environment_variable(world: World)
 
     assert watcher.ends() == 0, watcher.said
     assert [r.name for r in world.story().remedies] == ["no-compile"]
+
+
+def test_a_restart_that_finds_no_open_file_free_is_made_again_once_there_are_some(world: World) -> None:
+    world.write(
+        "--steps", "60", "--hold-at", "30", "--crash-at", "31", more={"restart": {"network_wait_s": [0.5, 0.5]}}
+    )
+    watch = world.headless()
+    world.at_step(29)
+    soft, hard = resource.prlimit(watch.pid, resource.RLIMIT_NOFILE)
+    assert soft == min(hard, 65_536), "raised at the start"
+    highest = max(int(entry.name) for entry in Path(f"/proc/{watch.pid}/fd").iterdir())
+    resource.prlimit(watch.pid, resource.RLIMIT_NOFILE, (highest + 2, hard))
+    (world.out / "go").touch()
+    held = "Too many open files"
+    until(lambda: held in watch.said and "it is launched again" in watch.said, "the launch to fail")
+    resource.prlimit(watch.pid, resource.RLIMIT_NOFILE, (soft, hard))
+    assert watch.ends() == 0
+    assert world.steps(world.story().attempts[-1].number)[-1] == 60
+    assert "given up" not in watch.said

@@ -16,6 +16,7 @@ import msgspec
 from ...model.attempt import StartRecord
 from ...model.launch.command_words import lone_config
 from ...model.run import ProcessIdentity
+from ...private_folder import make_private
 from .. import processes
 from ..launch import spool
 from ..launch.launching import identify
@@ -161,7 +162,7 @@ def record_start(directory: Path, trainer: Trainer, log: str) -> StartRecord:
     start = StartRecord(
         attempt=1, trainer=trainer.identity, runner=None, wall=trainer.started_wall, log=log, argv=trainer.argv
     )
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(directory)
     spool.write(str(directory), spool.START, msgspec.to_builtins(start))
     return start
 

@@ -24,6 +24,7 @@ from ...model.run import RunSpec
 from ...model.text.edge import EDGE
 from ...model.text.memory_words import memory
 from ...model.text.score import read_score
+from ...private_folder import make_private
 from ..processes import ATTEMPT_VARIABLE, Process, send_signal
 from .limits import MARK, behind_all, marked, memory_of, tree_of
 
@@ -109,7 +110,7 @@ class Evaluator:
         if found.verdict in DAMAGED:
             return _unknown(f"it is not verified: {found.verdict}" + (f" ({found.reason})" if found.reason else ""))
         folder = self._folders / f"{decision.id:06d}"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(folder)
         began = time.monotonic()
         code, why, interrupted = self._run(decision, folder)
         took_s = round(time.monotonic() - began, 1)

@@ -14,6 +14,7 @@ from ...model.observation import GpuReading
 from ...model.ports.supervision import AttemptTarget
 from ...model.run import RunSpec
 from ...model.text.memory_words import GIB
+from ...private_folder import make_private
 from ..gpu.gpu_holders import Holder, gpu_holders
 from ..stop.heartbeat_request import dump_stacks
 from .evidence_files import write_file
@@ -52,7 +53,7 @@ def examine(
 
     Raises OSError only if the folder cannot be made.
     """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(folder)
     notes: list[str] = []
     files = list(write_launch_record(target, spec, folder, notes))
     texts = {

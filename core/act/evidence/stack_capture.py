@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from ...model.ports.supervision import AttemptTarget
+from ...private_folder import make_private
 from .. import processes
 from ..launch import spool
 from ..launch.launching import is_alive
@@ -78,7 +79,7 @@ def capture_stacks(
     process. Raises OSError only if the folder cannot be made.
     """
     begun = time.monotonic()
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(folder)
     keys = _keys(target)
     from . import py_spy as spy  # a quarter of a megabyte, for incidents
     from . import stack_probe

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...model.text.edge import EDGE
+from ...private_folder import make_private
 from .. import processes
 from ..launch import spool
 from . import loop_looks
@@ -68,7 +69,7 @@ class _Probe:
     def collect(self) -> None:
         """Collect everything, the fast and reliable parts first, because later ones may exceed the budget."""
         request = self.request
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(self.folder)
         if not self.processes:
             self.notes.append("the process tree has ended; only its files can be examined")
         if request["log"] is not None:

@@ -24,8 +24,9 @@ import time
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
+from .. import processes
 from . import lock_slots
-from .lock_slots import RUNNER, SUPERVISOR, Holder, Owner, Role, Slots, read_slots, write_slot
+from .lock_slots import FILE_BYTES, RUNNER, SUPERVISOR, Holder, Owner, Role, Slots, read_slots, write_slot
 
 BEAT_S = 60.0
 """Period in which a holder counts up."""
@@ -212,16 +213,17 @@ def look(path: str, owner: Owner, is_network: IsNetwork | None = None) -> None:
         raise Taken(path, unclear, f"a start watches for {WATCH_S:.0f} s whether it is alive", lives=False)
 
 
-def remove_dead(path: str) -> None:
-    """Remove a lock file of this machine that a killed run left behind. Raises OSError."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+def remove_dead(name: str, folder: int) -> None:
+    """Remove a lock file of this machine that a killed run left behind. ``folder``: the open one. Raises OSError."""
+    descriptor = os.open(name, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
     try:
-        if _flock(descriptor, fcntl.LOCK_EX):
+        status = os.fstat(descriptor)
+        if stat.S_ISREG(status.st_mode) and status.st_size == FILE_BYTES and _flock(descriptor, fcntl.LOCK_EX):
             holders = read_slots(descriptor)
             me = lock_slots.here(Owner("", 0.0, ""), SUPERVISOR)
-            dead = holders is not None and all(h is None or _judged(h, me, path, None) == "dead" for h in holders)
-            if dead and _is_file_at(descriptor, path):
-                os.unlink(path)
+            dead = holders is not None and all(h is None or _judged(h, me, name, None) == "dead" for h in holders)
+            if dead and _is_file_at(descriptor, name, folder):
+                os.unlink(name, dir_fd=folder)
     finally:
         os.close(descriptor)
 
@@ -259,13 +261,15 @@ def _judged(holder: Holder, me: Holder, path: str, is_network: IsNetwork | None)
 
 
 def _open(path: str, owner: Owner, *, create: bool = True) -> Opened:
-    """The open file and how it is flocked now. Raises CannotLock."""
+    """The open file and how it is flocked now. Raises CannotLock, and Taken if it is another user's."""
     end = time.monotonic() + PATIENCE_S
     flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | (os.O_CREAT if create else 0)
     while True:
         try:
-            descriptor = os.open(path, flags, 0o666)
+            descriptor = os.open(path, flags, 0o600)
         except OSError as error:
+            if error.errno == errno.EACCES and (user := _other_user(path)) is not None:
+                raise Taken(path, None, f"it belongs to another user ({user})", lives=False) from None
             raise CannotLock(f"{path} cannot be made ({error.strerror})") from error
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
@@ -299,9 +303,32 @@ def _flocked(descriptor: int, path: str, owner: Owner, *, is_last: bool) -> Open
             slots = read_slots(descriptor)
             if any(slots or ()) and _is_file_at(descriptor, path):
                 return Opened(descriptor, "shared", slots)
-    elif known:
+    elif slots is None or not all(_is_dead_here(holder) for holder in known):
         return Opened(descriptor, "shared", slots)
-    return Opened(descriptor, "shared", slots) if is_last else None
+    # Whoever holds it is no run: nobody takes, releases or looks at a lock for so long. It is as good as no flock.
+    return Opened(descriptor, "none", slots) if is_last else None
+
+
+def _is_dead_here(holder: Holder) -> bool:
+    """Whether it is of this boot and this name space of pids, and has ended, whoever flocks its file."""
+    is_here = holder.boot == processes.boot_id() and holder.pid_space == lock_slots.pid_space()
+    return is_here and not holder.lives
+
+
+def _other_user(path: str) -> str | None:
+    """Whose file it is that cannot be opened; None: ours, or that cannot be told."""
+    try:
+        user = os.stat(path, follow_symlinks=False).st_uid
+    except OSError:
+        return None
+    if user == os.geteuid():
+        return None
+    import pwd
+
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return str(user)
 
 
 def _flock(descriptor: int, kind: int) -> bool | None:
@@ -313,10 +340,10 @@ def _flock(descriptor: int, kind: int) -> bool | None:
     return True
 
 
-def _is_file_at(descriptor: int, path: str) -> bool:
-    """Whether the open file is still the one with this name."""
+def _is_file_at(descriptor: int, path: str, folder: int | None = None) -> bool:
+    """Whether the open file is still the one with this name. ``folder``: the open one that it is in."""
     try:
-        return os.path.samestat(os.fstat(descriptor), os.stat(path, follow_symlinks=False))
+        return os.path.samestat(os.fstat(descriptor), os.stat(path, dir_fd=folder, follow_symlinks=False))
     except OSError:
         return False
 

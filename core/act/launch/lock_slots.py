@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 from .. import processes
 
 SLOT_BYTES = 2048
+FILE_BYTES = 2 * SLOT_BYTES
 SUPERVISOR: Literal[0] = 0
 RUNNER: Literal[1] = 1
 ROLES = ("supervisor", "runner")
@@ -108,14 +109,14 @@ def read_slots(descriptor: int) -> Slots | None:
         text = os.pread(descriptor, SLOT_BYTES, slot * SLOT_BYTES).strip(b"\0 \n")
         try:
             found.append(_holder(json.loads(text)) if text else None)
-        except (ValueError, KeyError, TypeError, IndexError):
+        except (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError):
             return None
     return found[0], found[1]
 
 
 def write_slot(descriptor: int, role: Role, holder: Holder | None) -> None:
     """Write a slot (None: empty it). Raises OSError."""
-    if os.fstat(descriptor).st_size < 2 * SLOT_BYTES:
+    if os.fstat(descriptor).st_size < FILE_BYTES:
         os.pwrite(descriptor, 2 * _line(b""), 0)
     os.pwrite(descriptor, _line(b"" if holder is None else _text(holder)), role * SLOT_BYTES)
     os.fsync(descriptor)
@@ -148,7 +149,12 @@ def _holder(content: dict[str, Any]) -> Holder:
         raise ValueError("written by a newer version")
     trainer = content["trainer"]
     return Holder(
-        owner=Owner(str(content["run"]), float(content["created"]), str(content["home"]), content["output_dir"]),
+        owner=Owner(
+            run=_path(content["run"]),
+            created=float(content["created"]),
+            home=_path(content["home"]),
+            output_dir=_path_or_none(content["output_dir"]),
+        ),
         role=str(content["role"]),
         host=str(content["host"]),
         boot=str(content["boot"]),
@@ -158,5 +164,16 @@ def _holder(content: dict[str, Any]) -> Holder:
         beats=int(content["beats"]),
         job=str(content["job"]),
         trainer=None if trainer is None else (int(trainer[0]), int(trainer[1])),
-        directory=content["directory"],
+        directory=_path_or_none(content["directory"]),
     )
+
+
+def _path(text: str) -> str:
+    """The text, if it can be a path. Raises ValueError, TypeError: anybody may have written the file."""
+    if b"\0" in os.fsencode(text):
+        raise ValueError("no path")
+    return text
+
+
+def _path_or_none(text: str | None) -> str | None:
+    return None if text is None else _path(text)

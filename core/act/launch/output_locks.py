@@ -13,21 +13,23 @@ A folder that cannot be written has no lock, and the run starts without it: a tr
 night that is not trained is lost for certain. Standard library only: the runner imports this.
 """
 # No pathlib here: it keeps the runner small.
-# ruff: noqa: PTH102, PTH112, PTH118, PTH119, PTH120, PTH208
+# ruff: noqa: PTH112, PTH118, PTH119, PTH120, PTH208
 
 import contextlib
 import os
-import stat
+import re
 import time
 from collections.abc import Sequence
 
 from ...light_sha256 import sha256
+from ...private_folder import check_private, open_private
 from .lock_file import CannotLock, IsNetwork, LockFile, Taken, Tell, look, remove_dead
 from .lock_slots import Owner, Role
 
 NAME = ".trainwatch.lock"
 """In the output folder. No state of a trainer, so no list of checkpoints contains it."""
 MACHINE_FOLDER = f"/tmp/trainwatch-{os.geteuid()}/locks"  # noqa: S108  its owner and mode are checked
+_OURS = re.compile(r"(?:folder|command)-[0-9a-f]{16}\.lock").fullmatch
 OLD_S = 3600.0
 """Age of a lock file of this machine from which it is looked at whether its run is dead."""
 MOST_SWEPT = 500
@@ -66,7 +68,7 @@ class OutputLocks:
         ``tell``: as for ``LockFile.take``.
         """
         try:
-            return [*self._take_machine(tell), *self._take_inside(tell, begins=True)]
+            return self._news([*self._take_machine(tell), *self._take_inside(tell, begins=True)])
         except Taken:
             self.release()
             raise
@@ -86,7 +88,10 @@ class OutputLocks:
         except Taken as taken:
             news.append(_shared_with(taken, self._owner.output_dir))
         news += self._take_further()
-        fresh = [text for text in news if text not in self._said]
+        return self._news(news)
+
+    def _news(self, texts: list[str]) -> list[str]:
+        fresh = [text for text in dict.fromkeys(texts) if text not in self._said]
         self._said.update(fresh)
         return fresh
 
@@ -122,12 +127,13 @@ class OutputLocks:
     def _take_machine(self, tell: Tell | None) -> list[str]:
         told = []
         if tell is not None:  # a start
-            _sweep()
+            with contextlib.suppress(OSError):
+                _sweep(open_private(*os.path.split(MACHINE_FOLDER)))
         for lock in self._machine:
             if lock.held:
                 continue
             try:
-                _make_private(os.path.dirname(lock.path))
+                check_private(*os.path.split(MACHINE_FOLDER))
                 lock.take(tell)
                 lock.name_trainer(*self._trainer)
             except Taken as taken:
@@ -159,8 +165,12 @@ class OutputLocks:
 
 def look_for_rival(owner: Owner, command: str | None, is_network: IsNetwork) -> None:
     """Raise Taken if another run holds a lock that this one needs, or if that cannot be told. Changes nothing."""
-    inside = inside_path(owner)
-    for path in (*machine_paths(owner, command), *(() if inside is None else (inside,))):
+    inside, machine = inside_path(owner), machine_paths(owner, command)
+    try:
+        check_private(*os.path.split(MACHINE_FOLDER), make=False)
+    except OSError:
+        machine = []  # nothing there, or nothing of ours
+    for path in (*machine, *(() if inside is None else (inside,))):
         try:
             look(path, owner, is_network if path == inside else None)
         except Taken as taken:
@@ -207,20 +217,15 @@ def _digest(text: str) -> str:
     return sha256(os.fsencode(text)).hexdigest()[:16]
 
 
-def _make_private(folder: str) -> None:
-    """Make the folder and its parent for this user alone. Raises OSError if another user could put files there."""
-    for place in (os.path.dirname(folder), folder):
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(place, 0o700)
-        found = os.lstat(place)
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
-            raise PermissionError(0, f"{place} belongs to somebody else or can be written by others")
+def _sweep(folder: int) -> None:
+    """Remove what killed runs left on this machine: holders write each minute, so old files are of dead ones.
 
-
-def _sweep() -> None:
-    """Remove what killed runs left on this machine: holders write each minute, so old files are of dead ones."""
-    with contextlib.suppress(OSError):
-        for entry in list(os.scandir(MACHINE_FOLDER))[:MOST_SWEPT]:
+    ``folder``: the open folder, which is closed.
+    """
+    try:
+        for name in list(filter(_OURS, os.listdir(folder)))[:MOST_SWEPT]:
             with contextlib.suppress(OSError):
-                if time.time() - entry.stat(follow_symlinks=False).st_mtime > OLD_S:
-                    remove_dead(entry.path)
+                if time.time() - os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime > OLD_S:
+                    remove_dead(name, folder)
+    finally:
+        os.close(folder)

@@ -13,7 +13,7 @@ file mode, the trainer continues writing to its log.
 Standard library only, without pathlib, subprocess, dataclasses: about 10 MB.
 """
 # No pathlib here: the runner stays small.
-# ruff: noqa: PTH100, PTH103, PTH118
+# ruff: noqa: PTH100, PTH118
 
 import contextlib
 import fcntl
@@ -26,6 +26,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ...bound_process import bound
+from ...private_folder import make_private
 from ..processes import Process, boot_id, descendants, own_process, read_process, written_bytes
 from ..stop.save_in_progress import SaveWatch
 from ..stop.stop_sequence import POLL_S, StopResult, StopSequence, stop_steps
@@ -178,7 +179,7 @@ class Runner:
                 spool.write(self._directory, name, content)
             except FileNotFoundError:  # the state folder was deleted: the supervisor makes it again
                 with contextlib.suppress(OSError):
-                    os.makedirs(self._directory, mode=0o700, exist_ok=True)
+                    make_private(self._directory)
                     spool.write(self._directory, name, content)
             except OSError as fault:
                 if not self._trainer_lives:  # a full disk: its log needs no room any more

@@ -1,6 +1,6 @@
 """Fork and exec of the trainer, as the runner does it. Standard library only."""
 # No pathlib here: it keeps the runner small.
-# ruff: noqa: PTH103, PTH118, PTH120, PTH110, PTH112
+# ruff: noqa: PTH118, PTH120, PTH110, PTH112
 
 import ctypes
 import errno
@@ -12,6 +12,7 @@ import sys
 import termios
 from typing import Any, NamedTuple, NoReturn
 
+from ...private_folder import make_private
 from ..processes import ATTEMPT_VARIABLE
 
 PR_SET_PTRACER = 0x59616D61
@@ -49,7 +50,7 @@ def become_subreaper(*, on: bool = True) -> bool:
 def open_log(path: str) -> int:
     """Open the trainer's log for appending; a new one gets mode 0600. Raises CannotStart."""
     try:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        make_private(os.path.dirname(path))
         return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     except OSError as fault:
         raise CannotStart(f"cannot open the log {path}: {fault.strerror}", NOT_EXECUTABLE) from fault

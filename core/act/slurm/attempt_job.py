@@ -13,6 +13,7 @@ from ...model.attempt import LaunchOrder
 from ...model.decision import StartAttempt
 from ...model.launch.elsewhere.job import JobHandle, JobRecord
 from ...model.run import RunSpec
+from ...private_folder import make_private
 from ..adopt.adoption import SESSION_BOUND
 from ..launch import spool
 from ..processes import ATTEMPT_VARIABLE
@@ -56,7 +57,7 @@ def prepare(
     ``launch``: the training's own command and environment. ``shared``: where the runs of this machine keep what they
     ask Slurm together. ``again``: the job of the attempt before may run once more for this one. Raises OSError.
     """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(folder)
     (folder / SCRIPT_FILE).write_text(script_of(spec, save, launch.argv, folder, decision.attempt), encoding="utf-8")
     (folder / AGENT_FILE).write_bytes(Path(node_agent.__file__).read_bytes())
     (folder / BEAT_FILE).write_bytes(Path(heartbeat.__file__).read_bytes())

@@ -6,6 +6,7 @@ import msgspec
 
 from ...model.ports.supervision import AttemptTarget
 from ...model.run import RunSpec
+from ...private_folder import make_private
 from ..evidence.capture import BUDGET_S, LOG_LINES, pause_s
 from ..evidence.evidence_files import log_tail, write_file
 from ..evidence.launch_record import write_launch_record
@@ -19,7 +20,7 @@ SHARE = 0.6
 
 def examine_job(target: AttemptTarget, folder: Path, spec: RunSpec) -> StackReport:
     """Collect the evidence into ``folder``. Raises OSError only if the folder cannot be made."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(folder)
     notes: list[str] = []
     files = list(write_launch_record(target, spec, folder, notes))
     tail = log_tail(target.log, LOG_LINES, notes) if target.log else ""

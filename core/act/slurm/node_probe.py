@@ -19,6 +19,7 @@ import msgspec
 
 from ...bound_process import bound
 from ...model.launch.elsewhere.job import JobHandle
+from ...private_folder import make_private
 from .. import processes
 from ..evidence import stack_probe
 from ..evidence.py_spy import find_py_spy
@@ -98,7 +99,7 @@ def main(arguments: list[str]) -> int:
     request: dict[str, Any] = json.loads(arguments[0])
     node = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
     folder = Path(request["folder"], node)
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(folder)
     living = job_processes(os.environ.get("SLURM_JOB_ID", ""), os.environ.get("SLURM_STEP_ID", ""))
     keys = sorted(process.key for process in living if process.state not in processes.DEAD_STATES)[:MOST]
     found = stack_probe.capture(request | {"folder": str(folder), "keys": keys})

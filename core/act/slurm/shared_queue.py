@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ...light_sha256 import sha256
 from ...model.launch.elsewhere.job import JobHandle
+from ...private_folder import make_private
 from .answers import Seen, read_squeue
 from .commands import Slurm, SlurmError
 
@@ -83,7 +84,7 @@ class SharedQueue:
         """Hold the lock, if it can be had within LOCK_S."""
         try:
             assert self._folder is not None
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(self._folder)
             handle = os.open(self._path("lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError:
             yield

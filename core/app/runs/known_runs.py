@@ -3,13 +3,15 @@
 import contextlib
 import os
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 
 from ...act.launch.attempt_records import read_order
 from ...model.run import RunSpec
 from ...model.text.edge import EDGE
 from ...model.text.redact import url_secrets
-from ...store.home import NoHomeError, trainwatch_home
+from ...private_folder import NotOurs, check_ours
+from ...store.home import NoHomeError, runs_folder, trainwatch_home
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory as RunDirectory  # noqa: PLC0414  front ends name it, too
 from ...store.run_directory import RunUnreadable
@@ -22,11 +24,30 @@ EXAMPLE_VERBS = ("demo", "drill")
 
 
 def home() -> Path:
-    """The state folder of this user (``TRAINWATCH_HOME``)."""
+    """The state folder of this user (``TRAINWATCH_HOME``). Raises CliError: exit code 2 if it is not ours alone."""
     try:
-        return trainwatch_home(os.environ)
+        return _checked(trainwatch_home(os.environ))
     except NoHomeError as error:
         raise CliError(ExitCode.USAGE, str(error)) from None
+    except NotOurs as error:
+        raise CliError(
+            ExitCode.USAGE,
+            f"{error}: it holds commands that are executed, so it is not used; "
+            "set TRAINWATCH_HOME to a folder of yours",
+        ) from None
+
+
+@lru_cache
+def _checked(place: Path) -> Path:
+    """The folder, if nobody else can put a run there; asked once, not in the middle of a night. Raises NotOurs."""
+    for folder in (place, runs_folder(place)):
+        try:
+            check_ours(folder)
+        except NotOurs:
+            raise
+        except OSError:
+            break  # not made yet; whoever uses it finds what else is wrong
+    return place
 
 
 def all_runs() -> list[RunDirectory]:
@@ -123,4 +144,5 @@ def _find(name: str | None, *, anywhere: bool) -> RunDirectory:
     except RunNotFound as error:
         raise CliError(ExitCode.NOT_FOUND, str(error)) from None
     except RunUnreadable as error:
-        raise CliError(ExitCode.FAILED, str(error)) from None
+        foreign = isinstance(error.__cause__, NotOurs)
+        raise CliError(ExitCode.USAGE if foreign else ExitCode.FAILED, str(error)) from None

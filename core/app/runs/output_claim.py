@@ -68,7 +68,8 @@ class OutputClaim:
         if not self._mutex.acquire(timeout=ANSWER_S):
             return None  # a file system that does not answer: what is held stays held
         try:
-            self._locks.take()
+            for text in self._locks.take():
+                self._note(text)
             self._given_away = False
         except Taken as taken:
             return sentence(taken, self._spec)
@@ -211,12 +212,13 @@ def sentence(taken: Taken, spec: RunSpec) -> str:
             f"{what}: {taken.why} (host {holder.host}, pid {holder.pid}); look at it there with {look}, {gone}{other}"
         )
     if not Path(owner.home, "runs", owner.run).is_dir():
-        pid = holder.pid if holder.trainer is None else holder.trainer[0]
         if Path(owner.home).is_dir():
             left = "its records are not there: look again in a minute if it has just been started, else end it"
         else:
             left = f"its state folder {owner.home} is gone; end it"
-        return f"{what}: {_processes(holder)}; {left} (kill {pid}), {other}"
+        # Whoever can write the lock chose its pids: only one that has the attempt in its own environment is named.
+        kill = f" (kill {' '.join(str(process.pid) for process in marked)})" if (marked := _marked(holder)) else ""
+        return f"{what}: {_processes(holder)}; {left}{kill}, {other}"
     return f"{what}: {_processes(holder)} on the host {holder.host}; look at it with {look}, end it with {end}, {other}"
 
 
@@ -233,10 +235,16 @@ def _processes(holder: Holder) -> str:
     alive = [f"{holder.role} pid {holder.pid}"] if processes.is_alive((holder.pid, holder.start_ticks)) else []
     if holder.trainer is not None and processes.is_alive(holder.trainer):
         alive.append(f"trainer pid {holder.trainer[0]}")
-    elif holder.directory is not None:
-        left = processes.marked_with(holder.directory, processes.all_processes().values())
-        alive += [f"{process.name} pid {process.pid}" for process in left[:SHOWN]]
+    else:
+        alive += [f"{process.name} pid {process.pid}" for process in _marked(holder)]
     return ", ".join(alive) or f"{holder.role} pid {holder.pid}"
+
+
+def _marked(holder: Holder) -> list[processes.Process]:
+    """Processes of ours of its attempt, at most SHOWN."""
+    if holder.directory is None:
+        return []
+    return processes.marked_with(holder.directory, processes.all_processes().values())[:SHOWN]
 
 
 def _owner(order: LockOrder) -> Owner:

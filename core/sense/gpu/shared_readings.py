@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
+from ...private_folder import make_private
+
 _HEAD = struct.Struct(">IQddI")
 """CRC-32 of the rest, number of the message, CLOCK_MONOTONIC of the message and of the last sign of life, length."""
 TORN_READS = 3
@@ -49,7 +51,7 @@ class SharedReadings:
         if self._lock is not None:
             return True
         try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(self._folder)
             lock = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError:
             return True

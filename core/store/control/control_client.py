@@ -3,7 +3,6 @@
 import contextlib
 import os
 import socket
-import stat
 import struct
 import time
 from collections.abc import Mapping
@@ -14,7 +13,7 @@ import msgspec
 from ...model.control_messages import Reply, Request
 from ...model.text.json_line import decode_exact, encode_line
 from ...model.text.suggestion import typed
-from ..home import make_private
+from ...private_folder import check_private
 from ..lock import is_held
 from ..run_directory import RunDirectory
 
@@ -62,9 +61,8 @@ def socket_folder(env: Mapping[str, str], longest_name: int = len("01234567.sock
         if len(os.fsencode(folder)) + 1 + longest_name > PATH_BYTES or not folder.parent.is_dir():
             continue
         with contextlib.suppress(OSError):
-            make_private(folder)
-            if _is_private(folder):
-                return folder
+            check_private(str(folder))
+            return folder
     import tempfile  # slow to import, and rarely needed
 
     return Path(tempfile.mkdtemp(prefix=f"trainwatch-{os.geteuid()}-", dir="/tmp"))
@@ -148,9 +146,3 @@ def _read_line(connection: socket.socket, deadline: float) -> bytes:
         if len(data) > REPLY_BYTES:
             raise ConnectionError("an answer without an end")
     return bytes(data)
-
-
-def _is_private(folder: Path) -> bool:
-    """Whether it is a folder of this user that nobody else may enter (anybody can make a name in /tmp)."""
-    status = folder.lstat()
-    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
