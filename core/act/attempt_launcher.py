@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from ..bound_process import missing_files
 from ..model.attempt import KeepAliveOrder, LaunchOrder, LockOrder
 from ..model.decision import StartAttempt
 from ..model.launch.change import Change
@@ -97,6 +98,9 @@ class AttemptLauncher:
 
         The memory is in bytes per GPU index.
         """
+        if gone := missing_files():
+            why = f"trainwatch was uninstalled or moved: {gone} is gone"
+            return False, why, {"program_gone": True, "fresh": decision.resume_from is None}
         folder = _unused(self._attempt_folder(decision.attempt))
         profile = None
         if decision.profile is not None:

@@ -143,6 +143,8 @@ def test_no_inodes_are_waited_for_like_a_full_disk() -> None:
     ("detail", "kind", "title"),
     [
         ("/state: No space left on device", "no_room", "a disk is full"),
+        ("/state: Read-only file system", "read_only", "a disk is read-only"),
+        ("python is gone", "program_gone", "trainwatch was uninstalled"),
         ("[Errno 24] Too many open files", "no_resources", "no process, memory or open file is free"),
     ],
 )

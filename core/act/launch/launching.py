@@ -39,7 +39,8 @@ class LaunchError(RuntimeError):
 
 
 WAITED_FOR = {
-    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EROFS), "no_room"),
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "no_room"),
+    errno.EROFS: "read_only",
     **dict.fromkeys((errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM), "no_resources"),
 }
 """Troubles that pass, as keys of an outcome: a disk, its inodes or a quota are full, or a disk became read-only; the

@@ -40,31 +40,35 @@ def launch_after_delay(builder: StepBuilder, plan: RestartPlan) -> None:
     )
 
 
+PASSING = {
+    "no_room": ("a disk is full", "make room there"),
+    "read_only": ("a disk is read-only", "it goes on once it can be written again (`mount` shows it)"),
+    "no_resources": (
+        "no process, memory or open file is free",
+        "it goes on once others leave some; a limit of yours is raised with `ulimit` before trainwatch starts",
+    ),
+    "program_gone": ("trainwatch was uninstalled", "it goes on once trainwatch is installed there again"),
+    "other_trainer": (OTHER_TRAINS, "it goes on once that one is over"),
+}
+"""Why a launch waits and is tried again without a charge: key of its outcome → title and what helps."""
+
+
 def wait_for_room_somewhere(builder: StepBuilder, plan: RestartPlan, why: str) -> None:
-    """A launch, or a copy before it, found a disk or a quota full that may not be watched: again after a while."""
-    _launch_again_later(builder, plan, why, "a disk is full", "make room there")
+    """A copy before a launch found a disk or a quota full that may not be watched: again after a while."""
+    launch_again_later(builder, plan, "no_room", why)
 
 
-def wait_for_resources(builder: StepBuilder, plan: RestartPlan, why: str) -> None:
-    """A launch found no free process, memory or file descriptor: again after a while."""
-    how = "it goes on once others leave some; a limit of yours is raised with `ulimit` before trainwatch starts"
-    _launch_again_later(builder, plan, why, "no process, memory or open file is free", how)
+def launch_again_later(builder: StepBuilder, plan: RestartPlan, kind: str, why: str) -> None:
+    """``kind`` of PASSING prevented a launch: again after a while.
 
-
-def wait_for_other_trainer(builder: StepBuilder, plan: RestartPlan, why: str) -> None:
-    """A launch found that a trainer of nobody's run writes where this one would: again after a while.
-
-    A start from the beginning is not made later: it would write over what the other one has saved by then.
+    Beside another trainer a start from the beginning is not made later: it would write over what that one has saved.
     """
-    if not plan.fresh:
-        _launch_again_later(builder, plan, why, OTHER_TRAINS, "it goes on once that one is over")
+    what, how = PASSING[kind]
+    if kind == "other_trainer" and plan.fresh:
+        builder.move("hold", Stopped(), f"held: {why}")
+        again = untold.starts_again(builder.state, builder.knowledge)
+        builder.notify("warning", f"held: {what}", f"{why}\n{again}", incident=plan.incident)
         return
-    builder.move("hold", Stopped(), f"held: {why}")
-    again = untold.starts_again(builder.state, builder.knowledge)
-    builder.notify("warning", f"held: {OTHER_TRAINS}", f"{why}\n{again}", incident=plan.incident)
-
-
-def _launch_again_later(builder: StepBuilder, plan: RestartPlan, why: str, what: str, how: str) -> None:
     number = plan.no_room + 1
     delay_s = nth_wait_s(builder.knowledge.settings.restart.network_wait_s, number)
     reason = f"held: {why}; it is launched again in {delay_s:.0f} s"
