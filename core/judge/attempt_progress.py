@@ -65,6 +65,12 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     lost_at: float | None = None
     """Active seconds at which a checkpoint was read that makes the training lost; None = none, or it is answered."""
     resume_verdict: str = "none"
+    counts_anew: bool = False
+    """Its printed count began anew after the resume; ``position`` goes on all the same."""
+    says_so: bool = False
+    """A line of its log says that it loads the resume point."""
+    aside: int | None = None
+    """The order to copy the resume point aside, because nothing showed whether it was taken."""
     lines_checked: int = 0
     """Of the first lines of its log, so many have not shown that the resume was taken."""
     elsewhere: bool = False
@@ -78,8 +84,6 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     run_total_before: int | None = None
     bar_total_before: int | None = None
     """Total of the last bar of the attempt before, as printed."""
-    epochs_before: int | None = None
-    """Number of epochs that the attempt before printed."""
     pace_before_s: float | None = None
     """Seconds of a step, as the attempt before printed them last."""
     losses_before: bool = False
@@ -100,8 +104,6 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     fresh_step: int | None = None
     """The first step, and the first epoch, that the log prints of a training from the beginning."""
     fresh_epoch: float | None = None
-    fresh_total: int | None = None
-    """The total of its first counter; None = not known."""
     resume_log_epoch: float | None = None
     """Where the log was when the resume point was saved."""
     printed_every: int = 1
@@ -119,6 +121,11 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     def resumed_at(self) -> int | None:
         """Position of the run at its resume point, as far as it is known."""
         return self.resume_position if self.resume_position is not None else self.resume_step
+
+    @property
+    def place_is_sure(self) -> bool:
+        """``position`` does not count on from a resume that nothing shows."""
+        return not self.counts_anew or self.resume_verdict == "taken"
 
     @property
     def place_is_stored(self) -> bool:
@@ -140,7 +147,7 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     @property
     def step_offset(self) -> int:
         """Steps of earlier attempts that the trainer's own count leaves out."""
-        return (self.resumed_at or 0) if self.weights_only else 0
+        return (self.resumed_at or 0) if self.weights_only or self.counts_anew else 0
 
 
 def with_beat(

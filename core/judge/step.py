@@ -61,7 +61,7 @@ from .handlers import (
 from .hang import active_time, liveness, log_activity, step_clock
 from .hang.quiet import GpuFault
 from .knowledge import Knowledge
-from .recovery import attempts, nan_rollback, restart_stages, takeover
+from .recovery import attempts, nan_rollback, restart_stages, restart_success, takeover
 from .recovery.ending import end_time, exits
 from .recovery.operator import command_replies, commands, gate, question
 from .recovery.restored_state import from_story
@@ -309,6 +309,8 @@ def _on_outcome(knowledge: Knowledge, state: JudgeState, outcome: Outcome) -> Re
             backing_up.on_outcome(builder, outcome)
         case _ if evaluating.is_awaited(state, outcome):
             evaluating.on_outcome(builder, outcome)
+        case _ if state.attempt.aside == outcome.decision:
+            restart_success.on_put_aside(builder, outcome)
         case _ if state.loops.order == outcome.decision:
             hang_check.on_look(builder, outcome)
         case Hung(capture=order) as machine if order == outcome.decision:

@@ -106,8 +106,8 @@ class Restart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     the beginning may overwrite them. ``copy_and_restart``: copy them to ``OUTPUT_DIR.kept`` (in the run's own state
     folder if that cannot be written to), if there is room, and start from the beginning."""
     if_resume_not_taken: Literal["stop", "go_on"] = "stop"
-    """What to do if a trainer that was started to resume begins from the start: end it and wait for a person, or let it
-    train on with a warning."""
+    """What to do if the first losses of a trainer that was started to resume are those of the start of the run, and it
+    may write over its checkpoints: end it and wait for a person, or let it train on with a warning."""
 
 
 class Nan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -22,7 +22,7 @@ def test_a_resume_that_the_trainer_ignores_is_stopped_and_reported(world: World)
     assert [(i.kind, i.class_) for i in story.incidents] == [
         ("crash", "cuda_unknown_error"), ("resume", "started_over"),
     ]  # fmt: skip
-    assert "resume did not take: told to resume at step 80" in world.decisions(GiveUp)[0].reason
+    assert "resume did not take: the loss begins again" in world.decisions(GiveUp)[0].reason
     assert len(world.lives()) == 2
     assert world.steps(2)[-1] < 80, "ended before it reached what it would have overwritten"
     assert "if_resume_not_taken" in watcher.said

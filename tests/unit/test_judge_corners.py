@@ -3,7 +3,7 @@
 from trainwatch.core.judge.attempt_progress import AttemptProgress
 from trainwatch.core.judge.progress.log_progress import START
 from trainwatch.core.judge.recovery.failure_history import Cause, in_a_row
-from trainwatch.core.judge.resume.resume_check import check_resume
+from trainwatch.core.judge.resume.resume_check import check_count
 from trainwatch.core.judge.state import JudgeState, from_snapshot, to_snapshot
 from trainwatch.core.judge.text.lines import QUIET_KEPT, Finished, gates_of, is_quiet
 
@@ -21,7 +21,7 @@ def test_ends_in_a_row_are_counted_up_to_another_cause() -> None:
 
 def test_resume_is_unclear_without_a_step_to_compare() -> None:
     attempt = AttemptProgress(resume_from="out/checkpoint-40", resume_step=None, step=3, beats=3)
-    assert check_resume(attempt, START.now)[1] == "unclear"
+    assert check_count(attempt, START.now)[1] == "unclear"
 
 
 def test_quiet_texts_are_remembered_up_to_a_bound() -> None:

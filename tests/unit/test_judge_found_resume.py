@@ -8,7 +8,7 @@ from tests.shipped import FAILURES, SHAPES
 from tests.unit.test_judge_branches import GENERIC, at_step, notes, saved
 from tests.unit.test_judge_recovery import crash, quick, running
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
-from trainwatch.core.judge.run_states import GivenUp, Stopped, WaitingForRoom
+from trainwatch.core.judge.run_states import Stopped, WaitingForRoom
 from trainwatch.core.model.decision import CopyAside, GiveUp, StartAttempt, StopAttempt
 from trainwatch.core.model.launch.resume_support import resume_support
 from trainwatch.core.model.launch.resume_way import ResumeWay, with_way
@@ -71,25 +71,13 @@ def test_a_copy_that_finds_no_room_is_attempted_again_when_there_may_be_some() -
     assert world.of(StartAttempt)[-1].resume_from == "out/step-00200.pt"
 
 
-def test_an_attempt_that_counts_from_the_beginning_is_ended_and_the_copy_is_named() -> None:
+def test_an_attempt_that_counts_from_the_beginning_trains_on_beside_the_copy() -> None:
     world = with_checkpoint(found_run()).answer("copy_aside", folder="out.kept/1")
-    world = crash(world)
+    world = at_step(crash(world), 1)
 
-    world = at_step(world, 1)
-
-    assert world.of(StopAttempt)
-    world = world.see(Exit(t=world.t, signal=2)).wait(5.0)
-    assert isinstance(world.state.machine, GivenUp)
+    assert not world.of(StopAttempt)
+    assert len(world.of(CopyAside)) == 1
     assert "out.kept/1" in notes(world)
-
-
-def test_an_early_checkpoint_proves_nothing_only_if_the_way_is_known() -> None:
-    world = at_step(saved(at_step(found_run(), 12), "out/step-00012.pt", 12), 14)
-    world = crash(world)
-
-    world = at_step(world, 1)
-
-    assert world.of(StopAttempt)
 
 
 def failed_start(text: str, code: int = 1) -> World:

@@ -7,6 +7,7 @@ import pytest
 
 from tests.builders import Story, World, judge
 from tests.unit.test_judge_recovery import crash, quick, running, save, story
+from tests.unit.test_resume_evidence import began_anew, resumed
 from trainwatch.core.judge.recovery.answers import (
     Answer,
     ApplyRemedy,
@@ -266,10 +267,9 @@ def test_a_crash_that_no_restart_would_help_is_given_up_as_ever() -> None:
 
 
 def test_a_resume_that_was_not_taken_is_told_once_and_the_trainer_goes_on() -> None:
-    world = crash(save(running(judge(Settings()), 60), "out/step-60", 60))
-    world.command("act", act="notify")
+    world = resumed(restores=False, steps=0).command("act", act="notify")
     before = len(done(world))
-    world.watch(Story(meta=False).load(5).train(30))
+    began_anew(world)
     assert world.word == "running"
     assert len(done(world)) == before
     assert [w.would for w in world.of(ActionWithheld)] == ["ended it and given the run up"]
@@ -367,9 +367,7 @@ def test_act_all_judges_an_open_hang_again_and_then_acts() -> None:
 
 
 def test_act_all_drops_what_waits_for_a_running_trainer() -> None:
-    world = crash(save(running(judge(Settings()), 60), "out/step-60", 60))
-    world.command("act", act="notify")
-    world.watch(Story(meta=False).load(5).train(30))
+    world = began_anew(resumed(restores=False, steps=0).command("act", act="notify"))
     assert world.state.withheld is not None
     world.command("act", act="all")
     assert world.state.withheld is None

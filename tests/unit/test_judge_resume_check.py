@@ -7,12 +7,12 @@ import pytest
 
 from tests.builders import Story, World, judge
 from tests.shipped import read_progress
-from tests.unit.test_judge_recovery import crash, quick, running, save, story
+from tests.unit.test_judge_recovery import crash, running, save, story
 from trainwatch.core.judge.attempt_progress import AttemptProgress, with_beat
 from trainwatch.core.judge.progress.log_progress import START, begin_attempt
 from trainwatch.core.judge.resume.proof_words import resume_in_words
-from trainwatch.core.judge.resume.resume_check import check_resume
-from trainwatch.core.model.decision import GiveUp, NotifyPeople, StartAttempt, StopAttempt
+from trainwatch.core.judge.resume.resume_check import check_count
+from trainwatch.core.model.decision import StartAttempt
 from trainwatch.core.model.fact import Note
 from trainwatch.core.model.observation import CheckpointEvent, LogChunk
 from trainwatch.core.model.shipped.preset import Preset
@@ -46,7 +46,7 @@ def follow(
             continue
         attempt = with_beat(attempt, read.run_step, 1.0, epoch=read.epoch, first_step=now.opening.first_step)
         if verdict == "open":
-            attempt, verdict = check_resume(attempt, now)
+            attempt, verdict = check_count(attempt, now)
     return attempt, verdict
 
 
@@ -61,7 +61,7 @@ def proof_after(attempt: AttemptProgress, *steps: int) -> str:
         ((0, 401), "taken"),  # a bar is drawn at 0 and then jumps
         ((0,), "open"),
         ((1, 2), "open"),
-        ((1, 2, 3), "ignored"),
+        ((1, 2, 3), "anew"),
         ((380,), "taken"),  # noticed late, named a little off
     ],
 )
@@ -84,7 +84,7 @@ def test_bar_that_counts_what_is_left_shows_that_the_resume_was_taken() -> None:
     after, proof = follow(told, step(1, 600), step(2, 600), at_once=True)
     assert (proof, after.position) == ("taken", 402)
     assert resume_in_words(after) == "resume verified: a holds step 400, first step after it 401"
-    assert proof_after(told, 1, 2, 3) == "ignored"
+    assert proof_after(told, 1, 2, 3) == "anew"
 
 
 def epochs(first: int, *, of: int = 60) -> tuple[str, ...]:
@@ -94,7 +94,7 @@ def epochs(first: int, *, of: int = 60) -> tuple[str, ...]:
 
 def test_bar_that_restarts_in_each_epoch_is_checked_by_the_epoch() -> None:
     late = AttemptProgress(**fields(resume_epoch=7))
-    assert follow(late, *epochs(0), before=(*epochs(0), *epochs(1)))[1] == "ignored"
+    assert follow(late, *epochs(0), before=(*epochs(0), *epochs(1)))[1] == "unclear"
     after, proof = follow(late, *epochs(7), before=(*epochs(0), *epochs(1)))
     assert (proof, after.first_step, after.first_is_exact) == ("taken", 421, False)
     first = AttemptProgress(**fields(resume_epoch=0))
@@ -109,7 +109,7 @@ def test_the_epoch_of_a_checkpoint_without_a_step_is_compared_with_the_first_one
     assert (proof, resume_in_words(after)) == ("taken", "resume verified: e.pt holds epoch 1, first step after it 121")
     noticed = msgspec.structs.replace(told, resume_position=123)  # three steps after its save
     assert follow(noticed, *epochs(2), before=(*epochs(0), *epochs(1)))[0].first_step == 121
-    assert follow(noticed, *epochs(0), before=(*epochs(0), *epochs(1)))[1] == "ignored"
+    assert follow(noticed, *epochs(0), before=(*epochs(0), *epochs(1)))[1] == "unclear"
 
 
 def labelled(label: str, first: int, last: int, of: int) -> tuple[str, ...]:
@@ -117,32 +117,9 @@ def labelled(label: str, first: int, last: int, of: int) -> tuple[str, ...]:
     return tuple(f"{label}:  5%|5  | {n}/{of} [00:01<00:09,  1.00it/s, loss=0.5]" for n in range(first, last + 1))
 
 
-@pytest.mark.parametrize(("label", "fresh"), [("epoch 0", 0), ("Epoch 1/5", 1), ("train", None)])
-def test_another_total_than_that_of_a_training_from_the_beginning_is_no_start_over(
-    label: str, fresh: int | None
-) -> None:
-    """After a resume at 30, a bar counted what was left of the epoch: that attempt was ended."""
-    told = AttemptProgress(
-        **fields(resume_step=30, resume_position=30, losses_before=True, fresh_step=1, fresh_epoch=fresh),
-        fresh_total=40,
-        bar_total_before=12,  # the attempt before was a resume, too
-    )
-    before = labelled(label, 1, 35, 40)
-    assert follow(told, *labelled(label, 1, 6, 12), before=before)[1] == "unclear"
-    assert follow(told, *labelled(label, 1, 6, 80), before=before)[1] == "unclear"
-    anew = "ignored" if fresh is None else "unclear"  # the epoch was not over
-    assert follow(told, *labelled(label, 1, 6, 40), before=before)[1] == anew
-    late = msgspec.structs.replace(told, resume_step=80, resume_position=80)
-    assert follow(late, *labelled(label, 1, 6, 20), before=before)[1] == "unclear"
-    begins_again = "unclear" if fresh is None else "ignored"  # without a number it may be any epoch
-    assert follow(late, *labelled(label, 1, 6, 40), before=before)[1] == begins_again
-
-
 @pytest.mark.parametrize(("at", "label"), [(30, "epoch 0"), (90, "epoch 2"), (100, "epoch 2")])
 def test_what_is_left_of_an_epoch_shows_that_the_resume_was_taken(at: int, label: str) -> None:
-    told = AttemptProgress(
-        **fields(resume_step=at, resume_position=at, losses_before=True, fresh_epoch=0, fresh_total=40)
-    )
+    told = AttemptProgress(**fields(resume_step=at, resume_position=at, losses_before=True, fresh_epoch=0))
     after, proof = follow(told, *labelled(label, 1, 6, 40 - at % 40), before=labelled("epoch 0", 1, 35, 40))
     assert (proof, after.position, after.first_step, after.first_is_exact) == ("taken", at + 6, at + 1, True)
 
@@ -150,25 +127,13 @@ def test_what_is_left_of_an_epoch_shows_that_the_resume_was_taken(at: int, label
 def test_bar_without_a_total_where_the_one_before_had_one_proves_nothing() -> None:
     told = AttemptProgress(**fields(bar_total_before=1000, resume_epoch=1))
     assert follow(told, *(step(n, None) for n in (1, 2, 3, 4)))[1] == "open"
-    assert proof_after(told, 1, 2, 3) == "ignored"
-
-
-def test_the_first_epoch_again_is_a_start_over_once_an_epoch_was_done() -> None:
-    """Keras without its backup began epoch 1 anew: that was told as recovered, with 0 steps lost."""
-    told = AttemptProgress(**fields(resume_step=None, resume_position=120, fresh_epoch=0, losses_before=True))
-    before = (*epochs(0), *epochs(1))
-    assert follow(told, *epochs(0), before=before)[1] == "ignored"
-    assert follow(told, *epochs(1), before=before)[1] == "taken"
-    within = msgspec.structs.replace(told, resume_position=50)  # the first epoch was not over
-    assert follow(within, *epochs(0), before=before)[1] == "unclear"
-    bare = msgspec.structs.replace(told, losses_before=False)  # its batches may be passed over
-    assert follow(bare, *epochs(0), before=before)[1] == "unclear"
+    assert proof_after(told, 1, 2, 3) == "anew"
 
 
 def test_what_a_trainer_says_of_the_checkpoint_that_it_loads_is_no_step() -> None:
     said = ("Checkpoint loaded: step=400, loss=0.5", "[INFO] resume: epoch=3 step=400", "successfully loaded, step 400")
     assert follow(RESUMED, *said)[0].first_step is None
-    assert follow(RESUMED, *said, *map(step, (1, 2, 3)))[1] == "ignored"
+    assert follow(RESUMED, *said, *map(step, (1, 2, 3)))[1] == "anew"
     assert follow(RESUMED, *said, step(401))[0].first_step == 401
 
 
@@ -186,9 +151,9 @@ def test_epoch_of_the_checkpoint_proves_a_resume_whose_steps_count_anew() -> Non
     after, proof = follow(told, "epoch 3/4", step(0, 800), step(1, 800))
     assert (proof, after.position) == ("taken", 401)
     assert follow(told, "epoch 3/4", step(0, 800))[1] == "open"
-    assert follow(told, "epoch 1/4", *(step(n, 800) for n in (1, 2, 3)))[1] == "ignored"
+    assert follow(told, "epoch 1/4", *(step(n, 800) for n in (1, 2, 3)))[1] == "anew"
     fresh = msgspec.structs.replace(told, fresh_epoch=3.0)
-    assert follow(fresh, "epoch 3/4", *(step(n, 800) for n in (1, 2, 3)))[1] == "ignored"
+    assert follow(fresh, "epoch 3/4", *(step(n, 800) for n in (1, 2, 3)))[1] == "anew"
 
 
 @pytest.mark.parametrize("at_once", [False, True])
@@ -216,7 +181,7 @@ def test_lines_before_the_first_step_prove_nothing() -> None:
     assert follow(RESUMED, "epoch 1/4")[1] == "open"
     assert follow(RESUMED, *[f"epoch {n}/4" for n in (1, 2, 3)])[1] == "unclear"
     unread = msgspec.structs.replace(RESUMED, beats=3)  # steps of which no line was kept
-    assert check_resume(unread, START.now)[1] == "unclear"
+    assert check_count(unread, START.now)[1] == "unclear"
 
 
 def test_a_bar_that_is_drawn_where_it_begins_is_no_step() -> None:
@@ -250,7 +215,7 @@ def test_lines_without_a_loss_are_no_steps_if_those_of_steps_have_one() -> None:
         assert follow(told, *passed, at_once=at_once)[1] == "open"
         assert follow(told, *passed, step(401), at_once=at_once)[0].first_step == 401
         assert follow(told, *passed, step(401, loss=False), at_once=at_once)[1] == "taken"
-    assert follow(told, *map(step, (1, 2, 3)))[1] == "ignored"
+    assert follow(told, *map(step, (1, 2, 3)))[1] == "anew"
 
 
 def test_a_first_line_that_a_training_from_the_beginning_prints_too_proves_nothing() -> None:
@@ -328,7 +293,7 @@ def test_lines_that_go_far_faster_than_a_step_are_of_batches_that_are_passed_ove
     passed = [step(n, loss=False).replace("1.00it/s", "900.0it/s") for n in (1, 80, 160, 240, 320, 399)]
     assert follow(told, *passed)[1] == "open"
     assert follow(told, *passed, step(401, loss=False))[0].first_step == 401
-    assert follow(told, *(step(n, loss=False) for n in (1, 2, 3)))[1] == "ignored"
+    assert follow(told, *(step(n, loss=False) for n in (1, 2, 3)))[1] == "anew"
 
 
 def test_an_early_resume_point_needs_a_log_that_leaves_out_no_step() -> None:
@@ -376,26 +341,6 @@ def fields(**more: Any) -> dict[str, Any]:
     }
 
 
-def resumed_but_started_over(world: World) -> World:
-    return crash(save(world)).watch(story(6))
-
-
-def test_resume_that_was_not_taken_ends_the_attempt_and_gives_up() -> None:
-    world = resumed_but_started_over(running())
-    assert world.word == "given_up"
-    assert world.decisions[-3:] == ["stop_attempt", "give_up", "end_watch"]
-    assert world.of(StopAttempt)[-1].mode == "gentle"
-    assert "resume did not take: told to resume at step 40, but it counts from 1" in world.of(GiveUp)[0].reason
-    assert "if_resume_not_taken" in world.of(NotifyPeople)[-1].body
-    assert [n.event for n in world.of(NotifyPeople)] == ["incident", "restart", "incident", "give_up"]
-
-
-def test_resume_that_was_not_taken_only_warns_if_the_setting_is_go_on() -> None:
-    world = resumed_but_started_over(running(judge(quick(if_resume_not_taken="go_on"))))
-    assert world.word == "running"
-    assert [(i.kind, i.severity) for i in world.incidents] == [("crash", "danger"), ("resume", "warning")]
-
-
 def test_start_from_the_beginning_needs_no_resume_check() -> None:
     world = save(running()).command("restart", fresh=True).watch(story(10))
     assert world.word == "running"
@@ -432,17 +377,6 @@ def test_resume_that_was_taken_is_noted_in_the_journal() -> None:
     bar = "\rsteps:   0%|          | 41/10260 [00:01<1:00:00,  2.50s/it, avr_loss=0.09]"
     crash(world).see(LogChunk(t=world.t + 5.0, text=bar))
     assert "resume verified: step-40 holds step 40, first step after it 41" in _notes(world)
-
-
-def test_last_save_of_an_attempt_that_started_over_is_no_resume_point() -> None:
-    world = save(running())
-    crash(world)
-    world.silent = {"stop_attempt"}
-    world.watch(story(6))
-    world.see(CheckpointEvent(t=world.t, path="out/step-6", event="complete", step=6, mtime=world.t))
-    world.silent = set()
-    world.command("kill").command("resume")
-    assert world.of(StartAttempt)[-1].resume_from == "out/step-40"
 
 
 def test_weights_named_in_the_derived_config_were_resumed() -> None:
@@ -491,19 +425,12 @@ def test_weights_named_in_the_log_were_resumed() -> None:
     assert "named in the log" in _notes(world)
 
 
-def test_weights_named_nowhere_were_not_resumed() -> None:
+def test_weights_named_nowhere_may_not_have_been_resumed() -> None:
     world = save(running(judge(preset=KOHYA)), "out/net-000004.safetensors")
     world.answer("start_attempt", told_resume=True, resume="weights")
     crash(world).watch(story(5))
-    assert world.word == "given_up"
-    assert "neither the derived config nor the log names net-000004.safetensors" in world.of(GiveUp)[0].reason
-
-
-def test_whole_state_of_a_weights_framework_must_continue_the_count() -> None:
-    world = save(running(judge(preset=KOHYA)), "out/net-000004-state")
-    world.answer("start_attempt", told_resume=True, resume="state", resume_named=["command line"])
-    crash(world).watch(story(6))
-    assert world.word == "given_up"
+    assert world.word == "running"
+    assert "neither its config nor its log names the file" in world.incidents[-1].reason
 
 
 def test_epochs_add_up_over_attempts_that_resume_weights() -> None:
@@ -572,12 +499,6 @@ def test_resume_of_a_log_without_steps_is_proven_by_its_epoch() -> None:
     assert f"{told} (at or before step 25)" in _notes(world)
     assert [i.open for i in world.incidents] == [False]
     assert "0 steps lost" in str(world.incidents[0].ending)
-
-
-def test_log_without_steps_that_begins_anew_shows_an_ignored_resume() -> None:
-    world = resumed_by_epochs(0.5, 1.0, 1.5)
-    assert world.word == "given_up"
-    assert "started_over" in {i.class_ for i in world.incidents}
 
 
 def test_log_without_steps_between_both_places_proves_nothing() -> None:

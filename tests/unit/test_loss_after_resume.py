@@ -10,7 +10,7 @@ import pytest
 from tests.builders import World, judge
 from tests.unit.test_judge_recovery import crash, save
 from trainwatch.core.judge.recovery.loss_after_resume import former, settings_of
-from trainwatch.core.judge.resume.loss_agreement import BeganAgain, began_again
+from trainwatch.core.judge.resume.loss_agreement import Compared, began_again
 from trainwatch.core.judge.run_states import Finished
 from trainwatch.core.judge.state import from_snapshot, to_snapshot
 from trainwatch.core.judge.text.position.loss_curve import FEW, MOST_POINTS, LossCurve, with_loss
@@ -40,7 +40,7 @@ def judged(
     new_epoch: bool = False,
     lr: Losses | None = None,
     lr_after: Losses | None = None,
-) -> BeganAgain | None:
+) -> Compared | None:
     former, new = (
         curve(range(1, killed + 1), before, lr),
         curve(range(resumed + 1, resumed + 20), after, lr_after or lr),
@@ -209,7 +209,7 @@ def test_a_run_whose_weights_were_not_restored_needs_a_person_and_goes_on(pieces
         "25.34 at the beginning of the run",
     ]
     notes = [n.text for n in world.of(Note)]
-    assert notes[-1] == "the resume from step-240 is not verified any more: the step goes on, the loss does not"
+    assert notes[-1] == "the resume from step-240 is not verified any more: the loss does not go on"
     assert any(n.title.endswith("the weights were not restored") for n in world.of(NotifyPeople))
     assert not [d for d in (*world.of(StopAttempt), *world.of(GiveUp)) if d.incident == found.id]
     assert world.state.attempt.began_again

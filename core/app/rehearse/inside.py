@@ -17,7 +17,6 @@ from pathlib import Path
 import msgspec
 
 from ...act.overlay.mount_view import NoOverlayError, enter, written
-from ...judge.resume.loss_agreement import stays_open
 from ...judge.resume.proof_words import VERIFIED
 from ...model.attempt import AttemptStory
 from ...model.checkpoints.checkpoint import Checkpoint
@@ -143,7 +142,7 @@ def _seen(
     own = [i for i in crash if i.attempt == (1 if attempt is None else attempt.number)]
     if stages.killed_wall is not None and attempt is None:
         own = []  # the kill itself
-    ignored = next((i.reason for i in story.incidents if i.kind == "resume" and not stays_open(i)), "")
+    ignored = next((i.reason for i in story.incidents if i.kind == "resume" and i.class_ == "started_over"), "")
     last = max((line.step for line in first if line.step), default=None)
     log = story.attempts[-1].log if story.attempts else None
     loss = prove_loss(first, second, step)

@@ -94,13 +94,13 @@ def prove_loss(before: Sequence[Printed], after: Sequence[Printed], checkpoint: 
 
 
 def with_loss(steps: StepProof, loss: LossProof) -> StepProof:
-    """A count that begins again while the loss continues is no lie: some logs count within the epoch, or what is left.
-
-    Nobody can tell then from which step it went on.
-    """
-    if steps.holds is not False or not loss.holds:
+    """A count that begins again shows no new beginning, unless the loss begins again, too: many trainers count anew."""
+    if steps.holds is not False or loss.holds is False:
         return steps
-    return _replace(steps, holds=None, why=f"{steps.why}, but the loss continues: what the log counts is not known")
+    shows = "but the loss continues: what the log counts is not known"
+    if not loss.holds:
+        shows = f"which many trainers do that restored everything; of the loss: {loss.why}"
+    return _replace(steps, holds=None, why=f"{steps.why}, {shows}")
 
 
 def with_verified(steps: StepProof, said: str) -> StepProof:

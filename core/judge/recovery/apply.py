@@ -63,7 +63,8 @@ def answer_failure(
     what to look at. ``settings_at_fault``: the settings of the attempt may be what failed. ``confidence``: how
     certain the class is, 0 to 1. ``job``: why the job ended that the attempt ran as.
     """
-    builder.set(budget=budget.failed(builder.state.budget, cause.position))
+    if builder.state.attempt.place_is_sure:
+        builder.set(budget=budget.failed(builder.state.budget, cause.position))
     cause = replace(cause, epochs=builder.state.budget.epochs)
     state, settings = builder.state, builder.knowledge.settings
     class_ = builder.knowledge.catalogue.class_of(cause.class_)

@@ -7,13 +7,12 @@ began again, the proof is withdrawn and a person is told; nothing is ended and n
 import msgspec
 
 from ...model.incident import Evidence
-from ..attempt_progress import AttemptProgress
-from ..resume.loss_agreement import WEIGHTS_NOT_LOADED, BeganAgain, began_again
+from ..resume.loss_agreement import WEIGHTS_NOT_LOADED
 from ..resume.proof_words import name_of
+from ..resume.resume_evidence import loss_began_again
 from ..state import JudgeState
 from ..step_builder import StepBuilder
 from ..text.position.loss_curve import FEW, NO_LOSSES, LossCurve, moved, thinned
-from ..text.position.reading import Reading
 from .ending.ending_evidence import main_reading
 from .remedies.remedies import merged
 
@@ -63,7 +62,7 @@ def compare(builder: StepBuilder) -> None:
     """Compare them, once for each attempt."""
     attempt, reading = builder.state.attempt, main_reading(builder.state).certain
     builder.set(attempt=_replace(attempt, losses_compared=True))
-    found = _found(attempt, reading)
+    found = loss_began_again(attempt, reading)
     if found is None:
         return
     builder.set(
@@ -72,23 +71,15 @@ def compare(builder: StepBuilder) -> None:
     )
     name = name_of(attempt.resume_from)
     said = f"the step was restored from {name}, the weights apparently not"
+    if attempt.counts_anew:
+        said = f"{name} was named as loaded, but steps and loss begin again"
     numbers = (
         f"loss {found.before:.4g} around step {found.before_at} before the resume",
         f"{found.after:.4g} after it, {found.first:.4g} at step {found.first_at}",
         f"{found.start:.4g} at the beginning of the run",
     )
-    builder.note(f"the resume from {name} is not verified any more: the step goes on, the loss does not")
+    builder.note(f"the resume from {name} is not verified any more: the loss does not go on")
     reason = f"{said}: {'; '.join(numbers)}"
     evidence = tuple(Evidence(what=each) for each in numbers)
     incident = builder.open_incident("resume", WEIGHTS_NOT_LOADED, reason, evidence=evidence, explanation=WHAT_TO_DO)
     builder.notify("incident", "the weights were not restored", f"{reason}\n{WHAT_TO_DO}", incident=incident)
-
-
-def _found(attempt: AttemptProgress, reading: Reading) -> BeganAgain | None:
-    at = attempt.resumed_at
-    if at is None:
-        return None
-    curve = _replace(reading.curve, first=moved(reading.curve.first, attempt.offset or 0))
-    epoch, before = reading.opening.first_epoch, attempt.former_epoch
-    later = epoch is not None and before is not None and int(epoch) > int(before)
-    return began_again(attempt.former, curve, at, new_epoch=later)

@@ -32,7 +32,7 @@ def is_wanted(builder: StepBuilder) -> bool:
     if not can_ask(state, builder.knowledge) or not isinstance(state.machine, Running):
         return False
     attempt = state.attempt
-    if attempt.nan_t is not None or attempt.resume_verdict in {"open", "ignored"}:
+    if attempt.nan_t is not None or attempt.resume_verdict in {"open", "ignored"} or not attempt.place_is_sure:
         return False
     saved = _saved_position(state)
     return attempt.position is None or saved is None or saved < attempt.position

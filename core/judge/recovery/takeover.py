@@ -126,9 +126,9 @@ def started(builder: StepBuilder, start: Start) -> None:
         _lost(builder)
     known = checkpoint_index.find(state.checkpoints, start.resume_from) if start.resume_from is not None else None
     opening = main_reading(state).now.opening
-    fresh = state.attempt.fresh_step, state.attempt.fresh_epoch, state.attempt.fresh_total
+    fresh = state.attempt.fresh_step, state.attempt.fresh_epoch
     if opening.marks and not opening.gap and state.attempt.resume_from is None and not state.attempt.adopted:
-        fresh = opening.first_step, opening.first_epoch, opening.first_total
+        fresh = opening.first_step, opening.first_epoch
     settings = loss_after_resume.settings_of(state, start.profile)
     attempt = AttemptProgress(
         number=start.attempt,
@@ -149,7 +149,6 @@ def started(builder: StepBuilder, start: Start) -> None:
         resume_log_epoch=known.log_epoch if known is not None else None,
         fresh_step=fresh[0],
         fresh_epoch=fresh[1],
-        fresh_total=fresh[2],
         pace_before_s=state.progress.sec_per_step or state.attempt.pace_before_s,
         former=loss_after_resume.former(state, settings),
         loss_settings=settings,
@@ -160,7 +159,6 @@ def started(builder: StepBuilder, start: Start) -> None:
         total_before=state.progress.run_total_steps,
         run_total_before=run_total(state) or state.attempt.run_total_before,
         bar_total_before=state.progress.total_steps if opening.marks else state.attempt.bar_total_before,
-        epochs_before=state.reading.now.run.epochs or state.attempt.epochs_before,
         printed_every_before=state.attempt.printed_every,
         widest_gap_before=widest_gap(opening.counted) or state.attempt.widest_gap_before,
     )

@@ -65,7 +65,7 @@ def continues(fall: Fall, now: float) -> bool | None:
     return True if back < MIDDLE[0] else False if back > MIDDLE[1] else None
 
 
-class BeganAgain(msgspec.Struct, frozen=True):
+class Compared(msgspec.Struct, frozen=True):
     """Losses (medians) at the beginning of the run, before the resume and after it; ``first``: the first after it."""
 
     start: float
@@ -76,7 +76,7 @@ class BeganAgain(msgspec.Struct, frozen=True):
     first: float
 
 
-def began_again(former: LossCurve, new: LossCurve, resumed_at: int, *, new_epoch: bool) -> BeganAgain | None:
+def began_again(former: LossCurve, new: LossCurve, resumed_at: int, *, new_epoch: bool) -> Compared | None:
     """What shows that the loss began again after the resume; None: it continues, or it cannot be told.
 
     ``former``: losses of the run until the attempt before ended, ``new``: of this attempt, both in the count of the
@@ -102,7 +102,33 @@ def began_again(former: LossCurve, new: LossCurve, resumed_at: int, *, new_epoch
         return None  # the run comes to such losses, or near them, by itself
     if min(back) > max(begun) or max(back) < min(begun):
         return None  # not those of the beginning: it may have exploded
-    return BeganAgain(fall.start, fall.late, now, around[0].step, after[0].step, after[0].loss)
+    return Compared(fall.start, fall.late, now, around[0].step, after[0].step, after[0].loss)
+
+
+def goes_on(former: LossCurve, new: LossCurve, resumed_at: int | None) -> Compared | None:
+    """The losses at the beginning, before the resume and after it, if they show that the loss goes on; else None."""
+    fall, after = _fall_until(former, resumed_at), new.first
+    if fall is None or len(after) < FEW or new.gap or former.name != new.name:
+        return None
+    now = _median(p.loss for p in after)
+    if not continues(fall, now):
+        return None
+    return Compared(fall.start, fall.late, now, resumed_at or 0, after[0].step, after[0].loss)
+
+
+def has_fallen(former: LossCurve, resumed_at: int | None) -> bool:
+    """Whether the first and the latest losses lie clearly apart, so that new ones show where a training is."""
+    fall = _fall_until(former, resumed_at)
+    return fall is not None and fall.clear
+
+
+def _fall_until(former: LossCurve, resumed_at: int | None) -> Fall | None:
+    if len(former.first) < FEW or former.gap:
+        return None
+    until = tuple(p for p in former.points if p.step > former.first[-1].step)
+    at = former.points[-1].step if resumed_at is None else resumed_at
+    around = sorted(until, key=lambda p: abs(p.step - at))[:FEW]
+    return fall_of([p.loss for p in (*former.first, *until)], [p.loss for p in around]) if around else None
 
 
 def stays_open(incident: Incident) -> bool:

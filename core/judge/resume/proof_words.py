@@ -61,13 +61,3 @@ def _step_of_epoch(attempt: AttemptProgress) -> str:
 
 def _exactly(attempt: AttemptProgress, first: int | None) -> str:
     return str(first) if attempt.first_is_exact else f"at or before {first}"
-
-
-def why_ignored(attempt: AttemptProgress) -> str:
-    """Why a resume was not taken."""
-    if attempt.weights_only:
-        return f"neither the derived config nor the log names {name_of(attempt.resume_from)}"
-    if attempt.step is None and attempt.first_epoch is not None:
-        where = "" if attempt.resume_log_epoch is None else f" (epoch {attempt.resume_log_epoch:g})"
-        return f"told to resume at step {attempt.resumed_at}{where}, but it begins at epoch {attempt.first_epoch:g}"
-    return f"told to resume at step {attempt.resumed_at}, but it counts from {attempt.first_step}"

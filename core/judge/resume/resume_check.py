@@ -1,21 +1,21 @@
-"""Whether a resume was taken: the printed step continues from the checkpoint's, or the files in use name the weights.
+"""What the printed counter shows of a resume: it continues from the checkpoint's step, begins anew, or tells nothing.
 
 Source: a resume that is silently ignored is a common failure (a path that is never read, an option of another
-script): the run looks healthy and trains from zero for a night. The evidence is the opening of the attempt's log, line
-by line (``opening.py``), so the answer does not depend on how late or in which chunks the log is read.
+script): the run looks healthy and trains from zero for a night. But many trainers restore everything and count from
+zero again, so a count that begins anew shows nothing: other evidence decides (``resume_evidence.py``). It is read from
+the opening of the attempt's log, line by line (``opening.py``), so the answer does not depend on how late or in which
+chunks the log is read.
 
 Known false alarms, and what prevents them: a bar drawn at 0, or where it begins, before its first step; batches that a
 trainer passes over up to its resume point, and a bar without a total (``first_lines.py``); a bar that counts only what
 is left (its total shows that); a bar that restarts in each epoch (the epoch is compared, and a middle one proves
-nothing); a bar with another total than that of a training from the beginning, and one that may count within an epoch
-that is trained again (another counter: nothing follows).
+nothing).
 """
 
 from typing import Literal
 
 import msgspec
 
-from ...model.launch.told_length import ToldLength
 from ..attempt_progress import STARTED_OVER_STEPS, AttemptProgress
 from ..text.position.opening import Mark
 from ..text.position.reading import Reading
@@ -34,25 +34,18 @@ UNIT_TOLERANCE = 0.1
 LEFT_TOLERANCE = 0.1
 """A total that is smaller by the resumed step, within this share of it, counts what is left."""
 
-PRINTED_TIMES = 2
-"""An unproven resume point must be further than this many printed lines to prove that a count began anew."""
-
-ResumeVerdict = Literal["none", "open", "taken", "ignored", "unclear"]
-"""none: nothing to check. open: more steps are needed. unclear: the output does not show it."""
+CountShows = Literal["none", "open", "taken", "anew", "unclear"]
+"""none: nothing to check. open: more steps are needed. unclear: neither."""
 
 replace = msgspec.structs.replace
 
 
-def check_resume(
-    attempt: AttemptProgress, reading: Reading, *, unproven: bool = False, told: ToldLength | None = None
-) -> tuple[AttemptProgress, ResumeVerdict]:
-    """Check a resume after a heartbeat. Returns the attempt too, with its place as its first lines show it.
-
-    ``unproven``: the way to resume is a conclusion, so that the first printed step has to show it. ``told``: the length
-    of the training by its settings.
-    """
+def check_count(attempt: AttemptProgress, reading: Reading) -> tuple[AttemptProgress, CountShows]:
+    """Check the count after a heartbeat. Returns the attempt too, with its place as its first lines show it."""
     if attempt.resume_from is None:
         return attempt, "none"
+    if attempt.counts_anew:
+        return attempt, "anew"
     marks, gap = reading.opening.marks, reading.opening.gap
     if attempt.weights_only:
         return _check_weights(attempt, marks)
@@ -65,10 +58,11 @@ def check_resume(
             return found, "taken"
     attempt = replace(attempt, lines_checked=len(marks))
     lines = counted(attempt, marks)
-    after, verdict = _not_taken(attempt, lines, unproven=unproven)
-    return after, "unclear" if verdict == "ignored" and _may_be_of_an_epoch(
-        attempt, reading, lines[0], told
-    ) else verdict
+    after, shows = _not_taken(attempt, lines)
+    run = reading.run
+    if shows == "anew" and (run.per_epoch or (run.per_epoch is None and lines[0].epoch is not None)):
+        return after, "unclear"  # it counts within an epoch, which may be trained again
+    return after, shows
 
 
 def _taken(attempt: AttemptProgress, marks: tuple[Mark, ...], *, gap: bool) -> AttemptProgress | None:
@@ -121,9 +115,7 @@ def _placed(
     return replace(attempt, resume_position=first.step - 1, elsewhere=True)
 
 
-def _not_taken(
-    attempt: AttemptProgress, lines: tuple[Mark, ...], *, unproven: bool
-) -> tuple[AttemptProgress, ResumeVerdict]:
+def _not_taken(attempt: AttemptProgress, lines: tuple[Mark, ...]) -> tuple[AttemptProgress, CountShows]:
     """What is known if none of the first lines shows that it was taken."""
     if attempt.beats < SURE_BEATS or len({mark.printed for mark in lines}) < SURE_BEATS:
         return attempt, "open"
@@ -133,55 +125,10 @@ def _not_taken(
         return attempt, "unclear"
     if is_near(attempt, lines, at):
         return attempt, "open"
-    if at < STARTED_OVER_STEPS and not (unproven and at > PRINTED_TIMES * max(1, attempt.printed_every_before)):
-        return attempt, "unclear"
-    if _is_another_counter(attempt, first, at):
-        return attempt, "unclear"
-    if first.per_epoch and not (_begins_again(attempt, first, at) or _holds_an_epoch(attempt, first)):
-        return attempt, "unclear"
-    return attempt, "unclear" if first.step >= at - 1 else "ignored"
+    return attempt, "unclear" if first.step >= at - 1 or at < STARTED_OVER_STEPS else "anew"
 
 
-def _is_another_counter(attempt: AttemptProgress, first: Mark, at: int) -> bool:
-    """Whether this is not the counter in which a training from the beginning would be at ``at``.
-
-    It has another total than that one, or it ends before: it counts what is left, or a part of the run.
-    """
-    known = attempt.fresh_total if attempt.fresh_total is not None else attempt.bar_total_before
-    if first.total is None:
-        return False
-    return (known is not None and first.total != known) or (not first.per_epoch and first.total <= at)
-
-
-def _may_be_of_an_epoch(attempt: AttemptProgress, reading: Reading, first: Mark, told: ToldLength | None) -> bool:
-    """Whether the counter may begin again in each epoch, so that a low count is no start over.
-
-    A trainer that resumes within an epoch may train the whole epoch again. A counter that was never seen beyond one
-    epoch, of a training that has several, shows none.
-    """
-    run, epochs = reading.run, None if told is None else told.epochs
-    if attempt.epochs_before is not None and run.epochs is not None and run.epochs != attempt.epochs_before:
-        return True  # it numbers the epochs that are left
-    if run.per_epoch is not None or (first.total is not None and told is not None and told.steps == first.total):
-        return False
-    return first.epoch is not None or (epochs or 0) > 1
-
-
-def _begins_again(attempt: AttemptProgress, first: Mark, at: int) -> bool:
-    """Whether it trains the first epoch, as a training from the beginning does, although that was done.
-
-    Batches that are passed over would show no loss.
-    """
-    if first.epoch is None or attempt.fresh_epoch is None or not (first.loss and attempt.losses_before):
-        return False
-    return int(first.epoch) == int(attempt.fresh_epoch) and first.total is not None and at >= first.total
-
-
-def _holds_an_epoch(attempt: AttemptProgress, first: Mark) -> bool:
-    return first.epoch is not None and attempt.resume_epoch is not None and attempt.resume_epoch >= 1
-
-
-def _check_epoch(attempt: AttemptProgress, line: Mark) -> tuple[AttemptProgress, ResumeVerdict]:
+def _check_epoch(attempt: AttemptProgress, line: Mark) -> tuple[AttemptProgress, CountShows]:
     """Check a resume of a log that prints no step: its first epoch is compared with where it was at the save."""
     first, at, fresh = line.epoch, attempt.resume_log_epoch, attempt.fresh_epoch
     attempt = replace(attempt, first_epoch=first)
@@ -195,10 +142,10 @@ def _check_epoch(attempt: AttemptProgress, line: Mark) -> tuple[AttemptProgress,
         return attempt, "taken"
     if first > fresh:
         return attempt, "unclear"
-    return attempt, "open" if attempt.beats < SURE_BEATS else "ignored"
+    return attempt, "open" if attempt.beats < SURE_BEATS else "unclear"
 
 
-def _check_weights(attempt: AttemptProgress, marks: tuple[Mark, ...]) -> tuple[AttemptProgress, ResumeVerdict]:
+def _check_weights(attempt: AttemptProgress, marks: tuple[Mark, ...]) -> tuple[AttemptProgress, CountShows]:
     """Check a resume from weights: the counter restarts by design, so the config, command or log must name the file.
 
     If the printed step is the run's own all the same, it is checked as with a whole state.
@@ -215,7 +162,7 @@ def _check_weights(attempt: AttemptProgress, marks: tuple[Mark, ...]) -> tuple[A
     attempt = replace(attempt, first_step=first)
     if attempt.named:
         return attempt, "taken"
-    return attempt, "unclear" if attempt.told_resume is None else "ignored"
+    return attempt, "unclear" if attempt.told_resume is None else "anew"
 
 
 def _counts_the_rest(attempt: AttemptProgress, line: Mark, at: int) -> bool:

@@ -2,6 +2,7 @@
 
 import re
 
+from ....model.checkpoints.evaluation import better_of
 from ....model.text.patterns import LazyPattern
 from ..numbers import NUMBER, parse_number
 from .line_fields import words
@@ -83,6 +84,14 @@ def metrics_of(line: str) -> Metrics:
             if not any(start <= match.start() < end for start, end in ends):
                 _add(found, match["name"], match["value"], match["si"])
     return found
+
+
+def measure_of(line: str, name: str) -> tuple[str, float] | None:
+    """The measure of quality of this name in a line of steps; of any name whose better values are known, if ""."""
+    for each, value in metrics_of(line).items():
+        if value is not None and (each == name if name else better_of(each, "auto") is not None):
+            return each, value
+    return None
 
 
 def row_of(line: str) -> tuple[str, float | None] | None:

@@ -1,5 +1,7 @@
 """The printed losses of an attempt from its first step on, few enough to be kept: they show how the loss has moved.
 
+Of a log that prints no loss, the values of the first measure of quality that its lines of steps name (rmse, accuracy).
+
 The first ones are kept all, as they show where a training begins. Of the others every n-th is kept, and n doubles
 whenever they are too many, so that they cover the whole attempt. They are taken line by line: the same for any chunking
 of the log.
@@ -26,9 +28,10 @@ class Point(NamedTuple):
 class LossCurve(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """``first``: the first losses. ``points``: every ``every``-th loss; ``seen``: losses so far; ``last``: its step.
 
-    ``gap``: text before the first loss was not read.
+    ``gap``: text before the first loss was not read. ``name``: of the measure; "" = the loss.
     """
 
+    name: str = ""
     first: tuple[Point, ...] = ()
     points: tuple[Point, ...] = ()
     every: int = 1

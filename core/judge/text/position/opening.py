@@ -58,11 +58,6 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return next((mark.epoch for mark in self.counted or self.marks if mark.epoch is not None), None)
 
     @property
-    def first_total(self) -> int | None:
-        """The total of the first counter; None if it has none."""
-        return next((mark.total for mark in self.counted), None)
-
-    @property
     def shows_losses(self) -> bool:
         """Whether most lines with a step have a loss, too."""
         counted = self.counted

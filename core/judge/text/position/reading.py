@@ -97,7 +97,7 @@ class TrainingFields(msgspec.Struct):
     ``broken``: the epoch is printed with a point. ``glued``: an epoch behind the bar, in its postfix or in a message on
     the same line, which tells nothing about what the bar counts. ``overall``: the step that the line calls global.
     ``eta``: seconds to go; of a bar (``bar_eta``) those to its own end. ``drawn``: a bar before its first step.
-    ``rule``: what is known about the counter beforehand.
+    ``rule``: what is known about the counter beforehand. ``measure``: name and value of a measure of quality.
     """
 
     step: int | None = None
@@ -115,6 +115,7 @@ class TrainingFields(msgspec.Struct):
     bar_eta: bool = False
     drawn: bool = False
     rule: Rule = NO_RULE
+    measure: tuple[str, float] | None = None
 
 
 def enter(reading: Reading, phase: Phase) -> Reading:
@@ -198,7 +199,7 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
         end_text=reading.end_text if redrawn else "",
         loss_is_nan=nan if news.loss is not None else reading.loss_is_nan,
         losses=reading.losses if news.loss is None else _losses(reading, news, news.loss, step, moved=beats),
-        curve=reading.curve if news.loss is None else with_loss(reading.curve, run.run_step, news.loss.value, lr),
+        curve=_curve(reading.curve, news, run.run_step, lr),
         run=run,
         zero_based=reading.zero_based or epoch == 0,
         beside=reading.beside or (news.loss is not None and (news.step is not None or printed is not None)),
@@ -209,6 +210,16 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
         opening=_opening(reading, news, run, epoch),
         round_ends=_round_ends(reading, step, total),
     )
+
+
+def _curve(curve: LossCurve, news: TrainingFields, step: int | None, lr: float | None) -> LossCurve:
+    """A loss takes the place of another measure."""
+    if news.loss is not None:
+        return with_loss(LossCurve(gap=curve.gap) if curve.name else curve, step, news.loss.value, lr)
+    if news.measure is None or (curve.seen and not curve.name):
+        return curve
+    name, value = news.measure
+    return with_loss(curve if curve.name else msgspec.structs.replace(curve, name=name), step, value, lr)
 
 
 ROUND_ENDS_KEPT = 2

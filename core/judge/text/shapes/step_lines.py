@@ -7,6 +7,7 @@ from ..fields.columns import LINES_BETWEEN, row_in
 from ..fields.counters import find_epoch, find_global_step
 from ..fields.durations import find_eta, find_seconds_per_step
 from ..fields.line_fields import Loss, find_loss, find_lr, is_evaluation
+from ..fields.metric_fields import measure_of
 from ..numbers import parse_clock, parse_count, parse_number, parse_rate, seconds_of
 from ..position.reading import Reading, TrainingFields, advance, enter, finish, with_run
 from ..position.run_count import with_declared
@@ -34,6 +35,8 @@ def read_step(reading: Reading, shape: CompiledShape, groups: dict[str, str | No
             news.epoch, news.epochs, news.broken = found.value, found.total, found.broken
     news.overall = find_global_step(low)
     news.rule = shape.rule
+    if loss is None and (reading.curve.name or not reading.curve.seen):
+        news.measure = measure_of(line, reading.curve.name)
     news.lr = parse_number(named("lr") or "") if named("lr") else find_lr(low)
     news.seconds = _seconds(groups)
     if news.seconds is None:

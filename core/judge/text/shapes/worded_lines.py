@@ -20,6 +20,7 @@ from ..fields.counters import (
 from ..fields.durations import find_eta, find_seconds_per_step
 from ..fields.leading import leads
 from ..fields.line_fields import Loss, find_loss, find_lr, find_objective, is_evaluation, is_only_lr
+from ..fields.metric_fields import measure_of
 from ..fields.skeletons import Found, counter_of, has_count, is_measured, named_counter, unnamed_pair
 from ..numbers import parse_clock
 from ..position.reading import Bar, Reading, TrainingFields, advance, announce, enter, finish, with_later_epoch
@@ -150,6 +151,8 @@ def _read_training(reading: Reading, fields: Fields, number: int, shapes: ShapeT
     if step is not None or loss is not None:
         news.seconds = find_seconds_per_step(low, of_step=step is not None or epoch is None)
     if step is not None:
+        if loss is None and (reading.curve.name or not reading.curve.seen):
+            news.measure = measure_of(low, reading.curve.name)
         news.step, news.total = step.value, step.total
         news.overall = find_global_step(low) if news.overall is None else news.overall
     if epoch is not None:
