@@ -36,6 +36,7 @@ from .hang.pauses import Pause
 from .hang.phase_times import PhaseTimes
 from .hang.quiet import GpuFault, Quiet
 from .hang.ranks import Ranks
+from .hang.save_phase import SavePhase
 from .hang.step_clock import StepClock
 from .hang.step_peak import StepPeak
 from .job_facts import JobFacts
@@ -115,6 +116,7 @@ class JudgeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     log_activity: LogActivity = LogActivity()
     phase_times: PhaseTimes = PhaseTimes()
     pause: Pause = Pause()
+    saving: SavePhase = SavePhase()
     peak: StepPeak = StepPeak()
     job: JobFacts = JobFacts()
     bad_nodes: tuple[str, ...] = ()

@@ -32,6 +32,7 @@ MODULES = (
     "hang.step_clock",
     "hang.active_time",
     "hang.pauses",
+    "hang.save_phase",
     "hang.launcher",
     "handlers.hang_check",
     "handlers.terminal_question",

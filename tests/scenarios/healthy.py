@@ -55,6 +55,36 @@ def unseen_save(s: Story) -> Story:
     return begun(s).save(300, visible=False).train(100)
 
 
+def _stalled_save(s: Story, seconds: float, name: str) -> Story:
+    """A mount uploads as the file is closed: half of it was written before, and nothing moves in the trainer."""
+    s.checkpoint(name, "created", size=0.0).go(6, cpu=0.3, write_per_s=1e8).checkpoint(name, "growing", size=4e8)
+    return s.dead(seconds).checkpoint(name, size=8e8, step=s.step).train(60)
+
+
+@healthy
+def each_save_stalls_for_four_minutes(s: Story) -> Story:
+    begun(s)
+    for n in range(3):
+        _stalled_save(s, 220, f"out/model-{n}.safetensors")
+    return s
+
+
+@healthy
+def a_later_save_stalls_for_nine_minutes(s: Story) -> Story:
+    return _stalled_save(begun(s).save(20, announce=False).train(60), 560, "weights/epoch-2.pt")
+
+
+@healthy
+def the_first_save_stalls_for_29_minutes(s: Story) -> Story:
+    return _stalled_save(begun(s), 1740, "out/model.safetensors")
+
+
+@healthy
+def a_slow_save_takes_four_times_as_long_once(s: Story) -> Story:
+    _stalled_save(begun(s), 300, "out/model-1.safetensors")
+    return _stalled_save(s, 1300, "out/model-2.safetensors")
+
+
 @healthy
 def slow_load(s: Story) -> Story:
     s.start().log("loading model\n")

@@ -8,8 +8,10 @@ from tests.scenarios.cases import (
     BLOCKED_S,
     DEAD_S,
     EXITING_S,
+    FIRST_SAVE_S,
     PHASE_S,
     PINNED_S,
+    SAVE_S,
     SPIN_S,
     STARTUP_S,
     TALKING_S,
@@ -156,13 +158,37 @@ def dies_in_eval(s: Story) -> Story:
     return in_trouble(s).dead(2000)
 
 
-@sick("idle starved", PHASE_S)
+@sick("idle starved", FIRST_SAVE_S)
 def dies_in_save(s: Story) -> Story:
     begun(s).save(40, complete=False)
     return in_trouble(s).dead(2000)
 
 
-@sick("starved", BLOCKED_S, held=True)
+@sick("idle starved", SAVE_S)
+def dies_in_a_later_save(s: Story) -> Story:
+    begun(s).save(40).train(60).save(30, "out/state-000260", announce=False, complete=False)
+    return in_trouble(s).dead(2000)
+
+
+@sick("idle", DEAD_S)
+def dies_although_its_last_words_are_of_a_save_that_is_complete(s: Story) -> Story:
+    begun(s).save(40)
+    return in_trouble(s).dead(2000)
+
+
+@sick("spin", SPIN_S)
+def spins_although_its_last_words_are_of_a_save_that_is_complete(s: Story) -> Story:
+    begun(s).save(40).train(60).save(5, "out/epoch-2.safetensors")
+    return in_trouble(s).spinning(2000)
+
+
+@sick("idle", DEAD_S)
+def dies_while_a_save_in_the_background_is_not_complete(s: Story) -> Story:
+    begun(s).save(20, announce=False, complete=False).train(60)
+    return in_trouble(s).dead(2000)
+
+
+@sick("starved", FIRST_SAVE_S, held=True)
 def dies_in_blocked_save(s: Story) -> Story:
     begun(s).save(40, complete=False)
     return in_trouble(s).dead(2000, states={"D": 1, "S": 8})
@@ -224,7 +250,7 @@ def one_rank_is_stopped_and_the_others_spin(s: Story) -> Story:
     return in_trouble(begun(s)).spinning(900, states={"T": 1, "S": 8})
 
 
-@sick("spin", PHASE_S)
+@sick("spin", FIRST_SAVE_S)
 def spins_in_save(s: Story) -> Story:
     begun(s).save(40, complete=False)
     return in_trouble(s).spinning(2000)

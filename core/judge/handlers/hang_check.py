@@ -32,6 +32,7 @@ from ..run_machine import is_watched
 from ..run_states import Hung, Queued, RestartPlan, Suspended
 from ..state import JudgeState, Result
 from ..step_builder import StepBuilder
+from . import saving
 from .cost_of_ending import loss_s
 
 replace = msgspec.structs.replace
@@ -85,6 +86,8 @@ def _input(knowledge: Knowledge, state: JudgeState, now: float, period_s: float)
         warmup_beats=setting.warmup_steps,
         min_s=setting.min_s,
         idle_io_bytes_per_s=setting.idle_io_bytes_per_s,
+        saving=saving.in_progress(state),
+        has_saved=any(known.own and known.complete for known in state.checkpoints.known),
         silent_rank=ranks.silent(state.ranks, state.time.t),
         begun_again=state.launcher.restarts > 0,
         waiting=launcher.waiting(state.launcher),
@@ -221,7 +224,8 @@ def open_quiet(builder: StepBuilder, sign: detector.Verdict, *, capture: bool) -
 
 
 def on_quiet_evidence(builder: StepBuilder, quiet: Quiet, outcome: Outcome) -> None:
-    """Add what the stacks show to the incident *quiet*."""
+    """Add what the stacks show to the incident *quiet*; a save lasts until its file is complete."""
+    _see_save(builder, outcome)
     incident = builder.find_incident(quiet.incident)
     signs = stack_evidence.signs_of(outcome)
     if incident is not None and signs:
@@ -316,7 +320,15 @@ def _evidence(verdict: detector.Verdict) -> tuple[Evidence, ...]:
 
 
 def end_hung(builder: StepBuilder, machine: Hung, outcome: Outcome | None = None) -> None:
-    """Stop the trainer, after the evidence was captured or timed out."""
+    """Stop the trainer, after the evidence was captured or timed out. A save that it shows gets its own deadline."""
+    _see_save(builder, outcome)
+    in_save, lost = saving.in_progress(builder.state), builder.state.gpu_fault
+    now, period_s = active_time.now(builder.state.time), builder.state.time.period_s or 1.0
+    run = _input(builder.knowledge, builder.state, now, period_s)
+    if in_save and lost is None and detector.judge(run, builder.knowledge.settings.hang) is None:
+        builder.close_incident(machine.incident, f"a save is in progress: {in_save}")
+        follow_trainer(builder, "a save is in progress")
+        return
     incident = builder.find_incident(machine.incident)
     signs = stack_evidence.signs_of(outcome)
     if incident is not None and signs:
@@ -335,7 +347,6 @@ def end_hung(builder: StepBuilder, machine: Hung, outcome: Outcome | None = None
     fallback.remember(builder)
     attempt = builder.state.attempt
     class_ = incident.class_ if incident is not None else "idle"
-    lost = builder.state.gpu_fault
     answer_failure(
         builder,
         Cause(
@@ -343,12 +354,19 @@ def end_hung(builder: StepBuilder, machine: Hung, outcome: Outcome | None = None
             class_=class_ if lost is None else "gpu_lost",
             attempt=attempt.number,
             position=attempt.position,
+            in_save=bool(in_save),
         ),
         RestartPlan(reason=f"restart after a hang ({class_})", incident=machine.incident),
         incident=machine.incident,
         reason=incident.reason if incident is not None else "it hung",
         advice=builder.knowledge.catalogue.class_of("hang").remedies,
     )
+
+
+def _see_save(builder: StepBuilder, outcome: Outcome | None) -> None:
+    frame = stack_evidence.save_frame(outcome)
+    if frame:
+        builder.set(saving=replace(builder.state.saving, frame=frame))
 
 
 def must_wait(builder: StepBuilder) -> bool:

@@ -21,7 +21,7 @@ from ..run_machine import is_live, is_watched
 from ..run_states import Stopping
 from ..state import NOTHING, JudgeState, Result
 from ..step_builder import StepBuilder
-from . import deletion_plan, no_step
+from . import deletion_plan, no_step, saving
 from .hang_check import check_hang
 
 replace = msgspec.structs.replace
@@ -144,8 +144,8 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
             return state, NOTHING
         return state, (known_checkpoint.as_fact(before, knowledge.created_wall, "complete", removed=True),)
     builder = StepBuilder(knowledge, state)
-    if known is not None and known.unclear is not None:
-        _unclear(builder, before, event, now)
+    if known is not None:
+        _changed(builder, before, event, known)
     if event.event != "complete" or known is None:
         if grown and known is not None and known.own:
             _while_saving(builder)
@@ -178,10 +178,23 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
     return check_hang(knowledge, builder.state, tuple(builder.entries))
 
 
+def _changed(
+    builder: StepBuilder,
+    before: known_checkpoint.KnownCheckpoint | None,
+    event: CheckpointEvent,
+    known: known_checkpoint.KnownCheckpoint,
+) -> None:
+    """Take it as a sign of a save; one that is not understood and counts as state shows that the attempt trains."""
+    if known.own and is_watched(builder.state.machine) and _is_news(builder.knowledge, before, event):
+        saving.on_file(builder, known)
+    if known.unclear is not None:
+        _unclear(builder, before, event, active_time.now(builder.state.time))
+
+
 def _unclear(
     builder: StepBuilder, before: known_checkpoint.KnownCheckpoint | None, event: CheckpointEvent, now: float
 ) -> None:
-    """Take one that is not understood: if it counts as state of the training, the attempt trains."""
+    """If it counts as state of the training, the attempt trains."""
     unclear_states.recognise(builder)
     known = checkpoint_index.find(builder.state.checkpoints, event.path)
     wall = builder.knowledge.created_wall

@@ -12,6 +12,7 @@ from ..failure.evidence_state import DiagnosisState
 from ..failure.log_evidence import read_evidence
 from ..findings import eta, loss, loss_trend, save_cost, slow
 from ..hang import active_time, liveness, log_activity, pauses, phase_times, ranks, step_clock, step_peak
+from ..hang.save_phase import NO_SAVE
 from ..knowledge import Knowledge
 from ..outlook import shown_progress
 from ..progress.log_progress import START, ProgressState, after_gap, read_progress
@@ -142,7 +143,7 @@ def _on_beat(knowledge: Knowledge, state: JudgeState, chunk: LogChunk, after: Pr
     if step is not None and state.attempt.step is not None:
         steps = max(1, step - state.attempt.step)
     phase = progress.phase
-    announced = bool(state.log_activity.announced)
+    announced = bool(state.log_activity.announced) or state.saving.took_s > step_clock.PAUSE_FLOOR_S
     before_means = state.clock.means
     clock = step_clock.beat(state.clock, now, steps, knowledge.settings.hang.warmup_steps, announced=announced)
     lost = state.loss if progress.loss is None else loss.with_loss(state.loss, progress.loss)
@@ -168,6 +169,7 @@ def _on_beat(knowledge: Knowledge, state: JudgeState, chunk: LogChunk, after: Pr
         liveness=liveness.with_step(state.liveness, state.clock.last, announced=announced or first),
         log_activity=log_activity.with_step(state.log_activity, phase, chunk.text, now),
         pause=pauses.with_step(state.pause, t),
+        saving=NO_SAVE,
         peak=_peak(state, step, progress, now),
         loss=lost,
         pace=_measured(state, step, now),
@@ -261,7 +263,7 @@ def _check_pace_and_saves(knowledge: Knowledge, state: JudgeState, entries: tupl
 def _phase_ended(state: JudgeState, now: float) -> JudgeState:
     """Learn how long the phase that ends now took."""
     log = state.log_activity
-    if log.phase not in log_activity.ANNOUNCED or not log.trusted:
+    if not log.trusted or (log.phase not in log_activity.ANNOUNCED and log.phase != "save"):
         return state
     quiet_s = liveness.silence(state.liveness, state.clock.last)
     return replace(state, phase_times=phase_times.ended(state.phase_times, log.phase, now - log.phase_at, quiet_s))

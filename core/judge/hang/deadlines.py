@@ -34,6 +34,12 @@ BLOCKED_S = 600.0
 """A process is blocked in the kernel (state D): network mounts come back after minutes, however short ``min_s`` is."""
 BLOCKED_MOST_S = 880.0
 """A blocked process is a hang then, whatever is at risk. Nothing is ended while it is blocked."""
+SAVE = 6.7
+"""x ``min_s`` (10 min): no byte of a save moved. A mount that uploads at ``close()`` shows nothing in the trainer."""
+FIRST_SAVE = 20.0
+"""x ``min_s`` (30 min): the same in the first save of a run, whose storage is not known yet."""
+SLOWEST_SAVE = 5.0
+"""x the slowest save of this run: storage that was slow is slower at times."""
 FLOOR_SHARE = 0.75
 """x ``min_s``: no verdict before this, however slow the sampling is."""
 REFILL_S = 52.0
@@ -74,6 +80,10 @@ class HangInput(msgspec.Struct, frozen=True, kw_only=True):
     """``hang.min_s``."""
     idle_io_bytes_per_s: float = 65536.0
     """``hang.idle_io_bytes_per_s``."""
+    saving: str = ""
+    """What shows that a save is in progress; "" = none is (save_phase.py)."""
+    has_saved: bool = False
+    """A checkpoint of this run is complete."""
     silent_rank: str = ""
     """A sentence about the rank for which the others wait."""
     begun_again: bool = False
@@ -130,6 +140,13 @@ def pace_s(run: HangInput, hang: Hang) -> float:
 def far_overdue(run: HangInput, hang: Hang) -> float:
     """Return the silence from which a step is certainly late, for signs that are ambiguous by themselves."""
     return max(overdue(run, hang), hang.deadline_factor * (usual_s(run.clock) or 0.0))
+
+
+def for_save(run: HangInput, hang: Hang) -> float:
+    """Return how long no byte of a save may move, whatever the processes and GPUs do."""
+    known = habit(run.phase_times, "save")
+    factor = SAVE if run.has_saved or known.times else FIRST_SAVE
+    return max(factor * hang.min_s, SLOWEST_SAVE * known.longest_s)
 
 
 def for_spin(run: HangInput, hang: Hang) -> float:

@@ -80,6 +80,8 @@ def judge(run: HangInput, hang: Hang, share: float = 1.0) -> Verdict | None:
     if run.ended_well:
         waits = look.spinning or look.pinned or look.dim or not look.sees_gpu
         return _exiting(run, hang, look.still_s if waits else look.dead_s, look.still_s, share)
+    if run.saving:
+        return _in_save(run, hang, look, share)
     deadline_s = deadlines.for_dead(run, hang, partly_seen=not (look.sees_gpu and look.sees_process))
     late_s = min(hang.max_s, deadlines.overdue(run, hang))
     if run.stopped_s is not None and min(run.stopped_s, silence_s) >= max(share * deadline_s, late_s):
@@ -120,6 +122,15 @@ def dead_from(run: HangInput, hang: Hang) -> Coming | None:
     """Return when ``judge`` would find no sign of life, seen from a silence that has begun; None if one is seen."""
     clock, seen = run.clock, run.liveness
     since = deadlines.last_progress(clock, run.log_activity)
+    if run.saving:
+        deadline_s = deadlines.for_save(run, hang)
+        still_s = _still_s(run)
+        moved_s = run.now - clock.last - still_s
+        return (
+            None
+            if still_s < STILL_S
+            else Coming(silent_s=moved_s + deadline_s, deadline_s=deadline_s, weight="certain")
+        )
     look = _look(run, since)
     works = look.spinning or look.pinned or look.dim or process_signs.is_blocked(seen) or run.stopped_s is not None
     if not look.sees_process or not clock.beats or run.ended_well or works or look.dead_s < STILL_S:
@@ -137,7 +148,7 @@ def can_loop(run: HangInput, hang: Hang) -> bool:
     since = deadlines.last_progress(clock, run.log_activity)
     look = _look(run, since)
     busy = seen.cpu_alive_at is not None and run.now - seen.cpu_alive_at <= longest_gap(run.period_s)
-    if not busy or run.ended_well or run.now - since < min(hang.max_s, deadlines.overdue(run, hang)):
+    if not busy or run.ended_well or run.saving or run.now - since < min(hang.max_s, deadlines.overdue(run, hang)):
         return False
     at_full_load = look.spinning or look.pinned or look.dim  # the GPUs show more
     if not look.sees_process or at_full_load:
@@ -215,7 +226,7 @@ def can_tell(run: HangInput) -> bool:
     """Return whether a run without progress may be ended: readings are there, and no phase that works was announced."""
     seen, log = run.liveness, run.log_activity
     fresh_s = longest_gap(run.period_s)
-    if run.now - max(seen.process_at or 0.0, seen.gpu_at or 0.0) > fresh_s:
+    if run.saving or run.now - max(seen.process_at or 0.0, seen.gpu_at or 0.0) > fresh_s:
         return False
     if process_signs.is_blocked(seen) and run.now - run.clock.last < deadlines.BLOCKED_S:
         return False
@@ -238,6 +249,20 @@ def _look(run: HangInput, since: float) -> _Look:
         pinned=sees_gpu and not spinning and seen.pinned_at is not None and seen.pinned_at == seen.gpu_at,
         dim=sees_gpu and seen.dim_at is not None and seen.dim_at == seen.gpu_at,
     )
+
+
+def _still_s(run: HangInput) -> float:
+    """Return for how long no byte of the save in progress moved."""
+    return run.now - max(liveness.last_byte(run.liveness), deadlines.last_progress(run.clock, run.log_activity))
+
+
+def _in_save(run: HangInput, hang: Hang, look: _Look, share: float) -> Verdict | None:
+    """Judge a run in a save. GPUs that wait for it, and cores that poll, show nothing of what the storage does."""
+    deadline_s, still_s = deadlines.for_save(run, hang), _still_s(run)
+    if still_s < share * deadline_s:
+        return None
+    kind: HangKind = "spin" if look.spinning or look.pinned or look.dim else _kind(run)
+    return _verdict(run, kind, "no byte of its save moved", "certain", silent_s=still_s, deadline_s=deadline_s)
 
 
 def _without_work_s(run: HangInput, since: float) -> float:

@@ -20,6 +20,8 @@ def evidence_of(run: HangInput) -> list[str]:
         lines.append(f"{at} was {duration(now - clock.last)} ago{usual}")
     if is_announced(log):
         lines.append(f"phase {log.phase}, announced {duration(now - log.phase_at)} ago")
+    if run.saving:
+        lines.append(f"a save is in progress: {run.saving}")
     lines.extend(_gpu_evidence(seen))
     if seen.process_at is not None and seen.cpu is not None:
         usual = f" (usually {seen.cpu_normal:.2f})" if seen.cpu_normal is not None else ""

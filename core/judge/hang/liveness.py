@@ -213,24 +213,22 @@ def is_starved(seen: Liveness) -> bool:
 
 def last_work(seen: Liveness) -> float:
     """Return when a GPU last worked, bytes moved or a file grew: signs that no polling loop makes."""
-    return max(seen.start_at, seen.busy_at or 0.0, seen.io_at or 0.0, seen.net_at or 0.0, seen.file_at or 0.0)
+    return max(last_byte(seen), seen.busy_at or 0.0)
+
+
+def last_byte(seen: Liveness) -> float:
+    """Return when bytes last moved or a file grew."""
+    return max(seen.start_at, seen.io_at or 0.0, seen.net_at or 0.0, seen.file_at or 0.0)
 
 
 def last_own_sign(seen: Liveness) -> float:
     """Return when the trainer's processes or files last showed a sign, whatever the GPUs do."""
-    return max(seen.start_at, seen.cpu_alive_at or 0.0, seen.io_at or 0.0, seen.net_at or 0.0, seen.file_at or 0.0)
+    return max(last_byte(seen), seen.cpu_alive_at or 0.0)
 
 
 def last_sign(seen: Liveness, *, cpu: bool) -> float:
     """Return when a sign of life was last seen. ``cpu``: one busy core is enough, else several are needed."""
-    return max(
-        seen.start_at,
-        seen.busy_at or 0.0,
-        seen.io_at or 0.0,
-        seen.net_at or 0.0,
-        seen.file_at or 0.0,
-        (seen.cpu_alive_at if cpu else seen.many_cores_at) or 0.0,
-    )
+    return max(last_work(seen), (seen.cpu_alive_at if cpu else seen.many_cores_at) or 0.0)
 
 
 def was_alive(seen: Liveness, beat_at: float, now: float, margin_s: float) -> bool:

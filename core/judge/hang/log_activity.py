@@ -24,8 +24,8 @@ EXIT_WORK = re.compile(
 )
 """Words of work that moves no counter: network transfers, and what is done after the last step."""
 
-ANNOUNCED: frozenset[Phase] = frozenset({"load", "preprocess", "compile", "eval", "sample", "save", "finish"})
-"""Phases in which no step is due."""
+ANNOUNCED: frozenset[Phase] = frozenset({"load", "preprocess", "compile", "eval", "sample", "finish"})
+"""Phases in which no step is due. A save is one, too, which its file ends (save_phase.py)."""
 WORK: frozenset[Phase] = frozenset({"eval", "sample", "save"})
 """Phases between steps. A bar that loads or prepares something may be that of workers that are restarted for ever."""
 

@@ -42,6 +42,18 @@ FRAMES: tuple[tuple[LazyPattern, HangKind, str], ...] = (
 """Strongest first: a process that waits for data does so whatever else is on its stack."""
 
 
+SAVE_FRAME = LazyPattern(r"(?:^|[.\s])_*(?:\w+_)?(?:save|serialize_file)(?:_\w+)? \(")
+"""A function that saves: ``save (torch/serialization.py:967)``, ``save_checkpoint (train.py:49)``."""
+
+
+def save_frame(outcome: Outcome | None) -> str:
+    """Return the frame of a save in the captured stacks; "" if none shows one."""
+    frames = None if outcome is None else outcome.data.get("frames")
+    stacks = frames.values() if isinstance(frames, dict) else ()
+    every = (str(frame) for stack in stacks if isinstance(stack, list | tuple) for frame in stack)
+    return next((frame for frame in every if SAVE_FRAME.search(frame)), "")
+
+
 def signs_of(outcome: Outcome | None) -> tuple[Sign, ...]:
     """Return the signs in the captured stacks, strongest first; none if nothing was captured."""
     if outcome is None:

@@ -27,6 +27,8 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     attempt: int
     position: int | None = None
     epochs: int | None = None
+    in_save: bool = False
+    """A hang in a save: storage that is slow or away fails at no step of its own."""
 
     @property
     def lives(self) -> bool:
@@ -48,7 +50,7 @@ def repeats(history: History, cause: Cause, stride: int = 1) -> bool:
 
     False before the first step: there is no position to compare.
     """
-    return any(
+    return not cause.in_save and any(
         (known.kind, known.class_) == (cause.kind, cause.class_) and _is_at(known, cause.position, cause.epochs, stride)
         for known in history
     )
@@ -61,7 +63,7 @@ def hung_at(history: History, position: int | None, epochs: int | None, stride: 
 
 def _is_at(known: Cause, position: int | None, epochs: int | None, stride: int) -> bool:
     """Whether a cause came at this place. Steps that begin anew in each attempt repeat; saved epochs do not."""
-    if known.position is None or position is None or abs(known.position - position) > stride:
+    if known.in_save or known.position is None or position is None or abs(known.position - position) > stride:
         return False
     return known.epochs is None or epochs is None or known.epochs == epochs
 

@@ -18,6 +18,7 @@ from ..hang import active_time, liveness, step_clock
 from ..hang.launcher import Launcher
 from ..hang.log_activity import LogActivity
 from ..hang.pauses import Pause
+from ..hang.save_phase import SavePhase
 from ..hang.step_peak import StepPeak
 from ..progress.log_progress import begin_attempt
 from ..resume import checkpoint_index
@@ -185,6 +186,7 @@ def started(builder: StepBuilder, start: Start) -> None:
         liveness=liveness.begin_attempt(state.liveness, now),
         log_activity=LogActivity(phase_at=now),
         pause=Pause(),
+        saving=SavePhase(),
         peak=StepPeak(at=now),
         ranks=(),
         launcher=Launcher(),
