@@ -79,7 +79,7 @@ class RunActor:
         list_checkpoints: Callable[[float, bool], str | None] = lambda _limit_s, _expected: None,
         gpu_help: GpuHelp | None = None,
         retention: Retention | None = None,
-        copy_aside: Callable[[Sequence[Path]], CopiedAside] | None = None,
+        copy_aside: Callable[[Sequence[Path], bool], CopiedAside] | None = None,
         end_in_words: Callable[[], str] = lambda: "",
         evaluator: Evaluator | None = None,
         outbox: Outbox | None = None,
@@ -212,7 +212,7 @@ class RunActor:
         if self._copy is None:
             return False, "no output folder is watched", {}
         try:
-            made = self._copy([Path(path) for path in decision.paths])
+            made = self._copy([Path(path) for path in decision.paths], decision.link)
         except FileNotFoundError as error:
             return False, f"{error.filename}: no such file or directory", {"gone": str(error.filename)}
         except OSError as error:

@@ -100,13 +100,15 @@ class VerifyCheckpoint(DecisionBase, frozen=True, kw_only=True, tag="verify_chec
 
 
 class CopyAside(DecisionBase, frozen=True, kw_only=True, tag="copy_aside"):
-    """Copy state that is damaged or not understood to a folder of its own, before the run begins anew over it.
+    """Copy state that a start may write over to a folder of its own, before that start.
 
-    Outcome data: ``folder``, ``size_bytes``, ``shared_bytes`` (of these: shared with the original by the file system);
-    ``no_room``: a disk is too full; ``gone``: a path that does not exist any more.
+    ``link``: the start deletes it, so that hard links will do. Outcome data: ``folder``, ``places`` (original → copy),
+    ``size_bytes``, ``shared_bytes`` (of these: shared with the original by the file system); ``no_room``: a disk is too
+    full; ``gone``: a path that does not exist any more.
     """
 
     paths: tuple[str, ...]
+    link: bool = False
 
 
 class StartAttempt(DecisionBase, frozen=True, kw_only=True, tag="start_attempt"):

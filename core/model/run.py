@@ -7,7 +7,7 @@ import msgspec
 from .launch.change import Change
 from .launch.engine import CAPABILITIES, Capabilities, EngineName
 from .launch.output_place import OutputPlace
-from .launch.resume_way import ResumeWay
+from .launch.resume_way import ResumeWay, SecondStart
 from .settings import Settings
 
 RunState = Literal[
@@ -83,6 +83,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Changes of every launch beside its profile (a trial's own output folder)."""
     resume_way: ResumeWay | None = None
     """How the trainer is resumed, as it was decided before the first launch; None: as its preset and command say."""
+    second_start: SecondStart = SecondStart()
+    """What a restart of the command would delete, and what a launch that resumes leaves out because of it."""
     begin_from: str | None = None
     """The checkpoint that the first attempt resumes from; None: from the beginning."""
     labels: dict[str, Any] = {}

@@ -22,6 +22,7 @@ from .options.option import Option
 from .project_modules import Module, Project, Stamp, read_module, read_project, stamp_of
 from .resume_finding import Finding, find_resume
 from .script_values import Default, Number, defaults_in, imported_by, numbers_in, texts_in_module
+from .start_deletes import StartDeletes, start_deletes
 
 FETCHES = re.compile(r"download|urlretrieve|load_dataset|\bgdown\b|\bwget\b|kaggle", re.IGNORECASE)
 PATHS = re.compile(r"sys\.path\b|addsitedir|sys\.modules|sys\.meta_path|pkgutil\.extend_path")
@@ -103,6 +104,18 @@ class TrainerSource:
             too_deep = Finding(unread=("its source is nested too deeply to be followed",), target=self.target)
             self._findings[key] = self._asked(lambda project: self._found(project, settings, config), too_deep)
         return self._findings[key]
+
+    def deletes(
+        self, args: tuple[str, ...], environment: Mapping[str, str], settings: Mapping[str, Any], output: str | None
+    ) -> StartDeletes:
+        """What a start with these words deletes. ``settings``: as for ``resume``; ``output``: the output folder."""
+        config = {key.rpartition(".")[2]: value for key, value in settings.items()}
+
+        def told(project: Project) -> StartDeletes:
+            declared = (*self.options, *override_options(project), *file_options(project, dict(settings), ""))
+            return start_deletes(project, declared, args, environment, config=config, output=output, cwd=str(self._cwd))
+
+        return self._asked(told, StartDeletes())
 
     @cached_property
     def texts(self) -> tuple[tuple[str, str], ...]:

@@ -23,6 +23,7 @@ TITLES: dict[str, str] = {
     "slow_steps": "slow steps",
     "other_trainer": "another trainer writes there",
     "not_understood": "checkpoints of an unknown format",
+    "vanished": "checkpoints were deleted",
     "no_step": "progress unknown",
 }
 

@@ -11,8 +11,8 @@ from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
 from trainwatch.core.judge.run_states import Stopped, WaitingForRoom
 from trainwatch.core.model.decision import CopyAside, GiveUp, StartAttempt, StopAttempt
 from trainwatch.core.model.launch.resume_support import resume_support
-from trainwatch.core.model.launch.resume_way import ResumeWay, with_way
-from trainwatch.core.model.observation import Exit, LogChunk
+from trainwatch.core.model.launch.resume_way import ResumeWay, SecondStart, with_way
+from trainwatch.core.model.observation import CheckpointEvent, Exit, LogChunk
 from trainwatch.core.model.shipped.preset import Preset, ResumeStyle
 
 STYLE = ResumeStyle(args=("--resume", "{path}"), found="train.py:41")
@@ -149,3 +149,32 @@ def test_a_known_way_is_not_copied() -> None:
 
     assert not world.of(CopyAside)
     assert world.of(StartAttempt)[-1].resume_from == "out/step-00200.pt"
+
+
+def deleting_run(why: str) -> World:
+    support = resume_support(FOUND, ("python", "train.py"), SecondStart(left=why))
+    return running(judge(quick(), FOUND, catalogue=CompiledCatalogue(FAILURES, SHAPES), resume_support=support))
+
+
+def test_before_a_start_that_deletes_all_checkpoints_are_linked_and_one_of_the_links_is_resumed_from() -> None:
+    world = at_step(
+        saved(with_checkpoint(deleting_run("train.py:7 deletes out at the start")), "out/step-00240.pt", 240), 250
+    )
+    places = {f"out/step-00{step}.pt": f"out.kept/1/step-00{step}.pt" for step in (200, 240)}
+    world = world.answer("copy_aside", folder="out.kept/1", places=places)
+
+    world = crash(world)
+
+    (order,) = world.of(CopyAside)
+    assert set(order.paths) == set(places)
+    assert order.link
+    assert world.of(StartAttempt)[-1].resume_from == "out.kept/1/step-00240.pt"
+    for path in places:
+        world = world.see(CheckpointEvent(t=world.t, path=path, event="removed"))
+    told = [i for i in world.incidents if i.class_ == "vanished"]
+    assert [i.reason for i in told] == ["step-00240.pt was deleted as attempt 2 began; copies are in out.kept/1"]
+
+    world = crash(world)
+
+    assert world.of(StartAttempt)[-1].resume_from == "out.kept/1/step-00240.pt"
+    assert len(world.of(CopyAside)) == 1, "a copy is not copied again"

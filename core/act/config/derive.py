@@ -23,7 +23,7 @@ from .environment import environment
 from .flags import fill, is_shell_line, option_groups, set_option
 from .further_config import ConfigCopy, changed_copy
 from .nested_keys import REMOVED, DeriveError, Edit, leaves, value_at
-from .resume_words import Told, filled, told_by
+from .resume_words import Told, filled, told_by, without_word
 from .trainer_config import (
     TrainerConfig,
     config_copy,
@@ -46,6 +46,10 @@ __all__ = [
     "read_config",
     "write_config_copy",
 ]
+
+
+RESUME = "{resume}"
+"""Stands for the checkpoint in a launch that is only shown."""
 
 
 class Derived(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,8 +97,9 @@ def preview(  # noqa: PLR0917
     """
     if profile is not None and not profile.is_for(preset.name):
         raise DeriveError(misfit(profile, preset.name))
-    changes = (*spec.changes, *changes)
     resume = _resume_path(spec, resume_from)
+    spec, drops = _with_drops(spec, resume)
+    changes = (*spec.changes, *changes, *(change for change in drops if change.where == "config"))
     style = _resume_style(preset, resume)
     settings, flags = _wanted(profile, changes)
     if settings or style is not None or flags:
@@ -151,12 +156,10 @@ def preview(  # noqa: PLR0917
                 _refuse_unknown_place(preset, setting)
             dotted = ".".join(locations[0]) if in_config and not preset.sections_ignored else setting.key
             argv = _option(argv, dotted, setting, made)
-    for flag in flags:
-        argv = _option(argv, flag.key, flag, made)
+    argv = _with_flags(argv, flags, drops, spec.cwd, made)
 
-    text = None
-    if config is not None and config_path is not None:
-        text = config_copy(spec, config, attempt, edits, [change for change in net(made) if change.where == "config"])
+    of_config = [change for change in net(made) if change.where == "config"]
+    text = None if config is None or config_path is None else config_copy(spec, config, attempt, edits, of_config)
     env, env_changes = environment(spec, preset, profile, changes, base=os.environ if base_env is None else base_env)
     return Derived(
         argv=argv,
@@ -203,6 +206,26 @@ def _typed(flag: Setting) -> Setting:
     except ValueError:
         return flag
     return flag if isinstance(value, dict | list) else msgspec.structs.replace(flag, value=value)
+
+
+def _with_drops(spec: RunSpec, resume: Path | None) -> tuple[RunSpec, tuple[Change, ...]]:
+    """(the run with the config that holds a setting to be switched off, what this launch leaves out)."""
+    second = spec.second_start
+    if resume is None or not second.drops:
+        return spec, ()
+    return msgspec.structs.replace(spec, config=spec.config or second.config), second.drops
+
+
+def _with_flags(
+    argv: tuple[str, ...], flags: Sequence[Setting], drops: Sequence[Change], cwd: str, made: list[Change]
+) -> tuple[str, ...]:
+    for flag in flags:
+        argv = _option(argv, flag.key, flag, made)
+    for change in drops:
+        if change.where == "flag":
+            argv = without_word(argv, change, cwd)
+            made.append(change)
+    return argv
 
 
 def misfit(profile: Profile, preset: str) -> str:
@@ -252,8 +275,8 @@ def _refuse_unfillable(spec: RunSpec, used: frozenset[str]) -> None:
 
 
 def _resume_path(spec: RunSpec, resume_from: Path | None) -> Path | None:
-    if resume_from is None:
-        return None
+    if resume_from is None or str(resume_from) == RESUME:
+        return resume_from
     path = Path(spec.cwd) / resume_from
     if not path.exists():
         raise DeriveError(
@@ -266,6 +289,8 @@ def _resume_path(spec: RunSpec, resume_from: Path | None) -> Path | None:
 def _resume_style(preset: Preset, resume: Path | None) -> ResumeStyle | None:
     if resume is None:
         return None
+    if str(resume) == RESUME:
+        return preset.resume_file or preset.resume_directory
     return preset.resume_directory if resume.is_dir() else preset.resume_file
 
 

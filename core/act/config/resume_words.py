@@ -7,7 +7,7 @@ TEXT`` with the name of the script as ``$0``), and the user's file stays as it i
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path, PurePath
 
 import msgspec
@@ -105,18 +105,51 @@ def _with_plain_words(argv: Sequence[str], words: Sequence[str]) -> tuple[tuple[
 
 def _with_words_inside(argv: Sequence[str], script: str, words: Sequence[str], cwd: str) -> tuple[str, ...]:
     """The command with the words behind the script that its shell text starts. Raises DeriveError if it has none."""
+    changed = _with_text(argv, lambda text: _inserted(text, script, words), cwd)
+    if changed is None:
+        raise DeriveError(f"the checkpoint cannot be named behind {script}: write {{resume}} into the command")
+    return changed
+
+
+def without_word(argv: Sequence[str], change: Change, cwd: str) -> tuple[str, ...]:
+    """The command with an option left out, or written as ``change.after``, in the command itself or its shell text.
+
+    ``change.before``: the value that stands behind it; None = it is not given, so that it is added. Raises DeriveError.
+    """
+    after = [] if change.after is None else str(change.after).split()
+    if change.before is None:
+        return (*argv, *after)
+    for at, part in enumerate(argv):
+        if part == change.key or part.startswith(f"{change.key}="):
+            end = at + 1 + (part == change.key and argv[at + 1 : at + 2] == (change.before,))
+            return (*argv[:at], *after, *argv[end:])
+    value = rf"[ =]{re.escape(change.before)}" if change.before else ""
+    word = re.compile(rf"(?<!\S){re.escape(change.key)}{value}(?![\w.=-])")
+
+    def left_out(text: str) -> str:
+        if len(word.findall(text)) != 1:
+            raise DeriveError(f"{change.key} does not stand exactly once in the shell text: {change.why}")
+        return word.sub(lambda _: " ".join(after), text)
+
+    changed = _with_text(argv, left_out, cwd)
+    if changed is None:
+        raise DeriveError(f"{change.key} cannot be left out: {change.why}")
+    return changed
+
+
+def _with_text(argv: Sequence[str], change: Callable[[str], str], cwd: str) -> tuple[str, ...] | None:
+    """The command with its shell text changed; that of a script becomes a line. None if it has none."""
     for at, part in enumerate(argv):
         if part.startswith("-") and re.fullmatch(r"-\w*c", part) and at and at + 1 < len(argv):
-            return (*argv[: at + 1], _inserted(argv[at + 1], script, words), *argv[at + 2 :])
+            return (*argv[: at + 1], change(argv[at + 1]), *argv[at + 2 :])
         path = Path(cwd, part)
         if not part.startswith("-") and path.is_file() and not _is_program(argv, at):
             text = path.read_bytes()[: LONGEST_TEXT + 1].decode("utf-8", "replace")
             if len(text) > LONGEST_TEXT or "BASH_SOURCE" in text:
                 break
             shell, options = _shell_of(argv, at, text)
-            inside = _inserted(text, script, words)
-            return (*shell, *options, "-c", inside, part, *argv[at + 1 :])
-    raise DeriveError(f"the checkpoint cannot be named behind {script}: write {{resume}} into the command")
+            return (*shell, *options, "-c", change(text), part, *argv[at + 1 :])
+    return None
 
 
 def _is_program(argv: Sequence[str], at: int) -> bool:

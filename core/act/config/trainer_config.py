@@ -70,10 +70,10 @@ def load_config(spec: RunSpec, preset: Preset) -> TrainerConfig:
     return TrainerConfig(path, kind, text, tree, preset.sections_ignored)
 
 
-def config_in_command(spec: RunSpec) -> RunSpec:
+def config_in_command(spec: RunSpec, *, json: bool = False) -> RunSpec:
     """The run with ``config`` set to the existing file that its command names (``--config train.yaml``), if any.
 
-    The launch then gets its changes in a copy of that file.
+    The launch then gets its changes in a copy of that file. ``json``: a JSON file counts, too.
     """
     if spec.config is not None:
         return spec
@@ -84,7 +84,7 @@ def config_in_command(spec: RunSpec) -> RunSpec:
             continue
         value = value if equals else words[at + 1] if at + 1 < len(words) else ""
         for path in (Path(spec.cwd) / value, Path(spec.cwd) / f"{value}.toml"):
-            if value and path.suffix.lower() in _IN_OPTIONS and path.is_file():
+            if value and path.suffix.lower() in (_FORMATS if json else _IN_OPTIONS) and path.is_file():
                 return msgspec.structs.replace(spec, config=str(path))
     lone = lone_config(words)
     if lone is not None and (Path(spec.cwd) / lone).is_file():

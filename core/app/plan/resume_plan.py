@@ -7,22 +7,24 @@ is found there is a conclusion: the newest state is copied aside before the firs
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from ...act.config.derive import DeriveError
+from ...act.config.derive import RESUME, DeriveError, preview
 from ...act.config.nested_keys import leaves
 from ...act.config.trainer_config import config_in_command, load_config
+from ...model.launch.change import Change
 from ...model.launch.resume_support import PLACEHOLDER
-from ...model.launch.resume_way import ResumeWay
+from ...model.launch.resume_way import ResumeWay, SecondStart, with_way
 from ...model.run import RunSpec
 from ...model.shipped.preset import Preset, ResumeStyle
 from ...source.launch_target import Target
 from ...source.options.option import Option
 from ...source.resume_finding import Candidate
+from ...source.start_deletes import WEAK, Deletion, Setting, StartDeletes, known_option, shell_deletes
 from ...source.trainer_source import read_source
 from .rehearsed import rehearsed
 
@@ -47,7 +49,78 @@ def decided(spec: RunSpec, preset: Preset) -> RunSpec:
     rehearsal = rehearsed(spec) if way.is_unproven else None
     if rehearsal is not None and rehearsal.safe:
         way = way.proven("a rehearsal resumed by it")
-    return msgspec.structs.replace(spec, resume_way=way)
+    spec = msgspec.structs.replace(spec, resume_way=way)
+    return msgspec.structs.replace(spec, second_start=second_start_of(spec, preset, way))
+
+
+def second_start_of(spec: RunSpec, preset: Preset, way: ResumeWay) -> SecondStart:
+    """What a restart of the command deletes, and what a launch that resumes leaves out because of it."""
+    spec = msgspec.structs.replace(spec, second_start=SecondStart())
+    argv = second_argv(spec, with_way(preset, way))
+    source = read_source(argv, spec.cwd, spec.env)
+    settings, config = ({}, "") if isinstance(source, str) else _settings(spec, preset, json=True)
+    args = argv if isinstance(source, str) else source.target.args
+    found, known = StartDeletes(), frozenset[str]()
+    if not isinstance(source, str):
+        found = source.deletes(args, {**os.environ, **spec.env}, settings, spec.output_dir)
+        known = frozenset() if source.resume(settings, config).unread else frozenset(o.name for o in source.options)
+        in_shell = shell_deletes(source.target.shells, args, spec.output_dir, spec.cwd)
+        found = msgspec.structs.replace(found, as_given=(*found.as_given, *in_shell), left=(*found.left, *in_shell))
+    destroys = [_deleted(each, found.words) for each in found.as_given]
+    drops = [_drop(each, found) for each in found.dropped] if way.will in KNOWN else []
+    left = found.left if drops or way.will not in KNOWN else found.as_given
+    may = next((_deleted(each, found.words) for each in left if not each.sure), "")
+    for name, value in _weak(args, known):
+        option = known_option(spec.command, name)
+        if option is None:
+            may = may or f"what {name} does is not known"
+            destroys.append(f"may be: by its name {name} may delete or write over what was saved; {NOT_SEEN}")
+        elif option.deletes:
+            destroys.append(f"{name} deletes what was saved ({option.source})")
+            drops.append(
+                Change(where="flag", key=name, before=value, why=f"a start with {name} deletes what was saved")
+            )
+    return SecondStart(
+        destroys=tuple(destroys), drops=tuple(drops), may=may, config=config or None if drops else None,
+        left=next((_deleted(each, found.words) for each in left if each.sure), ""),
+    )  # fmt: skip
+
+
+def second_argv(spec: RunSpec, preset: Preset) -> tuple[str, ...]:
+    """The command of a restart, with ``{resume}`` for the checkpoint; as it was given if none can be named."""
+    folder = Path(spec.cwd)
+    try:
+        return preview(spec, preset, None, Path(RESUME), (), folder, base_env=os.environ).argv
+    except DeriveError:
+        return spec.command
+
+
+NOT_SEEN = "its source is not read"
+
+
+def _deleted(found: Deletion, words: Mapping[str, str]) -> str:
+    """What is deleted, where and because of what, as a clause."""
+    options = [words[name] for name in found.options if name in words]
+    because = f" because of {' and '.join(options)}" if options else ""
+    return f"{'' if found.sure else 'may be: '}{found.place} deletes {found.what} at the start{because}"
+
+
+def _drop(setting: Setting, found: StartDeletes) -> Change:
+    place = next((each.place for each in found.as_given if setting.option in each.options), "")
+    why = f"with it {place} deletes what was saved"
+    if setting.in_config:
+        return Change(where="config", key=setting.name, before=True, after=False, why=why)
+    return Change(where="flag", key=setting.name, before=setting.before, after=setting.after, why=why)
+
+
+def _weak(args: Sequence[str], known: frozenset[str]) -> Iterator[tuple[str, str]]:
+    """(name, value) of given options that may delete by their names alone, and whose source is not read."""
+    for at, word in enumerate(args):
+        name, _, value = word.partition("=")
+        following = args[at + 1].lower() if at + 1 < len(args) else ""
+        given = name not in known and WEAK.fullmatch(name) and word.startswith("-") | ("=" in word)
+        if given and (value or following).lower() not in {"false", "0", "no", "off"}:
+            yield name, value
 
 
 def with_way_now(spec: RunSpec, preset: Preset) -> RunSpec:
@@ -152,9 +225,9 @@ def _pass_on(target: Target) -> str:
     return f'write "$@" behind {target.word} to pass the arguments on, or {PLACEHOLDER} into the command'
 
 
-def _settings(spec: RunSpec, preset: Preset) -> tuple[Mapping[str, Any], str]:
-    """The settings of the config that the run or its command names, by dotted key."""
-    found = config_in_command(spec)
+def _settings(spec: RunSpec, preset: Preset, *, json: bool = False) -> tuple[Mapping[str, Any], str]:
+    """The settings of the config that the run or its command names, by dotted key. ``json``: also of a JSON file."""
+    found = config_in_command(spec, json=json)
     if found.config is None:
         return {}, ""
     try:

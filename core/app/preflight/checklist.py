@@ -61,7 +61,7 @@ from .other_trainer import check_other_trainer
 from .place_check import check_place
 from .resumed.checkpoint_checks import check_checkpoint_named
 from .resumed.model_checks import check_data_changed, check_model, check_model_without_torch
-from .resumed.resume_way_check import check_resume
+from .resumed.resume_way_check import check_resume, check_second_start
 from .script_checks import check_imports, check_profile_options
 from .trial_check import check_measured
 
@@ -120,6 +120,7 @@ RUN_CHECKS = (
     RunCheck(check_output_dir, quick=True, refuses=ExitCode.FAILED),
     RunCheck(check_disk, quick=True, stops=ExitCode.FAILED),
     RunCheck(check_resume),
+    RunCheck(check_second_start, quick=True, stops=ExitCode.FAILED, told=True),
     RunCheck(check_resume_point),
     RunCheck(check_model, stops=ExitCode.FAILED, at_start=check_model_without_torch),
     RunCheck(check_data_changed, told=True),

@@ -56,7 +56,7 @@ def knowledge(
         usual_ladders=usual_ladders(profiles.values()),
         traits=traits(),
         options=declared_options(spec, load_remedies()),
-        resume_support=resume_support(preset, spec.command),
+        resume_support=resume_support(preset, spec.command, spec.second_start),
         begin_from=spec.begin_from,
         handed_over=handed_over(spec),
         end_after=end_after(spec.settings.end.end_by),

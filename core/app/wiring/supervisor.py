@@ -325,11 +325,12 @@ def _plan(run: RunDirectory, story: RunStory) -> LaunchPlan:
     return LaunchPlan(spec=spec, preset=definitions.preset_of(spec), profiles=profiles)
 
 
-def _copy_aside(output: RunOutput, run: RunDirectory, paths: Sequence[Path]) -> CopiedAside:
+def _copy_aside(output: RunOutput, run: RunDirectory, paths: Sequence[Path], link: bool) -> CopiedAside:
     folders = [Path(folder) for folder in output.folders]
     parts = [part for folder in folders if folder.is_dir() for part in parts_in(folder)]
     beside = folders[0] if folders else Path(output.spec.cwd)
-    return copy_aside(list(dict.fromkeys((*paths, *parts))), folder_for_copies(beside, run.path / "kept"))
+    place = folder_for_copies(beside, run.path / "kept")
+    return copy_aside(list(dict.fromkeys((*paths, *parts))), place, link=link)
 
 
 def _mounts() -> str:

@@ -2,7 +2,7 @@
 
 On file systems that can (btrfs, XFS, bcachefs …) a copy shares its blocks with the original until one of them is
 written to (the ioctl FICLONE): it takes no room and no time. Elsewhere the bytes are copied, if there is room. A hard
-link would not protect: ``torch.save`` truncates the file in place.
+link protects from a trainer that deletes its folder, and from nothing else: ``torch.save`` truncates a file in place.
 """
 
 import errno
@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from ...model.checkpoints.checkpoint_names import is_counted_directory_name
 from ...model.checkpoints.copied_aside import CopiedAside
 from ...model.checkpoints.other_files import KEPT_SUFFIX
 from ...model.text.size_words import sizes_apart
@@ -37,8 +38,10 @@ def folder_for_copies(output_dir: Path, instead: Path, wall: float | None = None
     """A folder that does not exist yet: ``OUTPUT_DIR.kept/TIME``, or below ``instead`` if that cannot be written to.
 
     Beside the output folder, not in it: a trainer may delete its folder at the start, or look in it for the newest
-    checkpoint.
+    checkpoint. So a folder that is one of a series (``run/20``) does not count.
     """
+    while output_dir.name.isdecimal() or is_counted_directory_name(output_dir.name):
+        output_dir = output_dir.parent
     beside = output_dir.with_name(f"{output_dir.name}{KEPT_SUFFIX}")
     writable = os.access(beside if beside.is_dir() else beside.parent, os.W_OK | os.X_OK)
     parent = beside if writable else instead
@@ -65,10 +68,13 @@ def copy_aside(
     paths: Sequence[Path],
     folder: Path,
     *,
+    link: bool = False,
     clone: Callable[[int, int], bool] = clone_blocks,
     spare_bytes: int = SPARE_BYTES,
 ) -> CopiedAside:
     """Copy each path into a new folder under its own name (``_named``); all or nothing.
+
+    ``link``: a hard link will do, because the originals are going to be deleted.
 
     Of a path that is a link, what it leads to is copied: a trainer that opens it writes over that.
     Each copy is flushed, and its size and that of the original are compared after it; the folder has another name until
@@ -90,7 +96,8 @@ def copy_aside(
         with idle_io_priority():
             for name, path in files:
                 bytes_ = path.lstat().st_size
-                cloned = _copy(path, stage / name, clone, need=left + largest + spare_bytes)
+                place = stage / name
+                cloned = (link and _linked(path, place)) or _copy(path, place, clone, need=left + largest + spare_bytes)
                 size, left = size + bytes_, left - bytes_
                 shared += bytes_ if cloned else 0
         for made, folders, _ in os.walk(stage, topdown=False):
@@ -104,7 +111,8 @@ def copy_aside(
     except BaseException:
         shutil.rmtree(stage, ignore_errors=True)
         raise
-    return CopiedAside(folder=str(folder), size_bytes=size, shared_bytes=shared)
+    places = {str(path): str(folder / name) for name, path in named}
+    return CopiedAside(folder=str(folder), size_bytes=size, shared_bytes=shared, places=places)
 
 
 def _named(paths: Sequence[Path]) -> list[tuple[str, Path]]:
@@ -131,6 +139,16 @@ def _files(name: str, path: Path) -> list[tuple[str, Path]]:
             place = Path(folder) / member
             found.append((str(Path(name) / place.relative_to(path)), place))
     return found
+
+
+def _linked(source: Path, place: Path) -> bool:
+    """Whether a hard link could be made: not to another disk, nor on every file system."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(source, place, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
 
 
 def _copy(source: Path, place: Path, clone: Callable[[int, int], bool], *, need: int) -> bool:

@@ -3,6 +3,7 @@
 import msgspec
 
 from ...model.fact import CheckpointsSetAside, SaveMeasured
+from ...model.launch.output_place import is_below
 from ...model.observation import CheckpointEvent, CheckpointValues
 from ..attempt_progress import AttemptProgress, with_saved
 from ..findings import save_cost
@@ -27,6 +28,8 @@ from .hang_check import check_hang
 replace = msgspec.structs.replace
 
 
+VANISHED = "vanished"
+"""Class of the incident (kind ``checkpoint``) of a start that deleted what the run had saved."""
 LINES_LATER = 2
 """Printed lines later than which the log shows a step that a save holds: then it counts something else."""
 
@@ -113,9 +116,11 @@ def _is_ending(state: JudgeState) -> bool:
 
 def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEvent) -> Result:
     """Process a checkpoint that appeared, grew, is complete, or was removed."""
+    before = checkpoint_index.find(state.checkpoints, event.path)
+    if event.event == "removed":
+        return _removed(knowledge, state, before)
     now = active_time.now(state.time)
     attempt = state.attempt
-    before = checkpoint_index.find(state.checkpoints, event.path)
     event = _by_the_log(state, before, event)
     odd = None
     is_new = _is_new_save(knowledge, before, event)
@@ -135,14 +140,10 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
     )
     seen = state.liveness
     grown = before is None or event.size_bytes is None or event.size_bytes != before.size_bytes
-    if event.event != "removed" and grown and not event.unknown_make and is_watched(state.machine):
+    if grown and not event.unknown_make and is_watched(state.machine):
         seen = liveness.with_file(seen, now, state.clock.last)
     state = replace(state, checkpoints=index, liveness=seen, attempt=attempt)
     known = checkpoint_index.find(index, event.path)
-    if event.event == "removed":
-        if before is None:
-            return state, NOTHING
-        return state, (known_checkpoint.as_fact(before, knowledge.created_wall, "complete", removed=True),)
     builder = StepBuilder(knowledge, state)
     if known is not None:
         _changed(builder, before, event, known)
@@ -189,6 +190,28 @@ def _changed(
         saving.on_file(builder, known)
     if known.unclear is not None:
         _unclear(builder, before, event, active_time.now(builder.state.time))
+
+
+def _removed(knowledge: Knowledge, state: JudgeState, gone: known_checkpoint.KnownCheckpoint | None) -> Result:
+    """Record it, and tell of an attempt that begins by deleting what the run saved, while a person can still stop it.
+
+    Its resume point is gone, or all checkpoints are: a trainer that deletes old ones keeps the newest.
+    """
+    if gone is None:
+        return state, NOTHING
+    index = checkpoint_index.without(state.checkpoints, gone.path)
+    builder = StepBuilder(knowledge, replace(state, checkpoints=index))
+    builder.fact(known_checkpoint.as_fact(gone, knowledge.created_wall, "complete", removed=True))
+    attempt, copies = state.attempt, state.found_resume.copies
+    left = [k for k in index.known if k.own and k.complete and not any(is_below(k.path, each) for each in copies)]
+    at_start = is_live(state.machine) and attempt.beat_t is None and gone.own and (gone.complete or gone.is_state)
+    lost = gone.path == attempt.resume_from or not left
+    if at_start and lost and not any(i.class_ == VANISHED for i in state.incidents):
+        kept = f"copies are in {copies[-1]}" if copies else "there is no copy of it"
+        what = f"{known_checkpoint.base_name(gone.path)} was deleted as attempt {attempt.number} began; {kept}"
+        number = builder.open_incident("checkpoint", VANISHED, what, severity="danger")
+        builder.notify("warning", "checkpoints were deleted at the start of an attempt", what, incident=number)
+    return builder.state, tuple(builder.entries)
 
 
 def _unclear(

@@ -14,7 +14,7 @@ import msgspec
 from ...model.checkpoints.origin import Origin, origin_of
 from ...model.checkpoints.other_files import kind_of_name
 from ...model.observation import CheckpointEvent
-from .checkpoint_index import CheckpointIndex, find, with_entry, without
+from .checkpoint_index import CheckpointIndex, find, with_entry
 from .known_checkpoint import DAMAGED, GOOD, KnownCheckpoint, age_of, base_name, time_of
 
 FIRST_LOOK_S = 30.0
@@ -43,8 +43,6 @@ def with_event(
     start) is not the run's own.
     """
     before = find(index, event.path)
-    if event.event == "removed":
-        return without(index, event.path)
     if index.looked_t is not None and index.looked_from is None:
         index = msgspec.structs.replace(index, looked_from=event.t)
     if before is not None and (before.complete or before.rewriting) and event.verdict == "writing":

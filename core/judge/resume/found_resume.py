@@ -13,11 +13,15 @@ from ..failure.blocks import Block
 
 
 class FoundResume(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``proven``: a resume by it was taken. ``kept``: the checkpoint (path, mtime) copied last, to ``folder``."""
+    """``proven``: a resume by it was taken. ``kept``: the checkpoint (path, mtime) copied last, to ``folder``.
+
+    ``copies``: all folders with copies.
+    """
 
     proven: bool = False
     kept: tuple[str, float | None] | None = None
     folder: str = ""
+    copies: tuple[str, ...] = ()
 
 
 def speaks_against(

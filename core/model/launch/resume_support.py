@@ -10,6 +10,7 @@ import msgspec
 
 from ..checkpoints.checkpoint import Form, Holds
 from ..shipped.preset import Preset, ResumeStyle
+from .resume_way import SecondStart
 
 EVERY_FORM: frozenset[Form] = frozenset({"file", "directory"})
 PLACEHOLDER = "{resume}"
@@ -23,6 +24,7 @@ class ResumeSupport(msgspec.Struct, frozen=True, kw_only=True):
     ``found``: where the option was found in the trainer's source; no resume has proved it. "" = it is known.
     ``names``: what stands before the path in the command or the environment. ``written``: that is the user's own text.
     ``by_itself``: the trainer finds its newest checkpoint without being told.
+    ``deletes``: why a start that resumes deletes the run's checkpoints, ``may_delete``: why it may; "" = it does not.
     """
 
     forms: frozenset[Form] = EVERY_FORM
@@ -33,6 +35,8 @@ class ResumeSupport(msgspec.Struct, frozen=True, kw_only=True):
     names: tuple[str, ...] = ()
     by_itself: bool = False
     written: bool = False
+    deletes: str = ""
+    may_delete: str = ""
 
     def objection(self, form: Form, holds: Holds | None) -> str | None:
         """Why a launch cannot resume from such a checkpoint, for the user; None if it can."""
@@ -45,7 +49,7 @@ class ResumeSupport(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
 
-def resume_support(preset: Preset, command: Sequence[str]) -> ResumeSupport:
+def resume_support(preset: Preset, command: Sequence[str], second_start: SecondStart | None = None) -> ResumeSupport:
     """The forms of a preset, else those of ``{resume}`` in the command."""
     styles: dict[Form, ResumeStyle | None] = {"file": preset.resume_file, "directory": preset.resume_directory}
     known = [style for style in styles.values() if style is not None]
@@ -62,6 +66,8 @@ def resume_support(preset: Preset, command: Sequence[str]) -> ResumeSupport:
         names=written or tuple(dict.fromkeys(name for style in known for name in _names(style))),
         by_itself=any(style.by_itself for style in known),
         written=bool(written),
+        deletes="" if second_start is None else second_start.left,
+        may_delete="" if second_start is None else second_start.may,
     )
 
 

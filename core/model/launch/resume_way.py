@@ -5,6 +5,7 @@ from typing import Literal
 import msgspec
 
 from ..shipped.preset import Preset, ResumeStyle
+from .change import Change
 
 Will = Literal["yes", "self", "no", "unknown"]
 Source = Literal["preset", "command", "script", "self", "none"]
@@ -43,6 +44,21 @@ class ResumeWay(msgspec.Struct, frozen=True, kw_only=True):
             None if style is None else msgspec.structs.replace(style, found="") for style in (self.file, self.directory)
         )
         return msgspec.structs.replace(self, file=file, directory=directory, why=(*self.why, why))
+
+
+class SecondStart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a restart of the command does to the checkpoints, decided before the first launch and kept with the run.
+
+    ``destroys``: what the same command deletes or writes over, a sentence each. ``drops``: what a launch that resumes
+    leaves out or switches off. ``left``: what it deletes all the same, ``may``: what it may delete, as clauses; ""
+    = nothing. ``config``: the file with a setting that is switched off.
+    """
+
+    destroys: tuple[str, ...] = ()
+    drops: tuple[Change, ...] = ()
+    left: str = ""
+    may: str = ""
+    config: str | None = None
 
 
 def with_way(preset: Preset, way: ResumeWay | None) -> Preset:

@@ -30,10 +30,10 @@ class Scopes:
     def __init__(self, project: Project) -> None:
         self.functions: dict[str, list[Scope]] = {}
         self.classes: dict[str, list[Scope]] = {}
-        self._all: list[Scope] = []
+        self.all: list[Scope] = []
         for module in project.modules:
             top = Scope("<module>", module, module.tree)
-            self._all.append(top)
+            self.all.append(top)
             self._collect_in(module.tree, top, "")
         self.relevant = self._relevant()
 
@@ -41,7 +41,7 @@ class Scopes:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, FUNCTIONS):
                 scope = Scope(child.name, parent.module, child, parent, owner)
-                self._all.append(scope)
+                self.all.append(scope)
                 self.functions.setdefault(child.name, []).append(scope)
                 if owner and child.name in {"__init__", "__call__", "__post_init__"}:
                     self.classes.setdefault(owner, []).append(scope)
@@ -54,8 +54,8 @@ class Scopes:
 
     def _relevant(self) -> list[Scope]:
         """Functions that load or restore something, those that call them, and those that look for files for them."""
-        facts = [_facts(scope) for scope in self._all]
-        names = [{scope.name, scope.owner} if scope.name == "__init__" else {scope.name} for scope in self._all]
+        facts = [_facts(scope) for scope in self.all]
+        names = [{scope.name, scope.owner} if scope.name == "__init__" else {scope.name} for scope in self.all]
         chosen = {n for n, fact in enumerate(facts) if fact.loads}
         while True:
             wanted = {name for n in chosen for name in names[n] if len(self.functions.get(name, ())) <= MOST_SAME_NAME}
@@ -66,7 +66,7 @@ class Scopes:
             chosen |= more
         called = {name for n in chosen for name in facts[n].called}
         chosen |= {n for n, fact in enumerate(facts) if (fact.looks and names[n] & called) or fact.sets}
-        return [scope for n, scope in enumerate(self._all) if n in chosen or scope.name == "<module>"]
+        return [scope for n, scope in enumerate(self.all) if n in chosen or scope.name == "<module>"]
 
 
 class _Facts(NamedTuple):

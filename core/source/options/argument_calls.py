@@ -89,6 +89,7 @@ def declared_by(module: Module, node: ast.Call, names: list[str], dashed: list[s
         file=module.shown,
         line=node.lineno,
         negated=other if action != "store_false" else name,
+        aliases=tuple(each for each in dashed if each != name and "/" not in each),
     )
 
 

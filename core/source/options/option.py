@@ -33,3 +33,5 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     parameter: str = ""
     negated: str = ""
     """The option that switches it off (``--no-resume``)."""
+    aliases: tuple[str, ...] = ()
+    """Its other spellings (``-f``)."""

@@ -132,12 +132,14 @@ def supervise_run(ready: "RunToStart", args: argparse.Namespace, word: str) -> i
     ``word``: what was done, for the line that ``--detach`` prints. Raises CliError.
     """
     from trainwatch.core.views.act_words import by_itself
-    from trainwatch.core.views.resume_words import resume_line
+    from trainwatch.core.views.resume_words import resume_line, second_start_line
 
     run = ready.run
     spec, out = run.load_spec(), sys.stderr if args.json else sys.stdout
     print(f"trainwatch: {by_itself(spec.settings)}", file=out, flush=True)
     print(printable(resume_line(spec.resume_way)), file=out, flush=True)
+    if (restart := second_start_line(spec.second_start)) is not None:
+        print(printable(restart), file=out, flush=True)
     tell_checks(ready.plan, sys.stderr)
     if ready.said:
         warn(ready.said)

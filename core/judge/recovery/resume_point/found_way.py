@@ -3,10 +3,11 @@
 import msgspec
 
 from ....model.decision import CopyAside
+from ....model.launch.output_place import is_below
 from ....model.observation import Outcome
-from ...resume import refused_option
+from ...resume import checkpoint_index, known_checkpoint, refused_option
 from ...resume.found_resume import speaks_against
-from ...resume.known_checkpoint import base_name
+from ...resume.known_checkpoint import base_name, is_verified
 from ...run_states import Copying, RestartPlan, Stopped
 from ...step_builder import StepBuilder
 from ..attempts import launch_after_delay, wait_for_room_somewhere
@@ -20,18 +21,38 @@ def is_unproven(builder: StepBuilder) -> bool:
 
 
 def keep_then_launch(builder: StepBuilder, plan: RestartPlan) -> None:
-    """Launch; before an unproven resume the state that it resumes from is copied aside."""
-    found = builder.state.found_resume
-    if plan.path is None or not is_unproven(builder) or found.kept == plan.verified:
+    """Launch; what the start may lose is copied aside before.
+
+    That is what it resumes from, before an unproven resume or a start that may delete it; all checkpoints of the run,
+    before a start that is known to delete them.
+    """
+    found, why = builder.state.found_resume, _why_kept(builder, plan.path)
+    link = bool(builder.knowledge.resume_support.deletes)
+    if plan.path is None or not why or (found.kept == plan.verified and not link):
         launch_after_delay(builder, plan)
         return
+    verified = [k.path for k in builder.state.checkpoints.known if is_verified(k) and _is_at_stake(builder, k.path)]
     order = builder.decide(
         CopyAside,
-        f"copy {base_name(plan.path)} aside: no resume by {_way(builder)} has been proved yet",
+        f"copy {base_name(plan.path)} aside: {why}",
         incident=plan.incident,
-        paths=(plan.path,),
+        paths=tuple(dict.fromkeys((plan.path, *(verified if link else ())))),
+        link=link,
     )
     builder.move("copy_aside", Copying(order=order, plan=plan), "copying the resume point aside")
+
+
+def _why_kept(builder: StepBuilder, path: str | None) -> str:
+    """Why a resume point is copied aside before the launch, as a clause; "" = it is not."""
+    support = builder.knowledge.resume_support
+    if path is not None and _is_at_stake(builder, path) and (support.deletes or support.may_delete):
+        return support.deletes or support.may_delete
+    return f"no resume by {_way(builder)} has been proved yet" if is_unproven(builder) else ""
+
+
+def _is_at_stake(builder: StepBuilder, path: str) -> bool:
+    """Whether it lies where the trainer saves: a copy does not."""
+    return not any(is_below(path, place) for place in builder.state.found_resume.copies)
 
 
 def on_kept(builder: StepBuilder, machine: Copying, outcome: Outcome) -> None:
@@ -40,9 +61,10 @@ def on_kept(builder: StepBuilder, machine: Copying, outcome: Outcome) -> None:
     assert plan.path is not None
     if outcome.ok:
         folder = str(outcome.data.get("folder") or "")
-        builder.set(found_resume=replace(builder.state.found_resume, kept=plan.verified, folder=folder))
+        copies = (*builder.state.found_resume.copies, folder)
+        builder.set(found_resume=replace(builder.state.found_resume, kept=plan.verified, folder=folder, copies=copies))
         builder.note(f"{base_name(plan.path)} was copied to {folder or 'a folder of its own'}")
-        launch_after_delay(builder, plan)
+        launch_after_delay(builder, _with_copies(builder, plan, outcome))
         return
     why = f"{base_name(plan.path)} cannot be copied aside: {outcome.detail or 'no reason given'}"
     if plan.wanted is not None:
@@ -52,13 +74,27 @@ def on_kept(builder: StepBuilder, machine: Copying, outcome: Outcome) -> None:
     if outcome.data.get("no_room") is True:
         wait_for_room_somewhere(builder, plan, why)
         return
-    reason = f"held: {why}; no resume by {_way(builder)} has been proved yet, and the trainer may write over it"
+    reason = f"held: {why}; {_why_kept(builder, plan.path)}, and the trainer may write over it"
     again, without = builder.knowledge.typed("resume"), builder.knowledge.typed("resume", "--from", plan.path)
     lines = (reason, f"make room, then `{again}`; `{without}` goes on without a copy")
     builder.close_incident(plan.incident, "held: the resume point cannot be copied aside")
     builder.move("hold", Stopped(), reason)
     builder.notify("warning", "held: the resume point cannot be copied aside", "\n".join(lines), incident=plan.incident)
     builder.note(lines[1])
+
+
+def _with_copies(builder: StepBuilder, plan: RestartPlan, outcome: Outcome) -> RestartPlan:
+    """The plan of a start that may delete: the copies are resume points, and it resumes from one if it deletes."""
+    support, places = builder.knowledge.resume_support, outcome.data.get("places")
+    if not isinstance(places, dict) or not (support.deletes or support.may_delete):
+        return plan
+    for path, place in places.items():
+        known = checkpoint_index.find(builder.state.checkpoints, path)
+        if known is not None:
+            copy = replace(known, path=str(place))
+            builder.set(checkpoints=checkpoint_index.with_entry(builder.state.checkpoints, copy))
+            builder.fact(known_checkpoint.as_fact(copy, builder.knowledge.created_wall, "complete"))
+    return replace(plan, path=str(places.get(plan.path or "", plan.path))) if support.deletes else plan
 
 
 def note_taken(builder: StepBuilder) -> None:

@@ -165,11 +165,17 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> i
     from trainwatch.core.app.plan.job_script import job_script
     from trainwatch.core.app.plan.launch_plan import plan_from
     from trainwatch.core.app.plan.rehearsed import rehearsed_words
+    from trainwatch.core.app.plan.resume_plan import second_argv
     from trainwatch.core.app.preflight.checklist import told_before_start
     from trainwatch.core.app.preflight.handover_check import command_warnings
     from trainwatch.core.app.start.project_run import plan_of_choice
     from trainwatch.core.views.act_words import by_itself
-    from trainwatch.core.views.resume_words import resume_line, resume_object
+    from trainwatch.core.views.resume_words import (
+        resume_line,
+        resume_object,
+        second_start_line,
+        second_start_object,
+    )
 
     spec, derived = plan.spec, plan.derived
     if derived is None:
@@ -198,6 +204,7 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> i
                 "changes": list(derived.changes),
                 "rehearsed": rehearsed_words(spec),
                 "resume": resume_object(spec.resume_way),
+                "second_start": second_start_object(spec.second_start, second_argv(spec, plan.preset)),
                 "engine": spec.engine,
                 "job_script": job_script(plan),
             }
@@ -223,6 +230,8 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> i
     for key, value in sorted(added.items()):
         print(f"env      {key}={value}")
     print(printable(resume_line(spec.resume_way)))
+    if (restart := second_start_line(spec.second_start)) is not None:
+        print(printable(restart))
     print(f"then     {by_itself(spec.settings)}")
     _print_job(plan)
     print("nothing was started (--dry-run)" + ("; it would be refused: see *problem* above" if problem else ""))

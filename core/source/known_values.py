@@ -1,0 +1,266 @@
+"""What expressions of a trainer's source are worth, as far as constants, the command's options and the config say it.
+
+Nothing is run. What is not known is written into a text between two ``UNKNOWN`` marks, so that two paths which begin
+with the same unknown folder still compare; a test of it is neither true nor false.
+"""
+
+import ast
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from . import words
+from .flow.scopes import Scope, Scopes
+from .options.environment import environment_name
+from .options.option import Option
+from .project_modules import Project
+from .syntax import FUNCTIONS, constant, default_of, dotted, last, parameters, root_of, text_of
+
+UNKNOWN = "\0"
+DEEPEST = 12
+_OF_FIRST_RANK: dict[str, Any] = {
+    "rank": 0, "local_rank": 0, "global_rank": 0, "world_rank": 0, "process_index": 0, "is_main_process": True,
+    "is_local_main_process": True, "is_world_process_zero": True, "is_master": True, "master_process": True,
+    "is_main": True, "is_global_zero": True,
+}  # fmt: skip
+"""What the process says of itself that writes the checkpoints."""
+_SAME_PATH = frozenset({"Path", "PurePath", "str", "abspath", "realpath", "expanduser", "expandvars", "normpath",
+                        "fspath", "resolve", "absolute", "as_posix"})  # fmt: skip
+_NO = frozenset({"", "none", "false", "0", "no", "off", "null"})
+
+
+class KnownValues:
+    """``options``: what each is set to, by its ``dest``. ``asked``: those that were asked for since it was emptied.
+
+    ``there``: a path that exists when the source runs, with something in it; "" = none is known to.
+    """
+
+    def __init__(self, project: Project, declared: tuple[Option, ...], options: Mapping[str, Any]) -> None:
+        self.scopes = Scopes(project)
+        self.options = options
+        self.asked: set[str] = set()
+        self.there = ""
+        self._parameters = {(o.parameter, o.dest) for o in declared if o.parameter}
+        self._bound: dict[tuple[int, str], list[ast.expr | None]] = {}
+        self._attributes: dict[str, list[tuple[ast.expr, Scope]]] = {}
+        self._calls: dict[str, list[tuple[ast.Call, Scope]]] = {}
+        for scope in self.scopes.all:
+            for node in own_nodes(scope.node):
+                self._bind(node, scope)
+
+    def _bind(self, node: ast.AST, scope: Scope) -> None:
+        """Note what a node sets or calls."""
+        match node:
+            case ast.Assign(targets=targets, value=value):
+                for target in targets:
+                    self._set(target, value, scope)
+            case ast.AnnAssign(target=target, value=value) if value is not None:
+                self._set(target, value, scope)
+            case ast.AugAssign(target=target) | ast.For(target=target):
+                self._set(target, None, scope)
+            case ast.Call():
+                self._calls.setdefault(last(dotted(node.func)), []).append((node, scope))
+
+    def _set(self, target: ast.expr, value: ast.expr | None, scope: Scope) -> None:
+        match target:
+            case ast.Name(id=name):
+                self._bound.setdefault((id(scope.node), name), []).append(value)
+            case ast.Attribute(attr=name) if value is not None and root_of(target) in {"self", "cls"}:
+                self._attributes.setdefault(name, []).append((value, scope))
+            case ast.Tuple(elts=elements) | ast.List(elts=elements):
+                for each in elements:
+                    self._set(each, None, scope)
+
+    def truth(self, node: ast.expr, scope: Scope) -> bool | None:
+        """Whether a test holds; None if that is not known."""
+        value = self.of(node, scope)
+        if isinstance(value, str) and UNKNOWN in value:
+            return None
+        return bool(value)
+
+    def path(self, node: ast.expr, scope: Scope) -> str | None:
+        """The path that an expression is, with its unknown parts; None if it is none."""
+        value = self.of(node, scope)
+        return os.path.normpath(value) if isinstance(value, str) and value else None
+
+    def of(self, node: ast.expr | None, scope: Scope, depth: int = 0) -> Any:
+        """The value of an expression; an unknown one is a text with ``UNKNOWN`` in it."""
+        if node is None or depth > DEEPEST:
+            return f"{UNKNOWN}{UNKNOWN}"
+        unknown = f"{UNKNOWN}{ast.unparse(node)}{UNKNOWN}"
+        match node:
+            case ast.Constant(value=value):
+                return value
+            case ast.Name(id=name):
+                return self._name(name, scope, depth, unknown)
+            case ast.Attribute(attr=name, value=base):
+                if name in _OF_FIRST_RANK:
+                    return _OF_FIRST_RANK[name]
+                if name == "parent":
+                    return os.path.dirname(str(self.of(base, scope, depth + 1)))  # noqa: PTH120  no path yet
+                set_ = self._attributes.get(name, [])
+                if root_of(node) == "self" and len(set_) == 1:
+                    return self.of(set_[0][0], set_[0][1], depth + 1)
+                return self._option(name, unknown)
+            case ast.Subscript(slice=index):
+                variable = environment_name(scope.module, node)
+                name = f"${variable}" if variable is not None else text_of(index) or ""
+                return self._option(name, unknown)
+            case ast.Call():
+                return self._call(node, scope, depth + 1, unknown)
+            case ast.BinOp(left=left, op=ast.Div() | ast.Add() as sign, right=right):
+                parts = [self.of(each, scope, depth + 1) for each in (left, right)]
+                if isinstance(sign, ast.Div):
+                    return os.path.join(*map(str, parts))  # noqa: PTH118  no path yet
+                return "".join(parts) if all(isinstance(part, str) for part in parts) else unknown
+            case ast.JoinedStr(values=values):
+                return "".join(
+                    str(self.of(each.value if isinstance(each, ast.FormattedValue) else each, scope, depth + 1))
+                    for each in values
+                )
+            case ast.UnaryOp(op=ast.Not(), operand=inner):
+                said = self.truth(inner, scope)
+                return unknown if said is None else not said
+            case ast.BoolOp(op=sign, values=values):
+                truths = [self.truth(each, scope) for each in values]
+                decides = isinstance(sign, ast.Or)
+                return decides if decides in truths else unknown if None in truths else not decides
+            case ast.IfExp(test=test, body=body, orelse=orelse):
+                said = self.truth(test, scope)
+                return unknown if said is None else self.of(body if said else orelse, scope, depth + 1)
+            case ast.Compare(left=left, ops=[op], comparators=[right]):
+                return self._compared(self.of(left, scope, depth + 1), op, self.of(right, scope, depth + 1), unknown)
+        return constant(node) if isinstance(node, ast.List | ast.Tuple | ast.Set | ast.UnaryOp) else unknown
+
+    def _name(self, name: str, scope: Scope, depth: int, unknown: str) -> Any:
+        if name == "__name__":
+            return "__main__"
+        at: Scope | None = scope
+        while at is not None:
+            is_parameter = isinstance(at.node, FUNCTIONS) and any(p.arg == name for p in parameters(at.node))
+            bound = [
+                each for each in self._bound.get((id(at.node), name), []) if not (is_parameter and _uses(each, name))
+            ]
+            if bound:
+                first = bound[0] if len(bound) == 1 and not is_parameter else None
+                return unknown if first is None else self.of(first, at, depth + 1)
+            if is_parameter:
+                return self._parameter(name, at, depth, unknown)
+            at = at.parent
+        return _OF_FIRST_RANK.get(name, unknown)
+
+    def _parameter(self, name: str, scope: Scope, depth: int, unknown: str) -> Any:
+        """What all calls of a function give it."""
+        assert isinstance(scope.node, FUNCTIONS)
+        if (scope.name, name) in self._parameters:
+            return self._option(name, unknown)
+        names = [p.arg for p in parameters(scope.node) if p.arg not in {"self", "cls"}]
+        called = scope.owner if scope.name == "__init__" else scope.name
+        given: list[Any] = []
+        for call, caller in self._calls.get(called, []):
+            value = next((k.value for k in call.keywords if k.arg == name), None)
+            if value is None and name in names and names.index(name) < len(call.args):
+                value = call.args[names.index(name)]
+            value = default_of(scope.node, name) if value is None else value
+            given.append(self.of(value, caller, depth + 1))
+        return given[0] if given and all(each == given[0] for each in given) else unknown
+
+    def _option(self, name: str, unknown: str) -> Any:
+        if name not in self.options:
+            return unknown
+        self.asked.add(name)
+        return self.options[name]
+
+    def _call(self, node: ast.Call, scope: Scope, depth: int, unknown: str) -> Any:
+        name = last(dotted(node.func))
+        base = node.func.value if isinstance(node.func, ast.Attribute) else None
+        variable = environment_name(scope.module, node)
+        if variable is not None:
+            return self._option(f"${variable}", unknown)
+        if name in {"get", "pop", "getattr"} and node.args:
+            key = text_of(node.args[1 if name == "getattr" and len(node.args) > 1 else 0]) or ""
+            return self._option(key, unknown)
+        if name in words.LOOKS or name in {"listdir", "iterdir", "scandir", "glob", "rglob"}:
+            asked = set(self.asked)
+            of = self.of(node.args[0] if (node.args and name != "glob") or base is None else base, scope, depth)
+            self.asked = asked  # which folder it is decides nothing
+            there = isinstance(of, str) and self.there and os.path.normpath(of.partition("*")[0] or ".") == self.there
+            return True if there else unknown
+        if name in {"bool", "len", "any", "list", "sorted"} and node.args:
+            return self.of(node.args[0], scope, depth)
+        parts: list[ast.expr] = []
+        if name in {"join", "joinpath"}:
+            parts = [*([base] if name == "joinpath" and base is not None else []), *node.args]
+        elif name in _SAME_PATH:
+            parts = node.args or ([base] if base is not None else [])
+        return os.path.join(*(str(self.of(each, scope, depth)) for each in parts)) if parts else unknown  # noqa: PTH118
+
+    def _compared(self, left: Any, op: ast.cmpop, right: Any, unknown: str) -> Any:
+        if any(isinstance(each, str) and UNKNOWN in each for each in (left, right)):
+            return unknown
+        match op:
+            case ast.Eq() | ast.Is():
+                return left == right or (right in ("none", "None", "") and left is None)
+            case ast.NotEq() | ast.IsNot():
+                return left != right
+            case ast.Gt() | ast.GtE() if left is True:  # the number of entries of a folder that has some
+                return True
+            case ast.In() if isinstance(right, list | tuple | set):
+                return left in right
+            case ast.NotIn() if isinstance(right, list | tuple | set):
+                return left not in right
+        return unknown
+
+
+def _uses(value: ast.expr | None, name: str) -> bool:
+    """Whether a name is only set to another form of itself (``out = Path(out)``)."""
+    return value is not None and any(isinstance(each, ast.Name) and each.id == name for each in ast.walk(value))
+
+
+def own_nodes(node: ast.AST) -> list[ast.AST]:
+    """The nodes of a scope without those of the functions in it."""
+    found: list[ast.AST] = []
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, FUNCTIONS):
+            found += [child, *own_nodes(child)]
+    return found
+
+
+def set_options(declared: tuple[Option, ...], args: tuple[str, ...], environment: Mapping[str, str]) -> dict[str, Any]:
+    """What each option is set to by the trainer's words and environment, by its ``dest``; else its default."""
+    found: dict[str, Any] = {}
+    for option in declared:
+        value = _given(option, args, environment)
+        if value is not None:
+            found[option.dest] = value
+        elif option.required or option.kind == "positional":
+            found.setdefault(option.dest, f"{UNKNOWN}{option.name}{UNKNOWN}")
+        else:
+            found.setdefault(option.dest, option.default)
+    return found
+
+
+def _given(option: Option, args: tuple[str, ...], environment: Mapping[str, str]) -> Any:
+    """The value that the words give an option, None if they give none."""
+    if option.kind == "environment":
+        return environment.get(option.dest.removeprefix("$"))
+    value: Any = None
+    for at, word in enumerate(args):
+        name, equals, text = word.partition("=")
+        if option.negated and word == option.negated:
+            value = False
+        elif name.lstrip("+~") in {option.name, *option.aliases}:
+            following = args[at + 1] if at + 1 < len(args) and not args[at + 1].startswith("-") else None
+            if equals:
+                value = _plain(text, option)
+            elif option.takes == "flag" or following is None:
+                value = option.negated != option.name
+            else:
+                value = _plain(following, option)
+    return value
+
+
+def _plain(text: str, option: Option) -> Any:
+    """A word as the value that the trainer makes of it."""
+    truth = option.takes in {"truth", "flag"} or isinstance(option.default, bool) or text in {"True", "False"}
+    return text.lower() not in _NO if truth or text.lower() in {"true", "false"} else text

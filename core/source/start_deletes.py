@@ -1,0 +1,450 @@
+"""What a start of the trainer deletes of what an earlier one saved, as its own source shows it.
+
+Source: scripts whose ``--overwrite`` empties the folder at each start, or that always do. A restart of the same command
+then deletes every checkpoint, or is refused because the option excludes the one that resumes. A call that removes a
+folder counts if the trainer's saves lie in that folder, and if it runs once at the start: not in a loop, where old
+checkpoints are removed one by one. A test that is not understood makes it a possibility and no more.
+"""
+
+import ast
+import os
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ..model.checkpoints.other_files import is_other_file
+from . import words
+from .flow.scopes import Scope
+from .known_values import UNKNOWN, KnownValues, set_options
+from .options.option import Option
+from .project_modules import Project
+from .shell_text import commands_of
+from .syntax import FUNCTIONS, dotted, ends, last
+
+_FOLDERS = frozenset({"rmtree", "remove_tree", "DeleteRecursively", "delete_recursively", "rm_tree"})
+"""Calls that remove a folder with what is in it."""
+_FILES = frozenset({"remove", "unlink", "rmdir", "send2trash"})
+"""Calls that remove one file: in a loop over a folder they empty it."""
+_LISTS = frozenset({"listdir", "scandir", "glob", "iglob", "rglob", "iterdir", "walk"})
+_RUNS = frozenset({"system", "run", "call", "check_call", "check_output", "Popen", "getoutput", "getstatusoutput"})
+_NO_STATE = re.compile(
+    r"image|fig|plot|sample|audio|video|json|yaml|config|csv|log|html|text|mkdir|makedirs", re.IGNORECASE
+)
+"""Names of calls that save something else than the state of a training."""
+_ENDS = frozenset({"exit", "_exit", "quit", "abort", "error"})
+WEAK = re.compile(
+    r"-{0,2}([\w-]*[_-])?(over_?write|force|clean|fresh|reset|wipe|purge|delete|erase|from[-_]scratch|exist[-_]ok)([_-][\w-]*)?",
+    re.IGNORECASE,
+)
+"""Options that may delete or write over something, by their names alone: never more than a possibility."""
+
+
+class KnownOption(NamedTuple):
+    """An option of a framework. ``program``: searched in the command. ``deletes``: False = it deletes nothing."""
+
+    program: str
+    names: tuple[str, ...]
+    deletes: bool
+    source: str
+
+
+KNOWN = (
+    KnownOption(r"\ballennlp\b.*\btrain\b", ("--force", "-f"), True, "allennlp/commands/train.py"),
+    KnownOption(r"\bsockeye\b.*\btrain\b", ("--overwrite-output",), True, "sockeye/arguments.py"),
+    KnownOption(r"", ("--overwrite_output_dir",), False, "transformers/training_args.py"),
+    KnownOption(r"\byolo\b|ultralytics", ("exist_ok",), False, "ultralytics/cfg/default.yaml"),
+)  # fmt: skip
+"""What options of frameworks do whose source may not be readable here."""
+
+
+class Deletion(NamedTuple):
+    """``place``: the line; ``what``: the folder as far as it is known; ``sure``: the tests around it are understood.
+
+    ``options``: destinations of the options without which it would not happen.
+    """
+
+    place: str
+    what: str
+    sure: bool
+    options: tuple[str, ...] = ()
+
+
+class Setting(NamedTuple):
+    """An option that a start which resumes does without. ``after``: how it is written then; None = left out.
+
+    ``option``: its destination. ``name``, ``before``: the word that gives it, and its value there; None = it is not
+    given, its default deletes. ``in_config``: it is a key of the config, which is set to false.
+    """
+
+    option: str
+    name: str
+    before: str | None
+    after: str | None
+    in_config: bool = False
+
+
+class StartDeletes(msgspec.Struct, frozen=True, kw_only=True):
+    """``as_given``: what a start of the command deletes. ``dropped``: what a start that resumes does without.
+
+    ``left``: what it would still delete then. ``words``: the options behind it as they are written.
+    """
+
+    as_given: tuple[Deletion, ...] = ()
+    dropped: tuple[Setting, ...] = ()
+    left: tuple[Deletion, ...] = ()
+    words: dict[str, str] = {}
+
+
+class _Site(NamedTuple):
+    """A call or a ``raise``: the tests around it and whether each must hold, and the loops that it is in."""
+
+    node: ast.AST
+    scope: Scope
+    tests: tuple[tuple[ast.expr, bool], ...]
+    loops: tuple[ast.expr, ...]
+
+
+class _Removal(NamedTuple):
+    site: _Site
+    folder: str
+    called: str
+
+
+def start_deletes(
+    project: Project,
+    declared: tuple[Option, ...],
+    args: tuple[str, ...],
+    environment: Mapping[str, str],
+    *,
+    config: Mapping[str, Any],
+    output: str | None,
+    cwd: str,
+) -> StartDeletes:
+    """What a start that resumes deletes. ``args``: its words with the option that resumes it.
+
+    ``config``: settings of its config by their last key. ``output``: the output folder if it is known, absolute.
+    """
+    if not any(last(dotted(call.func)) in _FOLDERS | _FILES | _RUNS for m in project.modules for call in m.calls):
+        return StartDeletes()
+    reader = _Reader(project, declared, {**set_options(declared, args, environment), **config}, output, cwd)
+    as_given = reader.deletions()
+    refused = reader.refusals()
+    dropped: list[Setting] = []
+    for name in dict.fromkeys(name for found in as_given for name in found.options):
+        before = reader.values.options
+        for setting, value in _without(name, declared, args, before[name], config):
+            reader.values.options = {**before, name: value}
+            found = reader.deletions()
+            if not any(name in each.options for each in found) and not reader.refusals() - refused:
+                dropped.append(setting)
+                break
+            reader.values.options = before
+    left = reader.deletions() if dropped else as_given
+    asked = {name for each in as_given for name in each.options}
+    written = {o.dest: o.name for o in reversed(declared) if o.dest in asked}
+    return StartDeletes(as_given=as_given, dropped=tuple(dropped), left=left, words=written)
+
+
+def _without(
+    name: str, declared: Sequence[Option], args: Sequence[str], value: Any, config: Mapping[str, Any]
+) -> Iterator[tuple[Setting, Any]]:
+    """Ways not to give an option, with its value then."""
+    options = [each for each in declared if each.dest == name]
+    if name in config:
+        key = next((each.name for each in options if each.library == "config"), name)
+        if value is True:
+            yield Setting(name, key, None, None, in_config=True), False
+        return
+    option = next((each for each in options if each.kind in {"option", "override"}), None)
+    if option is None:
+        return
+    given = next(
+        (
+            found
+            for each in (option.name, option.negated, *option.aliases)
+            if each and (found := word_of(each, args, flag=option.takes == "flag"))
+        ),
+        None,
+    )
+    word, before = given if given is not None else (option.name, None)
+    if given is not None and option.default != value:
+        yield Setting(name, word, before, None), option.default
+    if value is True and option.negated not in {"", option.name}:
+        yield Setting(name, word, before, option.negated), False
+    elif value is True and option.takes == "truth":
+        joined = option.joined or option.kind == "override" or f"{word}={before}" in args
+        yield Setting(name, word, before, f"{option.name}{'=' if joined else ' '}false"), False
+
+
+def word_of(name: str, args: Sequence[str], *, flag: bool = False) -> tuple[str, str] | None:
+    """(the word without its value, its value) of an option that is given; "" = no value."""
+    for at, word in enumerate(args):
+        first, equals, value = word.partition("=")
+        if first.lstrip("+~") == name.lstrip("+~"):
+            takes_next = not flag and at + 1 < len(args) and not args[at + 1].startswith("-")
+            following = args[at + 1] if takes_next else ""
+            return first, value if equals else following
+    return None
+
+
+class _Reader:
+    """All places of one project that delete or refuse. ``values.options`` may be changed between two questions."""
+
+    def __init__(
+        self, project: Project, declared: tuple[Option, ...], options: dict[str, Any], output: str | None, cwd: str
+    ) -> None:
+        self.values = KnownValues(project, declared, options)
+        self._cwd = cwd
+        self._output = output
+        self._sites: dict[str, list[_Site]] = {}
+        self._ends: list[_Site] = []
+        for scope in self.values.scopes.all:
+            body = scope.node.body
+            if isinstance(body, list):
+                self._walk(body, scope, (), ())
+        self._looped = self._called_in_loops()
+        self._saves = {path for path in self._saved() if path}
+
+    # --- the statements, with the tests and loops around them ---
+
+    def _walk(
+        self,
+        body: Sequence[ast.stmt],
+        scope: Scope,
+        tests: tuple[tuple[ast.expr, bool], ...],
+        loops: tuple[ast.expr, ...],
+    ) -> None:
+        for statement in body:
+            match statement:
+                case ast.If(test=test, body=inner, orelse=orelse):
+                    self._calls_in([test], scope, tests, loops)
+                    self._walk(inner, scope, (*tests, (test, True)), loops)
+                    self._walk(orelse, scope, (*tests, (test, False)), loops)
+                    if ends(inner) and not orelse:
+                        tests = (*tests, (test, False))
+                    elif orelse and ends(orelse):
+                        tests = (*tests, (test, True))
+                case ast.For(iter=values, body=inner, orelse=orelse):
+                    self._calls_in([values], scope, tests, loops)
+                    literal = isinstance(values, ast.Tuple | ast.List)
+                    self._walk([*inner, *orelse], scope, tests, loops if literal else (*loops, values))
+                case ast.While(test=test, body=inner):
+                    self._walk(inner, scope, tests, (*loops, test))
+                case ast.With(items=items, body=inner) | ast.AsyncWith(items=items, body=inner):
+                    self._calls_in([item.context_expr for item in items], scope, tests, loops)
+                    self._walk(inner, scope, tests, loops)
+                case ast.Try(body=inner, handlers=handlers, orelse=orelse, finalbody=final):
+                    self._walk([*inner, *orelse, *final], scope, tests, loops)
+                    for handler in handlers:
+                        caught = ast.Name(id="an exception")
+                        self._walk(handler.body, scope, (*tests, (caught, True)), loops)
+                case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                    pass
+                case ast.Raise():
+                    self._ends.append(_Site(statement, scope, tests, loops))
+                case _:
+                    self._calls_in([statement], scope, tests, loops)
+
+    def _calls_in(
+        self,
+        nodes: Sequence[ast.AST],
+        scope: Scope,
+        tests: tuple[tuple[ast.expr, bool], ...],
+        loops: tuple[ast.expr, ...],
+    ) -> None:
+        for top in nodes:
+            inner = [each.iter for each in ast.walk(top) if isinstance(each, ast.comprehension)]
+            for node in ast.walk(top):
+                if not isinstance(node, ast.Call):
+                    continue
+                site = _Site(node, scope, tests, (*loops, *inner))
+                self._sites.setdefault(last(dotted(node.func)), []).append(site)
+                if last(dotted(node.func)) in _ENDS:
+                    self._ends.append(site)
+                for given in node.args:  # typer.run(main), mp.spawn(main, …)
+                    if isinstance(given, ast.Name) and given.id in self.values.scopes.functions:
+                        self._sites.setdefault(given.id, []).append(site)
+
+    def _called_in_loops(self) -> set[str]:
+        """Functions that are called in a loop, and those that they call."""
+        names = self.values.scopes.functions
+        found = {name for name in names if any(site.loops for site in self._sites.get(name, []))}
+        while True:
+            more = {name for name in names for site in self._sites.get(name, []) if site.scope.name in found} - found
+            if not more:
+                return found
+            found |= more
+
+    # --- what is saved, and what is removed ---
+
+    def _saved(self) -> Iterator[str | None]:
+        """Paths to which the state of a training is saved, as far as they are known."""
+        for name, sites in self._sites.items():
+            if not words.SAVES.search(name) or words.LOADS.search(name) or _NO_STATE.search(name):
+                continue
+            for site in sites:
+                assert isinstance(site.node, ast.Call)
+                if words.TRACKERS.search(dotted(site.node.func)):
+                    continue
+                for given in (*site.node.args, *(k.value for k in site.node.keywords)):
+                    path = self.values.path(given, site.scope)
+                    if path is not None and not is_other_file(path.rpartition("/")[2]):
+                        yield path
+
+    def _is_output(self, folder: str) -> bool:
+        """Whether the trainer's saves lie in a folder."""
+        if not folder.strip("./" + UNKNOWN):
+            return False
+        if self._output is not None and UNKNOWN not in folder:
+            place = os.path.normpath(os.path.join(self._cwd, os.path.expanduser(folder)))  # noqa: PTH111, PTH118
+            if self._output == place or self._output.startswith(f"{place}/"):
+                return True
+        return any(path == folder or path.startswith(f"{folder}/") for path in self._saves)
+
+    def _removals(self) -> Iterator[_Removal]:
+        for name in _FOLDERS | _FILES | _RUNS:
+            for site in self._sites.get(name, []):
+                if site.scope.name not in self._looped:
+                    yield from (
+                        _Removal(site, each, name) for each in self._removed(site, name) if self._is_output(each)
+                    )
+
+    def _removed(self, site: _Site, name: str) -> Iterator[str]:
+        """The folders that a call removes or empties."""
+        call = site.node
+        assert isinstance(call, ast.Call)
+        if name in _RUNS:
+            yield from () if site.loops else self._by_shell(call, site.scope)
+            return
+        listed = next((folder for each in site.loops if (folder := self._listed(each, site.scope)) is not None), None)
+        if len(site.loops) > 1 or (site.loops and listed is None):
+            return
+        if listed is not None:
+            yield listed
+        elif name in _FOLDERS:
+            of = call.args[0] if call.args else call.func.value if isinstance(call.func, ast.Attribute) else None
+            path = None if of is None else self.values.path(of, site.scope)
+            if path is not None:
+                yield path
+
+    def _listed(self, node: ast.expr, scope: Scope) -> str | None:
+        """The folder of which a loop takes all entries: not of one over the oldest of them."""
+        while isinstance(node, ast.Call) and last(dotted(node.func)) in {"list", "sorted"} and node.args:
+            node = node.args[0]
+        if not isinstance(node, ast.Call) or last(dotted(node.func)) not in _LISTS:
+            return None
+        of = node.func.value if isinstance(node.func, ast.Attribute) else None
+        by_method = of is not None and dotted(of) not in {"os", "glob", "os.path"}
+        path = self.values.path(of if by_method and of is not None else node.args[0] if node.args else node, scope)
+        return None if path is None else path.partition("*")[0].rstrip("/")
+
+    def _by_shell(self, call: ast.Call, scope: Scope) -> Iterator[str]:
+        """What ``rm -r`` removes in a command that is run."""
+        first = call.args[0] if call.args else None
+        if isinstance(first, ast.List):
+            given = [str(self.values.of(each, scope)) for each in first.elts]
+        else:
+            text = None if first is None else self.values.of(first, scope)
+            try:
+                given = shlex.split(text) if isinstance(text, str) else []
+            except ValueError:
+                return
+        yield from removed_by(given)
+
+    # --- whether it happens ---
+
+    def deletions(self) -> tuple[Deletion, ...]:
+        """What happens, or may happen, with the present values of the options."""
+        found: list[Deletion] = []
+        for removal in self._removals():
+            self.values.there, self.values.asked = removal.folder, set()
+            happens = self._happens(removal.site)
+            options = tuple(name for name in sorted(self.values.asked) if self.values.options.get(name))
+            if happens is not False:
+                place = f"{removal.site.scope.module.shown}:{getattr(removal.site.node, 'lineno', 0)}"
+                found.append(Deletion(place, _shown(removal.folder), sure=bool(happens), options=options))
+        return tuple(found)
+
+    def refusals(self) -> set[int]:
+        """The places that end the trainer with the present values, if its output folder has something in it."""
+        self.values.there = next((removal.folder for removal in self._removals()), "")
+        return {id(site.node) for site in self._ends if not site.loops and self._happens(site) is True}
+
+    def _happens(self, site: _Site, seen: tuple[str, ...] = ()) -> bool | None:
+        """Whether a place is reached; None if that is not known."""
+        truths = [(self.values.truth(test, site.scope), wanted) for test, wanted in site.tests]
+        if any(truth is not None and truth is not wanted for truth, wanted in truths):
+            return False
+        reached = self._is_reached(site.scope, seen)
+        return reached if reached is not True else None if any(truth is None for truth, _ in truths) else True
+
+    def _is_reached(self, scope: Scope, seen: tuple[str, ...]) -> bool | None:
+        """Whether a function is called."""
+        if not isinstance(scope.node, FUNCTIONS):
+            return True
+        if scope.name in seen:
+            return None
+        called = scope.owner if scope.name in {"__init__", "__post_init__"} else scope.name
+        callers = [self._happens(site, (*seen, scope.name)) for site in self._sites.get(called, [])]
+        if not callers and scope.node.decorator_list:
+            return True  # a command of click, hydra, typer
+        return True if True in callers else None if None in callers or not callers else False
+
+
+def removed_by(given: Sequence[str]) -> Iterator[str]:
+    """The folders that ``rm -r …`` removes, or empties (``rm -r out/*``)."""
+    if len(given) < 3 or given[0].rpartition("/")[2] != "rm":
+        return
+    options = [word for word in given[1:] if word.startswith("-")]
+    if any(re.fullmatch(r"-\w*[rR]\w*|--recursive", word) for word in options):
+        for word in given[1:]:
+            if not word.startswith("-"):
+                yield os.path.normpath(word.removesuffix("*") or ".")
+
+
+def shell_deletes(
+    shells: Sequence[tuple[str, str]], args: Sequence[str], output: str | None, cwd: str
+) -> list[Deletion]:
+    """What the shell texts on the way to the trainer delete: the output folder, or what the trainer is given.
+
+    One that stands behind a condition may happen. ``shells``: (name, text). ``args``: the trainer's words.
+    """
+    found: list[Deletion] = []
+    for name, text in shells:
+        known: dict[str, str] = {}
+        depth, chained = 0, False
+        for command in commands_of(text):
+            for word in command.words:
+                variable, equals, value = word.partition("=")
+                if not equals or not variable.isidentifier():
+                    break
+                known[variable] = value
+            depth += command.condition
+            for folder in removed_by([_filled(word, known) for word in command.words]):
+                place = os.path.normpath(os.path.join(cwd, folder))  # noqa: PTH118  no path yet
+                given = {os.path.normpath(_filled(word.rpartition("=")[2], known)) for word in args}
+                below = output is not None and (output == place or output.startswith(f"{place}/"))
+                if below or folder in given:
+                    sure = not depth and not chained and "$" not in folder
+                    found.append(Deletion(os.path.basename(name), folder, sure=sure))  # noqa: PTH119
+            chained = command.after in {"&&", "||"}
+    return found
+
+
+def _filled(word: str, known: Mapping[str, str]) -> str:
+    return re.sub(r"\$\{?(\w+)\}?", lambda found: known.get(found[1], found[0]), word)
+
+
+def known_option(command: Sequence[str], word: str) -> KnownOption | None:
+    """What is known of an option of a framework."""
+    line, name = " ".join(command), word.partition("=")[0]
+    return next((each for each in KNOWN if name in each.names and re.search(each.program, line)), None)
+
+
+def _shown(folder: str) -> str:
+    """A path for people, with its unknown parts as they are written in the source."""
+    parts = folder.split(UNKNOWN)
+    return "".join(f"{{{part}}}" if number % 2 else part for number, part in enumerate(parts))

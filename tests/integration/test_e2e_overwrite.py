@@ -1,0 +1,89 @@
+"""A trainer whose start deletes what it saved: no restart loses a checkpoint, and it resumes, with real processes."""
+
+import sys
+
+import pytest
+
+from tests.fakes.e2e_world import World, world
+
+__all__ = ["world"]
+
+TRAINER = """
+import argparse, glob, os, shutil, sys, time
+import torch
+parser = argparse.ArgumentParser()
+parser.add_argument("--place", default="out")
+PARSER
+args = parser.parse_args()
+BEGIN
+os.makedirs(args.place, exist_ok=True)
+first = 0
+if source:
+    state = torch.load(source)
+    model, first = state["model"], state["step"]
+with open("truth.txt", "a") as truth:
+    truth.write(f"{first}\\n")
+starts = len(open("truth.txt").read().splitlines())
+for step in range(first + 1, 61):
+    time.sleep(0.02)
+    print(f"step {step}/60 loss {2 / step:.4f}", flush=True)
+    if step % 10 == 0:
+        torch.save({"model": {"w": torch.ones(8, 8)}, "optimizer": {"m": torch.ones(8)}, "step": step},
+                   os.path.join(args.place, f"step_{step}.pt"))
+        time.sleep(0.4)
+    if starts == 1 and step == 37:
+        print("RuntimeError: CUDA error: unspecified launch failure", file=sys.stderr)
+        os._exit(1)
+"""
+EXCLUDES = (
+    """parser.add_argument("--overwrite", action="store_true"); parser.add_argument("--resume", action="store_true")""",
+    """
+if args.overwrite and args.resume:
+    sys.exit("cannot do both")
+if os.path.exists(args.place) and os.listdir(args.place):
+    if args.overwrite:
+        shutil.rmtree(args.place)
+    elif not args.resume:
+        sys.exit("there is something in it")
+saves = sorted(glob.glob(args.place + "/step_*.pt"), key=lambda name: int(name.rpartition("_")[2][:-3]))
+source = saves[-1] if args.resume else None
+""",
+    ("--overwrite",),
+)
+DEMANDS = (
+    """parser.add_argument("--begin-anew", action="store_true"); parser.add_argument("--continue-from")""",
+    """
+if os.path.isdir(args.place):
+    if not args.begin_anew:
+        raise FileExistsError(args.place)
+    shutil.rmtree(args.place)
+source = args.continue_from
+""",
+    ("--begin-anew",),
+)
+ALWAYS = (
+    """parser.add_argument("--restore")""",
+    """
+shutil.rmtree(args.place, ignore_errors=True)
+source = args.restore
+""",
+    (),
+)
+
+
+@pytest.mark.parametrize("case", [EXCLUDES, DEMANDS, ALWAYS], ids=["excludes resuming", "cannot be left out", "always"])
+def test_no_restart_loses_a_checkpoint(world: World, case: tuple[str, str, tuple[str, ...]]) -> None:
+    pytest.importorskip("torch")
+    declared, begin, options = case
+    (world.project / "train.py").write_text(TRAINER.replace("PARSER", declared).replace("BEGIN", begin))
+    command = [sys.executable, "train.py", *options]
+    world.write(command=command)
+
+    watcher = world.headless()
+
+    assert watcher.ends() == 0, watcher.said
+    assert (world.project / "truth.txt").read_text().split() == ["0", "30"]
+    there = {path.name for folder in world.project.glob("out*") for path in folder.rglob("*.pt")}
+    assert there == {f"step_{step}.pt" for step in (10, 20, 30, 40, 50, 60)}
+    assert not any(path.name.endswith(".kept") for path in world.out.iterdir())
+    assert "deleted as attempt" not in watcher.said or options != EXCLUDES[2]

@@ -1,0 +1,230 @@
+"""What ``run --dry-run --json`` says of a restart whose start would delete what the first one saved."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.e2e_world import in_this_process
+
+HEAD = """
+import argparse, json, os, shutil, sys
+from pathlib import Path
+import torch
+"""
+TRAINS = """
+for step in range(100):
+    if step % 10 == 0:
+        torch.save({"step": step}, os.path.join(out, f"step_{step}.pt"))
+"""
+RESUMES = """
+if args.resume:
+    state = torch.load(args.resume)
+    model.load_state_dict(state["model"]); optimizer.load_state_dict(state["optimizer"]); first = state["step"]
+"""
+
+
+def planned(folder: Path, script: str, *words: str, files: dict[str, str] | None = None, program: str = "") -> Any:
+    """The object that a dry run prints."""
+    for name, text in {"train.py": script, **(files or {})}.items():
+        (folder / name).write_text(text)
+    command = program.split() if program else [sys.executable, "train.py"]
+    env = {**os.environ, "TRAINWATCH_HOME": str(folder / "home")}
+    done = in_this_process(["run", "--dry-run", "--json", "--", *command, *words], folder, env)
+    return done.json
+
+
+def second(folder: Path, script: str, *words: str, **more: Any) -> Any:
+    return planned(folder, script, *words, **more)["second_start"]
+
+
+OVERWRITE = f"""{HEAD}
+parser = argparse.ArgumentParser()
+parser.add_argument("--place", default="saved"); parser.add_argument("--resume")
+parser.add_argument("--FLAG", action="store_true", dest="again")
+args = parser.parse_args()
+out = Path(args.place) / "weights"
+if os.path.exists(out):
+    if args.again:
+        REMOVES
+    elif not args.resume:
+        raise SystemExit(f"{{out}} exists")
+os.makedirs(out, exist_ok=True)
+{RESUMES}{TRAINS}
+"""
+
+
+def overwriting(flag: str, removes: str) -> str:
+    return OVERWRITE.replace("FLAG", flag).replace("REMOVES", removes)
+
+
+@pytest.mark.parametrize(
+    ("flag", "removes"),
+    [
+        ("overwrite", "shutil.rmtree(out)"),
+        ("do-over", "for name in os.listdir(out):\n            os.remove(os.path.join(out, name))"),
+        ("clean", "os.system(f'rm -rf {out}')"),
+    ],
+)
+def test_an_option_that_empties_the_folder_is_dropped_at_a_restart(tmp_path: Path, flag: str, removes: str) -> None:
+    found = second(tmp_path, overwriting(flag, removes), f"--{flag}", "--place", "mine")
+
+    assert found["drops"] == [f"--{flag}"]
+    assert f"--{flag}" not in found["argv"]
+    assert found["argv"][-2:] == ["--resume", "{resume}"]
+    assert len(found["destroys"]) == 1
+    assert "mine/weights" in found["destroys"][0]
+    assert f"--{flag}" in found["destroys"][0]
+
+
+def test_without_the_option_nothing_is_destroyed(tmp_path: Path) -> None:
+    found = second(tmp_path, overwriting("overwrite", "shutil.rmtree(out)"))
+
+    assert (found["drops"], found["destroys"]) == ([], [])
+
+
+CONFIGURED = f"""{HEAD}
+import tomllib, yaml
+def read(path):
+    text = Path(path).read_text()
+    return json.loads(text) if path.endswith("json") else tomllib.loads(text) if path.endswith("toml") else yaml.safe_load(text)
+parser = argparse.ArgumentParser()
+parser.add_argument("--config"); parser.add_argument("--resume")
+args = parser.parse_args()
+cfg = read(args.config)
+out = cfg["folder"]
+def prepare(folder, fresh):
+    if fresh and os.path.isdir(folder):
+        shutil.rmtree(folder)
+    os.makedirs(folder, exist_ok=True)
+prepare(out, cfg["start_clean"])
+{RESUMES}{TRAINS}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("c.yaml", "folder: saved\nstart_clean: true   # mine\n"),
+        ("c.toml", 'folder = "saved"\nstart_clean = true\n'),
+        ("c.json", '{"folder": "saved", "start_clean": true}'),
+    ],
+)
+def test_a_key_of_the_config_is_switched_off_in_a_copy(tmp_path: Path, name: str, text: str) -> None:
+    found = second(tmp_path, CONFIGURED, "--config", name, files={name: text})
+
+    assert found["drops"] == ["start_clean"]
+    assert "saved" in found["destroys"][0]
+    assert found["argv"][3].endswith(f"/{name}")
+    assert found["argv"][3] != name
+    assert (tmp_path / name).read_text() == text
+
+
+ALWAYS = f"""{HEAD}
+parser = argparse.ArgumentParser()
+parser.add_argument("--resume")
+args = parser.parse_args()
+out = "runs/now"
+shutil.rmtree(out, ignore_errors=True)
+os.makedirs(out)
+{RESUMES}{TRAINS}
+"""
+
+
+def test_a_folder_that_is_always_emptied_is_told_and_does_not_refuse_a_trainer_that_takes_a_path(
+    tmp_path: Path,
+) -> None:
+    found = planned(tmp_path, ALWAYS)
+
+    assert found["problem"] is None
+    assert "train.py:" in found["second_start"]["destroys"][0]
+    assert "runs/now" in found["second_start"]["destroys"][0]
+    assert found["second_start"]["drops"] == []
+
+
+ALONE = f"""{HEAD}
+out = Path("kept_here")
+if out.exists():
+    shutil.rmtree(out)
+out.mkdir()
+if (out / "last.pt").exists():
+    state = torch.load(out / "last.pt")
+    model.load_state_dict(state["model"]); optimizer.load_state_dict(state["optimizer"]); step = state["step"]
+for step in range(100):
+    torch.save({{"step": step}}, out / "last.pt")
+"""
+
+
+def test_a_trainer_that_deletes_what_it_would_resume_from_is_refused_beforehand(tmp_path: Path) -> None:
+    found = planned(tmp_path, ALONE)
+
+    assert found["resume"]["will"] == "self"
+    assert "kept_here" in (found["problem"] or "")
+    assert "--force" in found["problem"]
+
+
+def test_a_shell_script_that_removes_the_folder_is_told(tmp_path: Path) -> None:
+    script = f"""{HEAD}
+parser = argparse.ArgumentParser()
+parser.add_argument("--out"); parser.add_argument("--resume")
+args = parser.parse_args()
+out = args.out
+os.makedirs(out, exist_ok=True)
+{RESUMES}{TRAINS}
+"""
+    shell = f'OUT=results\nrm -rf $OUT\n{sys.executable} train.py --out $OUT "$@"\n'
+    found = second(tmp_path, script, files={"go.sh": shell}, program="bash go.sh")
+
+    assert "results" in found["destroys"][0]
+    assert "go.sh" in found["destroys"][0]
+
+
+ROTATES = f"""{HEAD}
+parser = argparse.ArgumentParser()
+parser.add_argument("--out", default="o"); parser.add_argument("--resume"); parser.add_argument("--keep", default=3)
+args = parser.parse_args()
+out = args.out
+scratch = os.path.join(out, "scratch")
+shutil.rmtree(scratch, ignore_errors=True)
+def rotate(folder, keep):
+    saves = sorted(Path(folder).glob("step_*"))
+    for old in saves[:-keep]:
+        shutil.rmtree(old)
+def save(step):
+    place = os.path.join(out, f"step_{{step}}")
+    if os.path.exists(place):
+        shutil.rmtree(place)
+    os.makedirs(place)
+    torch.save({{"step": step}}, os.path.join(place, "model.pt"))
+    rotate(out, args.keep)
+{RESUMES}
+for step in range(100):
+    save(step)
+"""
+
+
+def test_old_checkpoints_that_are_removed_while_it_trains_are_no_start_that_destroys(tmp_path: Path) -> None:
+    assert second(tmp_path, ROTATES)["destroys"] == []
+
+
+def test_a_name_alone_is_no_more_than_a_possibility(tmp_path: Path) -> None:
+    (tmp_path / "tool").write_text("#!/bin/true\n")
+    (tmp_path / "tool").chmod(0o755)
+    found = planned(tmp_path, "", "--resume", "{resume}", "--force-overwrite", program="./tool")
+
+    assert found["problem"] is None
+    assert found["second_start"]["drops"] == []
+    assert found["second_start"]["destroys"][0].startswith("may be: by its name --force-overwrite")
+
+
+def test_two_tests_of_which_one_is_not_understood_make_it_a_possibility(tmp_path: Path) -> None:
+    script = overwriting("overwrite", "shutil.rmtree(out)").replace(
+        "if args.again:", "if args.again and is_empty_enough(out):"
+    )
+    found = second(tmp_path, script, "--overwrite")
+
+    assert found["destroys"][0].startswith("may be: ")
+    assert json.dumps(found)
