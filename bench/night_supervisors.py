@@ -238,15 +238,27 @@ def trainwatch(place: Place, limit_s: float) -> bool:
         five_minutes_s=300 / scale, ten_minutes_s=600 / scale, interrupt_s=20 / scale,
     )  # fmt: skip
     (place.root / "trainwatch.toml").write_text(settings)
-    program, until = [sys.executable, "-m", "trainwatch"], time.monotonic() + limit_s
-    supervisor = place.spawn([*program, "--headless"])
-    while not _wait(place, supervisor, until - time.monotonic()):
-        if supervisor.returncode not in {1, 6} or len(place.held) > len(place.night.faults):
-            return False
+    program, patience = [sys.executable, "-m", "trainwatch"], Patience(place, limit_s)
+    ended = _wait(place, place.spawn([*program, "--headless"]), limit_s)
+    while not ended and _state(place) in OVER and len(place.held) <= len(place.night.faults):
         place.held.append(time.time())  # a person comes, and lets it go on
         place.spawn([*program, "resume", "--yes"]).wait()
-        supervisor = place.spawn([*program, "--headless"])
-    return True
+        begun = time.monotonic()
+        while (_state(place) in OVER and time.monotonic() < begun + 10) or _state(place) not in OVER:
+            if patience.is_over():
+                place.spawn([*program, "kill", "--yes"]).wait()
+                _end_trainers(place)
+                return False
+            time.sleep(0.2)
+        ended = _state(place) == "finished"
+    return ended
+
+
+OVER = frozenset({"finished", "ended_early", "given_up", "stopped"})
+
+
+def _state(place: Place) -> str:
+    return next((r.fact.state for r in reversed(records_of(place)) if isinstance(r.fact, StateChanged)), "")
 
 
 def _wait(place: Place, supervisor: "subprocess.Popen[bytes]", limit_s: float) -> bool:

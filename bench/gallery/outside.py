@@ -4,6 +4,7 @@ The neighbour is a second copy of the same training that a person starts by hand
 another output folder. It has a group of its own, so that each file in its folder says who made it (needs root).
 """
 
+import contextlib
 import hashlib
 import os
 import re
@@ -57,14 +58,14 @@ class Outside:
 
     def look(self) -> None:
         if self.fault.name == "neighbour":
-            if self.neighbour is None:
+            if self.neighbour is None and any(self.trainers()):
                 self.neighbour = self.start_neighbour()
             self.touched |= {f"locked {path}" for path in self.locked()}
         now = time.time()
         for path in self.files("one"):
             self.saves.setdefault((str(path), path.stat().st_mtime_ns), now)
         third = sorted(self.saves.values())[SAVES - 1 : SAVES]
-        alone = self.neighbour is not None and not self.files(NEIGHBOUR)
+        alone = self.fault.name == "neighbour" and not self.files(NEIGHBOUR)
         if self.saved or not third or now < third[0] + SETTLE_S or alone:
             return
         self.said.append(resume_said(self.place, before=False))
@@ -109,8 +110,9 @@ class Outside:
 
     def locked(self) -> Iterator[str]:
         """Files of the neighbour's folder that a process outside its session has locked."""
-        assert self.neighbour is not None
-        inodes = {path.lstat().st_ino: path for path in _below(self.folder(NEIGHBOUR))}
+        if self.neighbour is None:
+            return
+        inodes = {stat.st_ino: path for path, stat in _below(self.folder(NEIGHBOUR))}
         for line in Path("/proc/locks").read_text().splitlines():
             words = [word for word in line.split() if word != "->"]
             path = inodes.get(int(words[5].rpartition(":")[2]))
@@ -127,11 +129,11 @@ class Outside:
         if self.neighbour is None or not folder.exists():
             return set()
         touched = set(self.touched)
-        below = _below(folder)
-        touched |= {f"made {path.relative_to(root)}" for path in (folder, *below) if path.lstat().st_gid != GROUP}
-        touched |= {f"linked {path.relative_to(root)}" for path in below if path.is_file() and path.stat().st_nlink > 1}
+        below = [(folder, folder.lstat()), *_below(folder)]
+        touched |= {f"made {path.relative_to(root)}" for path, stat in below if stat.st_gid != GROUP}
+        touched |= {f"linked {path.relative_to(root)}" for path, stat in below if path.is_file() and stat.st_nlink > 1}
         theirs = {_hash(path) for path in self.files(NEIGHBOUR) if path.stat().st_size > LEAST_BYTES}
-        elsewhere = [p for p in _below(root) if p.is_file() and folder not in p.parents]
+        elsewhere = [path for path, _ in _below(root) if path.is_file() and folder not in path.parents]
         touched |= {f"copied to {path.relative_to(root)}" for path in elsewhere if _hash(path) in theirs}
         for name, key, deed in (
             ("attempt_started", "resume_from", "resumed from"), ("output_known", "folder", "taken for the run's:"),
@@ -149,7 +151,7 @@ class Outside:
         lives = facts_named(records, "attempt_started")
         number = self.goes_on(lives)
         hang = hang_of(self.place, records)
-        kept = set(self.saved.values()) <= {_hash(path) for path in _below(self.place.root)}
+        kept = set(self.saved.values()) <= {_hash(path) for path, _ in _below(self.place.root)}
         told = any("nan" in str(fact["incident"]).lower() for fact in facts_named(records, "incident_opened"))
         ended = {
             "finished": state == "finished",
@@ -191,8 +193,14 @@ def run_outside(place: Place, limit_s: float, version: str) -> Result:
     return watched.result(watched.run(limit_s), version)
 
 
-def _below(folder: Path) -> list[Path]:
-    return [Path(root) / name for root, folders, files in os.walk(folder) for name in (*folders, *files)]
+def _below(folder: Path) -> list[tuple[Path, os.stat_result]]:
+    """All that is in a folder at this moment; what vanishes meanwhile is left out."""
+    found = []
+    for root, folders, files in os.walk(folder):
+        for path in (Path(root) / name for name in (*folders, *files)):
+            with contextlib.suppress(OSError):
+                found.append((path, path.lstat()))
+    return found
 
 
 def _hash(path: Path) -> str:

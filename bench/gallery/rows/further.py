@@ -6,6 +6,9 @@ output folder by another option, and nothing tells it to trainwatch.
 
 from typing import Any
 
+from msgspec.structs import replace
+
+from ..place import HERE
 from ..row import Row
 
 RESUMED = {"none": "finished", "kill": "resumed", "neighbour": "resumed", "deadlock": "resumed", "nan": "told"}
@@ -69,6 +72,13 @@ def row(name: str, title: str, script: str, *, command: str, saves: str, goes_on
     )  # fmt: skip
 
 
+JAX = row(
+    "jax", "JAX, flax, Orbax", "jax_orbax.py", packages=("jax", "flax", "orbax-checkpoint", "optax"),
+    version_of="orbax-checkpoint", faults=FIVE, command="python train.py orbax/{name}", saves="orbax/{name}/[0-9]*",
+    save_every=33, resume="self", goes_on=r"Restored step (\d+)",  # it saves at 0, 50, 100
+)  # fmt: skip
+OPTION = (HERE / "scripts" / "jax_orbax.py").read_text().replace('"bucket"', '"--bucket"')
+
 ROWS = (
     row(
         "ignite", "pytorch-ignite", "ignite_supervised.py", packages=("pytorch-ignite",), faults=FIVE,
@@ -94,10 +104,10 @@ ROWS = (
         command="python train.py --where cat_{name}", saves="cat_{name}/experiment.cbsnapshot", resume="self",
         goes_on=r"(?m)^(\d+):\s+learn",
     ),
-    row(
-        "jax", "JAX, flax, Orbax", "jax_orbax.py", packages=("jax", "flax", "orbax-checkpoint", "optax"),
-        version_of="orbax-checkpoint", faults=FIVE, command="python train.py --bucket orbax/{name}",
-        saves="orbax/{name}/[0-9]*", save_every=33, resume="self", goes_on=r"Restored step (\d+)",  # saves 0, 50, 100
+    JAX,
+    replace(
+        JAX, name="jax-option", title="the same, its folder as an option", files={"train.py": OPTION},
+        command=("python", "train.py", "--bucket", "orbax/{name}"), ends={fault: RESUMED[fault] for fault in THREE},
     ),
     row(
         "sb3", "Stable-Baselines3, PPO", "sb3_ppo.py", packages=("stable-baselines3",), faults=FIVE,

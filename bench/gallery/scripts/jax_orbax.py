@@ -32,7 +32,7 @@ def train_step(state, x, y):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--bucket", default="checkpoints")
+    parser.add_argument("bucket")
     args = parser.parse_args()
     num_steps = 800
     model = Mlp()
