@@ -23,6 +23,7 @@ from gallery.environments import NotInstalled, cache_folder, environment, versio
 from gallery.faults import BY_NAME, FAULTS, QUICK, Fault, applies
 from gallery.fixtures import record, record_resume
 from gallery.loops import until_loop
+from gallery.outside import run_outside
 from gallery.place import NotPrepared, Place
 from gallery.row import Row
 from gallery.rows import all_rows
@@ -46,6 +47,7 @@ class Gallery:
         self.results_folder = self.cache / "results"
         self.results_folder.mkdir(parents=True, exist_ok=True)
         self.skipped: dict[str, str] = {}
+        self.pool = ThreadPoolExecutor(args.jobs)
 
     def results(self) -> Results:
         """All results that are kept, of this call and of earlier ones."""
@@ -74,16 +76,18 @@ class Gallery:
             return [failed(row, BY_NAME["none"], self.skipped[row.name])]
         kept = self.cache / "runs" / row.name
         wanted = [fault for fault in faults if applies(fault, row) and fault.name not in row.cannot]
-        if not any(fault.name == "none" for fault in wanted) and not (kept / "none" / "work").exists():
+        first = not row.ends and not any(fault.name == "none" for fault in wanted)
+        if first and not (kept / "none" / "work").exists():
             wanted.insert(0, BY_NAME["none"])
         if self.args.loops:
             for fault in wanted:
                 if fault.name != "none":
                     self.run_loop(row, fault, folder)
             return []
+        if row.ends:
+            return list(self.pool.map(lambda fault: self.run(row, fault, folder), wanted))
         done = [self.run(row, fault, folder) for fault in wanted if fault.name == "none"]
-        with ThreadPoolExecutor(self.args.jobs) as pool:
-            done += pool.map(lambda fault: self.run(row, fault, folder), [f for f in wanted if f.name != "none"])
+        done += self.pool.map(lambda fault: self.run(row, fault, folder), [f for f in wanted if f.name != "none"])
         return done
 
     def run(self, row: Row, fault: Fault, folder: Path) -> Result:
@@ -95,6 +99,8 @@ class Gallery:
         except NotPrepared as reason:
             return self.keep(failed(row, fault, f"its data could not be made: {reason}", found))
         begun = time.monotonic()
+        if row.ends:
+            return self.keep(self.tell(run_outside(place, LIMIT_S, found), time.monotonic() - begun))
         done = supervise(place, LIMIT_S, config=config)
         clean = place if fault.name == "none" else None
         weights = None if clean else _newest(kept / "none" / "work", row.final)
@@ -107,9 +113,7 @@ class Gallery:
             record(Path(self.args.record), row, found, Path(done.log), row.truth(place.work), places=places)
         before = self.results().get((row.name, fault.name))
         result = msgspec.structs.replace(result, loop=before.loop if before else "")
-        said = "right" if result.passed else "; ".join(result.why)
-        print(f"{row.name:16} {fault.name:10} {time.monotonic() - begun:5.0f} s  {said}", flush=True)
-        return self.keep(result)
+        return self.keep(self.tell(result, time.monotonic() - begun))
 
     def run_loop(self, row: Row, fault: Fault, folder: Path) -> None:
         """The same under an until loop; its outcome is added to the result that is kept."""
@@ -121,6 +125,11 @@ class Gallery:
         before = self.results().get((row.name, fault.name))
         if before is not None:
             self.keep(msgspec.structs.replace(before, loop=outcome))
+
+    def tell(self, result: Result, took_s: float) -> Result:
+        said = "right" if result.passed else "; ".join(result.why)
+        print(f"{result.row:16} {result.fault:10} {took_s:5.0f} s  {said}", flush=True)
+        return result
 
     def keep(self, result: Result) -> Result:
         path = self.results_folder / f"{result.row}.{result.fault}.json"
@@ -152,7 +161,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--cache", help="folder of environments, runs and results")
     parser.add_argument("--checkout", action="append", default=[], metavar="NAME=DIR", help="source that is no package")
     parser.add_argument("--here", action="store_true", help="use the packages of this Python, and install nothing")
-    parser.add_argument("--jobs", type=int, default=min(4, os.cpu_count() or 1), help="faults of a row at once")
+    parser.add_argument("--jobs", type=int, default=min(4, os.cpu_count() or 1), help="runs at once")
     parser.add_argument("--zero", action="store_true", help="zero configuration also for rows that need one")
     parser.add_argument("--loops", action="store_true", help="run each fault under an `until` loop instead")
     parser.add_argument("--record", metavar="DIR", help="keep the logs of undisturbed runs as fixtures")
@@ -179,13 +188,18 @@ def main() -> int:
     names = args.faults or (QUICK if args.quick else [fault.name for fault in FAULTS])
     done = list[Result]()
     if not args.table:
-        for name in args.rows or rows:
-            done += gallery.run_row(rows[name], [BY_NAME[fault] for fault in names])
-    text = tables(rows, gallery.results(), gallery.skipped)
+        chosen = [rows[name] for name in args.rows or rows]
+        faults = [BY_NAME[fault] for fault in names]
+        with ThreadPoolExecutor(len(chosen)) as all_at_once:  # rows with faults from outside: only ``--jobs`` run
+            apart = [all_at_once.submit(gallery.run_row, row, faults) for row in chosen if row.ends]
+            for row in chosen:
+                done += [] if row.ends else gallery.run_row(row, faults)
+            done += [result for each in apart for result in each.result()]
+    texts = tables(rows, gallery.results(), gallery.skipped)
     if args.write_docs:
-        write_docs(DOCS, text)
+        write_docs(DOCS, texts)
     if args.table or not args.rows:
-        print(text)
+        print("\n\n".join(texts))
     return 1 if any(not result.passed for result in done) else 0
 
 

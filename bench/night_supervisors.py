@@ -1,14 +1,17 @@
 """The supervisors that bench/nights.py compares, each really run: one function for each, and the night that it gets."""
 
 import contextlib
+import math
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +21,7 @@ import night_trainer
 from trainwatch.core.act.evidence.capture import PAUSE_SHARE
 from trainwatch.core.judge.hang.loop_watch import AGAIN
 from trainwatch.core.model.decision import CaptureStacks, LookForLoop
-from trainwatch.core.model.fact import StateChanged
+from trainwatch.core.model.fact import IncidentOpened, Note, StateChanged
 from trainwatch.core.model.record import Record
 from trainwatch.core.store.journal import read_journal
 
@@ -80,6 +83,12 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     lives: int
     repeated: int
     gaps: dict[int, "Gap"]
+    told: dict[int, str] = {}
+    """Number of a fault → what trainwatch told after it, before the next one."""
+    lived_on: frozenset[int] = frozenset()
+    """Numbers of the faults after which no process was started before the next one."""
+    held: tuple[tuple[int, str], ...] = ()
+    """(number of the last fault, reason) of each time that trainwatch left the run to a person."""
     folder: str = ""
 
 
@@ -111,6 +120,7 @@ class Place:
         (self.root / "faults.json").write_bytes(msgspec.json.encode(schedule))
         inherited = {k: v for k, v in os.environ.items() if not k.startswith(("TMUX", "TRAINWATCH"))}
         self.env = inherited | {"TRAINWATCH_HOME": str(self.root / "home"), "TMUX_TMPDIR": str(self.root)}
+        self.held: list[float] = []
 
     def command(self, *resume: str) -> list[str]:
         """The trainer's command."""
@@ -119,7 +129,7 @@ class Place:
             sys.executable, str(TRAINER), "--output-dir", str(self.out), "--ledger", str(self.ledger.folder),
             "--faults", str(self.root / "faults.json"), "--steps", str(night.steps), "--step-s", str(night.step_s),
             "--save-every", str(night.save_every), "--outage-s", str(120 / night.scale),
-            "--slow-save-s", str(240 / night.scale), *resume,
+            "--slow-save-s", str(240 / night.scale), "--stall-s", str(220 / night.scale), *resume,
         ]  # fmt: skip
 
     def spawn(self, command: list[str]) -> "subprocess.Popen[bytes]":
@@ -129,6 +139,18 @@ class Place:
                 command, cwd=self.root, env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 start_new_session=True,
             )  # fmt: skip
+
+    def machine(self, over: threading.Event) -> None:
+        """Make the output folder read-only at each such fault, until the next save and a minute (scaled) are over."""
+        done = set[int]()
+        while not over.wait(0.05):
+            for number, kind, _ in self.ledger.faults():
+                if kind == "readonly_folder" and number not in done:
+                    done.add(number)
+                    for words in (("--bind", self.out, self.out), ("-o", "remount,ro,bind", self.out)):
+                        subprocess.run(["mount", *words], check=True)
+                    over.wait(self.night.save_every * self.night.step_s + 60 / self.night.scale)
+                    subprocess.run(["umount", "--lazy", self.out], check=True)
 
     def clear(self) -> None:
         shutil.rmtree(self.root, ignore_errors=True)
@@ -160,6 +182,7 @@ def perfect(place: Place, limit_s: float) -> bool:
             time.sleep(0.005)
         code = trainer.poll()
         end(trainer)
+        _end_trainers(place)
         if code == 0 and finished(place):
             return True
         outage_s = 120 / place.night.scale
@@ -215,7 +238,27 @@ def trainwatch(place: Place, limit_s: float) -> bool:
         five_minutes_s=300 / scale, ten_minutes_s=600 / scale, interrupt_s=20 / scale,
     )  # fmt: skip
     (place.root / "trainwatch.toml").write_text(settings)
-    return _wait(place, place.spawn([sys.executable, "-m", "trainwatch", "--headless"]), limit_s)
+    program, patience = [sys.executable, "-m", "trainwatch"], Patience(place, limit_s)
+    ended = _wait(place, place.spawn([*program, "--headless"]), limit_s)
+    while not ended and _state(place) in OVER and len(place.held) <= len(place.night.faults):
+        place.held.append(time.time())  # a person comes, and lets it go on
+        place.spawn([*program, "resume", "--yes"]).wait()
+        begun = time.monotonic()
+        while (_state(place) in OVER and time.monotonic() < begun + 10) or _state(place) not in OVER:
+            if patience.is_over():
+                place.spawn([*program, "kill", "--yes"]).wait()
+                _end_trainers(place)
+                return False
+            time.sleep(0.2)
+        ended = _state(place) == "finished"
+    return ended
+
+
+OVER = frozenset({"finished", "ended_early", "given_up", "stopped"})
+
+
+def _state(place: Place) -> str:
+    return next((r.fact.state for r in reversed(records_of(place)) if isinstance(r.fact, StateChanged)), "")
 
 
 def _wait(place: Place, supervisor: "subprocess.Popen[bytes]", limit_s: float) -> bool:
@@ -268,10 +311,13 @@ SUPERVISORS: dict[str, Callable[[Place, float], bool]] = {
 
 def run(name: str, night: Night, expected: bytes, limit_s: float, *, keep: bool) -> Result:
     """One night under one supervisor."""
-    place = Place(night)
+    place, over = Place(night), threading.Event()
     begun = time.monotonic()
-    ended = SUPERVISORS[name](place, limit_s)
-    wall_s = time.monotonic() - begun
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(place.machine, over)
+        ended = SUPERVISORS[name](place, limit_s)
+        wall_s = time.monotonic() - begun
+        over.set()
     lives = place.ledger.lives()
     final = place.out / "final.safetensors"
     result = Result(
@@ -283,6 +329,9 @@ def run(name: str, night: Night, expected: bytes, limit_s: float, *, keep: bool)
         lives=len(lives),
         repeated=sum(last - first for _, first, last in lives) - night.steps,
         gaps=gaps(place, lives),
+        told={number: " | ".join(words) for number, words in after_faults(place, told(place))},
+        lived_on=frozenset(n for n, begun in after_faults(place, [(began, "") for began, _, _ in lives]) if not begun),
+        held=tuple((n, words[-1]) for n, words in after_faults(place, holds(place)) if words),
         folder=str(place.root),
     )
     if not keep:
@@ -290,13 +339,44 @@ def run(name: str, night: Night, expected: bytes, limit_s: float, *, keep: bool)
     return result
 
 
+def told(place: Place) -> list[tuple[float, str]]:
+    """(wall time, ``KIND CLASS REASON`` or sentence) of incidents, notes and states."""
+    found = []
+    for record in records_of(place):
+        match record.fact:
+            case IncidentOpened(incident=incident):
+                found.append((record.wall, f"{incident.kind} {incident.class_} {incident.reason}"))
+            case Note(text=text) | StateChanged(reason=text):
+                found.append((record.wall, text))
+    return found
+
+
+def holds(place: Place) -> list[tuple[float, str]]:
+    """(wall time, reason) of each time that the run was left to a person."""
+    facts = [(record.wall, record.fact) for record in records_of(place)]
+    states = [(wall, f"{fact.state} {fact.reason}") for wall, fact in facts if isinstance(fact, StateChanged)]
+    return [max(state for state in states if state[0] <= wall) for wall in place.held]
+
+
+def after_faults(place: Place, events: Sequence[tuple[float, str]]) -> list[tuple[int, list[str]]]:
+    """Number of each fault → what happened after it and before the next one."""
+    faults = sorted((at, number) for number, _, at in place.ledger.faults())
+    ends = [at for at, _ in faults[1:]] + [math.inf]
+    spans = zip(faults, ends, strict=True)
+    return [(number, [text for wall, text in events if at < wall < until]) for (at, number), until in spans]
+
+
+def records_of(place: Place) -> list[Record]:
+    journals = list((place.root / "home").glob("runs/*/journal.jsonl"))
+    return list(read_journal(journals[0])) if journals else []
+
+
 def gaps(place: Place, lives: list[tuple[float, int, int]]) -> dict[int, Gap]:
     """The time without training after each fault that ended a process.
 
     The moment at which the process was ended is known from trainwatch's journal; without one it is that of the fault.
     """
-    journals = list((place.root / "home").glob("runs/*/journal.jsonl"))
-    records = list(read_journal(journals[0])) if journals else []
+    records = records_of(place)
     changes = [(record.wall, record.fact.state) for record in records if isinstance(record.fact, StateChanged)]
     stacks = stack_times(records, 90.0 / place.night.scale)
     found = {}

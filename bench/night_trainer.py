@@ -23,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 NUMBERS = 64
+SLOWER, SLOW_STEPS = 20, 40
 Weights = list[float]
 
 OUT_OF_MEMORY = """Traceback (most recent call last):
@@ -108,6 +109,9 @@ class Ledger:
             fcntl.flock(self.alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             (self.folder / "twice").touch()
+        self.begin_life()
+
+    def begin_life(self) -> None:
         path = self.folder / f"life-{time.time_ns()}-{os.getpid()}"
         path.write_bytes(bytes(16))
         with path.open("r+b") as file:
@@ -156,7 +160,8 @@ class Trainer:
         self.ledger = Ledger(args.ledger)
         self.faults: list[dict[str, object]] = json.loads(args.faults.read_text())
         self.weights, self.step = fresh(), 0
-        self.next_save = ""
+        self.next_save, self.first = "", 0
+        self.loss_factor, self.slow_until = 1.0, 0
 
     def run(self) -> None:
         """Train to the last step."""
@@ -166,16 +171,16 @@ class Trainer:
         if (path := self.resume_point()) is not None:
             self.weights, self.step = read(path)
             print(f"Resuming from checkpoint {path} at step {self.step}", flush=True)
-        first = self.step
-        self.ledger.at(first, first)
+        self.first = self.step
+        self.ledger.at(self.first, self.step)
         total = self.args.steps
         while self.step < total:
             self.faults_due()
-            time.sleep(self.args.step_s)
+            time.sleep(self.args.step_s * (SLOWER if self.step < self.slow_until else 1))
             self.step += 1
             self.weights = after_step(self.weights, self.step)
-            self.ledger.at(first, self.step)
-            loss = self.weights[0] + 1.0 / self.step
+            self.ledger.at(self.first, self.step)
+            loss = (3.0 / (1.0 + self.step / 50) + 0.05 * self.weights[0]) * self.loss_factor
             print(f"step {self.step}/{total} | loss {loss:.4f} | {1 / self.args.step_s:.1f} steps/s", flush=True)
             if self.step % self.args.save_every == 0 and self.step < total:
                 self.save(f"step{self.step:06d}.safetensors")
@@ -206,6 +211,13 @@ class Trainer:
                     file.flush()
                     written += len(data) // 101
                 file.write(data[written:])
+            return
+        if kind == "stalled_save":
+            with path.open("wb") as file:
+                file.write(data[: len(data) // 2])
+                file.flush()
+                time.sleep(self.args.stall_s)
+                file.write(data[len(data) // 2 :])
             return
         path.write_bytes(data)
 
@@ -306,6 +318,53 @@ class Trainer:
         """One weight becomes NaN and reaches the others with the next step."""
         self.weights[7] = math.nan
 
+    # What another process or the machine does, and what nobody has to end.
+
+    def unloadable(self) -> None:
+        """The newest checkpoint is whole, and the trainer cannot load it: it lacks what the loader asks for."""
+        for path in newest_first(self.out)[:1]:
+            path.write_bytes(path.read_bytes().replace(b'"step"', b'"stop"'))
+        self.killed()
+
+    def stalled_save(self) -> None:
+        """The next save moves no byte for a while, and then goes on (an upload at close, slow storage)."""
+        self.next_save = "stalled_save"
+
+    def terminated(self) -> None:
+        """SIGTERM by somebody who does not say so."""
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def silent_zero(self) -> None:
+        os._exit(0)
+
+    def closed_output(self) -> None:
+        """It trains on, and nothing that it prints arrives."""
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)
+        os.dup2(null, 2)
+
+    def readonly_folder(self) -> None:
+        """The bench makes the output folder read-only for a while; the next save fails."""
+        with contextlib.suppress(OSError):
+            while True:
+                (self.out / ".probe").touch()
+                (self.out / ".probe").unlink()
+                time.sleep(0.01)
+
+    def orphaned(self) -> None:
+        """A copy in a session of its own trains on; the process that was started dies."""
+        if os.fork():
+            self.segfault()
+        os.setsid()
+        self.first = self.step
+        self.ledger.begin_life()
+
+    def slowed(self) -> None:
+        self.slow_until = self.step + SLOW_STEPS
+
+    def diverged(self) -> None:
+        self.loss_factor = 1e4
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
@@ -318,6 +377,7 @@ def main() -> None:
     parser.add_argument("--save-every", type=int, required=True)
     parser.add_argument("--outage-s", type=float, default=2.0)
     parser.add_argument("--slow-save-s", type=float, default=4.0)
+    parser.add_argument("--stall-s", type=float, default=5.0)
     parser.add_argument("--resume", default="")
     Trainer(parser.parse_args()).run()
 

@@ -12,6 +12,8 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     """What the injected code does; empty: nothing."""
     rank: int = 0
     hangs: bool = False
+    outside: bool = False
+    """Only for rows with ``ends``, whose faults all come from outside."""
 
 
 FAULTS = (
@@ -25,6 +27,8 @@ FAULTS = (
     Fault(name="stop", title="SIGSTOP of one rank", kind="stop", rank=1, hangs=True),
     Fault(name="oom", title="out of memory, once", kind="oom"),
     Fault(name="torn", title="newest checkpoint cut in half, then kill -9", kind="torn"),
+    Fault(name="neighbour", title="kill -9 beside a copy that was started by hand", outside=True),
+    Fault(name="nan", title="NaN in the data", outside=True),
 )
 BY_NAME = {fault.name: fault for fault in FAULTS}
 QUICK = ("none", "kill")
@@ -32,6 +36,8 @@ QUICK = ("none", "kill")
 
 def missing(fault: Fault, row: Row) -> str:
     """What the fault needs and the row does not have, for the table; "" if nothing."""
+    if row.ends or fault.outside:
+        return "" if fault.name in row.ends else "not foreseen"
     if fault.rank:
         return "" if row.ranks > 1 else "one rank"
     if fault.name == "launcher":

@@ -41,8 +41,9 @@ class Place:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text((HERE / "scripts" / text[1:]).read_text() if text.startswith("@") else text)
 
-    def words(self, command: tuple[str, ...]) -> list[str]:
-        return [word.replace("{checkout}", str(self._checkout)) for word in command]
+    def words(self, command: tuple[str, ...], name: str = "one") -> list[str]:
+        """The words of a command; ``name``: of the output folder, for rows that have several."""
+        return [word.replace("{checkout}", str(self._checkout)).replace("{name}", name) for word in command]
 
     def env(self, *, counted: bool = True) -> dict[str, str]:
         """The environment of an activated virtual environment, with the injected code if ``counted``."""
@@ -60,7 +61,7 @@ class Place:
             env["GALLERY_HOOK"] = row.hook
             env["GALLERY_STEP_S"] = str(row.step_s)
             env["GALLERY_TORN"] = str(self.work / row.torn)
-            if self.fault.kind:
+            if self.fault.kind and not self.row.ends:
                 step = row.at * row.calls_per_step
                 env["GALLERY_FAULT"] = f"{self.fault.kind}:{step}:{self.fault.rank}"
         return env

@@ -53,20 +53,20 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     env: dict[str, str] = {}
     toml: str = ""
     """A ``trainwatch.toml`` without ``command``, if zero configuration is not enough: what docs/frameworks.md gives."""
-    preset: str
+    preset: str = "generic"
     """The preset that should be found."""
     output_dir: str
     """The folder whose entries are the checkpoints."""
     checkpoints: str
     """Pattern, in the working folder, for the checkpoints (files or folders)."""
-    torn: str
+    torn: str = ""
     """Pattern for the files of which the newest is cut in half by the fault ``torn``."""
-    final: str
+    final: str = ""
     """Pattern for the weights at the end; the newest match is compared with that of an undisturbed run."""
-    steps: int
+    steps: int = 0
     """Optimizer steps of an undisturbed run."""
-    save_every: int
-    """Optimizer steps between two checkpoints."""
+    save_every: int = 1
+    """Optimizer steps between two checkpoints; rows with ``ends``: what one save adds to the number of ``goes_on``."""
     fault_step: int = 0
     """0: half way between the second and the third checkpoint."""
     log_every: int = 1
@@ -94,6 +94,13 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the trainer can go on at all (with what its own documentation offers)."""
     steps_in_files: bool = True
     """Whether a checkpoint names its step (by content or name); others name an epoch, or nothing."""
+    ends: dict[str, str] = {}
+    """Fault → what a person would expect, written before the first run (``outside.ENDS``). Such a row has its faults
+    from outside; ``{name}`` in its words and patterns is the name of this copy's output folder."""
+    resume: str = ""
+    """Whether the trainer of a row with ``ends`` goes on: ``yes`` (by an option), ``self``, ``no``."""
+    goes_on: str = ""
+    """What the log of its second life says: a pattern whose group is the number (step, epoch) at which it goes on."""
     exact: bool = True
     """Whether a resumed run ends with the weights of an undisturbed one (order of the data and RNG are restored)."""
 

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +38,11 @@ class Supervised(msgspec.Struct, frozen=True, kw_only=True):
     """What trainwatch printed."""
 
 
-def supervise(place: Place, limit_s: float, *, config: bool) -> Supervised:
-    """Run until trainwatch ends by itself, at most ``limit_s``. ``config``: with the row's trainwatch.toml."""
+def supervise(place: Place, limit_s: float, *, config: bool, meanwhile: Callable[[], None] | None = None) -> Supervised:
+    """Run until trainwatch ends by itself, at most ``limit_s``. ``config``: with the row's trainwatch.toml.
+
+    ``meanwhile`` is called each half second.
+    """
     words = ["run", "--headless", "--interval", "5"]
     if config:
         (place.work / "trainwatch.toml").write_text(place.row.toml)
@@ -52,10 +56,12 @@ def supervise(place: Place, limit_s: float, *, config: bool) -> Supervised:
     samples, until, code = list[Sample](), time.monotonic() + limit_s, None
     while time.monotonic() < until:
         try:
-            code = supervisor.wait(SAMPLE_S)
+            code = supervisor.wait(0.5 if meanwhile else SAMPLE_S)
             break
         except subprocess.TimeoutExpired:
-            if place.fault.name == "none":
+            if meanwhile:
+                meanwhile()
+            elif place.fault.name == "none":
                 samples += _sample(place)
     if code is None:
         _ask(place, "kill", "--yes")
@@ -78,8 +84,10 @@ def progress_of(place: Place, log: str) -> dict[str, Any]:
     return _json(_ask(place, "progress", log, "--json"))
 
 
-def dry_run(place: Place) -> str:
-    return _ask(place, "run", "--dry-run", "--", *place.words(place.row.command))
+def resume_said(place: Place, *, before: bool) -> str:
+    """``will`` of ``resume``, as it is said of the command ``before`` its start, or of the run."""
+    words = ("run", "--dry-run", "--json", "--", *place.words(place.row.command)) if before else ("status", "--json")
+    return str((_json(_ask(place, *words)).get("resume") or {}).get("will", "not said"))
 
 
 def _sample(place: Place) -> list[Sample]:

@@ -6,7 +6,10 @@ from .faults import FAULTS, missing
 from .row import Row
 from .verdicts import Result
 
-BEGIN, END = "<!-- gallery: begin (written by bench/frameworks.py --write-docs) -->", "<!-- gallery: end -->"
+MARKS = (
+    "<!-- gallery: {} (written by bench/frameworks.py --write-docs) -->",
+    "<!-- gallery, faults from outside: {} (written by bench/frameworks.py --write-docs) -->",
+)
 SHOWN = (
     ("preset", ("preset",)), ("output folder", ("output folder",)), ("step", ("step", "run_step", "live step")),
     ("total", ("total_steps", "run_total_steps", "total_epochs")), ("epoch", ("epoch",)), ("loss", ("loss",)),
@@ -17,17 +20,32 @@ SHOWN = (
 Results = dict[tuple[str, str], Result]
 
 
-def tables(rows: dict[str, Row], results: Results, skipped: dict[str, str]) -> str:
-    """All tables as Markdown. ``skipped``: row → the sentence why it was not run."""
-    return "\n".join([_seen(rows, results, skipped), "", _survived(rows, results), "", _reasons(rows, results)])
+def tables(rows: dict[str, Row], results: Results, skipped: dict[str, str]) -> list[str]:
+    """The tables of rows with faults from inside, and of those from outside, as Markdown; "" without a result.
+
+    ``skipped``: row → the sentence why it was not run.
+    """
+    inside = {name: row for name, row in rows.items() if not row.ends}
+    outside = {name: row for name, row in rows.items() if row.ends}
+    parts = (
+        (inside, [_seen(inside, results, skipped), _survived(inside, results)]),
+        (outside, [_outside(outside, results)]),
+    )
+    return [
+        "\n\n".join([*shown, _reasons(of, results)]) if any(row in of for row, _ in results) else ""
+        for of, shown in parts
+    ]
 
 
-def write_docs(path: Path, text: str) -> None:
-    """Replace what is between the two marks."""
+def write_docs(path: Path, texts: list[str]) -> None:
+    """Replace what is between each pair of marks; a table without a result stays."""
     page = path.read_text()
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    path.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}")
+    for mark, text in zip(MARKS, texts, strict=True):
+        begin, end = mark.format("begin"), mark.format("end")
+        before, _, rest = page.partition(begin)
+        _, _, after = rest.partition(end)
+        page = f"{before}{begin}\n\n{text}\n{end}{after}" if text else page
+    path.write_text(page)
 
 
 def _seen(rows: dict[str, Row], results: Results, skipped: dict[str, str]) -> str:
@@ -46,7 +64,7 @@ def _seen(rows: dict[str, Row], results: Results, skipped: dict[str, str]) -> st
 
 
 def _survived(rows: dict[str, Row], results: Results) -> str:
-    shown = [fault for fault in FAULTS if fault.name != "none"]
+    shown = [fault for fault in FAULTS if fault.name != "none" and not fault.outside]
     head = ["framework", *(fault.title for fault in shown), "the same under `until`"]
     lines = [_line(head), _line(["---"] * len(head))]
     for row in rows.values():
@@ -66,6 +84,30 @@ def _survived(rows: dict[str, Row], results: Results) -> str:
         ]
         lines.append(_line([row.title, *cells, "; ".join(loops)]))
     return "\n".join(lines)
+
+
+def _outside(rows: dict[str, Row], results: Results) -> str:
+    """Rows with ``ends``: what was expected and seen, whether the neighbour's files were left alone, what was said."""
+    shown = [fault for fault in FAULTS if any(fault.name in row.ends for row in rows.values())]
+    head = ["framework", "version", "resumes", *(fault.title for fault in shown)]
+    lines = [_line(head), _line(["---"] * len(head))]
+    for row in rows.values():
+        found = [results.get((row.name, fault.name)) for fault in shown]
+        version = next((result.version for result in found if result is not None), "")
+        cells = [_cell(row, fault.name, result) for fault, result in zip(shown, found, strict=True)]
+        lines.append(_line([row.title, version, row.resume, *cells]))
+    return "\n".join(lines)
+
+
+def _cell(row: Row, fault: str, result: Result | None) -> str:
+    if fault not in row.ends or result is None:
+        return "–" if fault not in row.ends else "not run"
+    right = result.right
+    hang = f" after {result.hang_s:.0f} s" if result.hang_s is not None else ""
+    went = f" from {result.resumed}" if result.resumed is not None else f" ({result.state})"
+    parts = [f"{_mark([right.get('ends')])} {row.ends[fault]}{hang}{went}"]
+    parts += [f"{_mark([right.get('foreign')])} files"] if fault == "neighbour" else []
+    return ", ".join([*parts, f"{_mark([right.get('resume')])} said {result.proof}"])
 
 
 def _survival(row: Row, result: Result) -> str:

@@ -67,7 +67,7 @@ def judge(place: Place, done: Supervised, undisturbed: Path | None, version: str
         right |= _went_on(row, fault.name, resumed, proof, why)
     if lives and not held and len(lives[-1].times) + (resumed or 0) != row.steps:
         why.append(f"the steps of the lives were {[len(life.times) for life in lives]}, {row.steps} in all are needed")
-    hang = _hang(place, done.records)
+    hang = hang_of(place, done.records)
     if fault.hangs:
         right["hang seen"] = hang is not None
         if hang is None:
@@ -107,8 +107,8 @@ def _truth(row: Row, work: Path) -> Truth:
 def _shown(place: Place, done: Supervised, why: list[str]) -> dict[str, bool | None]:
     """Columns of the run without a fault."""
     row, truth = place.row, _truth(place.row, place.work)
-    created = next((f for f in _facts(done.records, "run_created")), {})
-    folders = [created.get("output_dir"), *(fact["folder"] for fact in _facts(done.records, "output_known"))]
+    created = next((f for f in facts_named(done.records, "run_created")), {})
+    folders = [created.get("output_dir"), *(fact["folder"] for fact in facts_named(done.records, "output_known"))]
     known, wanted_folder = [_resolved(place, folder) for folder in folders if folder], _wanted_folder(place)
     checks: dict[str, tuple[Any, Any]] = {
         "preset": (created.get("preset"), row.preset),
@@ -197,7 +197,7 @@ def _run_step(progress: dict[str, Any]) -> int | None:
 def _checkpoints(place: Place, records: list[dict[str, Any]], why: list[str]) -> bool:
     """Whether each checkpoint that exists at the end was seen with its step."""
     row = place.row
-    seen = {c["path"]: c.get("step") for f in _facts(records, "checkpoint") if (c := f["checkpoint"])}
+    seen = {c["path"]: c.get("step") for f in facts_named(records, "checkpoint") if (c := f["checkpoint"])}
     steps = {*range(row.save_every, row.steps + 1, row.save_every), row.steps} | (
         set() if row.steps_in_files else {None}
     )
@@ -263,10 +263,10 @@ def proof_of(records: list[dict[str, Any]]) -> tuple[str, float] | None:
     return None
 
 
-def _hang(place: Place, records: list[dict[str, Any]]) -> tuple[float, str] | None:
+def hang_of(place: Place, records: list[dict[str, Any]]) -> tuple[float, str] | None:
     """Seconds from the fault to the verdict, and the kind of the hang."""
     fault = place.fault_time()
-    for incident in (f["incident"] for f in _facts(records, "incident_opened")):
+    for incident in (f["incident"] for f in facts_named(records, "incident_opened")):
         if incident["kind"] == "hang" and fault is not None:
             return incident["wall"] - fault, incident["class"]
     return None
@@ -274,18 +274,18 @@ def _hang(place: Place, records: list[dict[str, Any]]) -> tuple[float, str] | No
 
 def _names_rank(records: list[dict[str, Any]], rank: int) -> bool:
     """Whether the hang or the crash is said to come from this rank, in its reason or its explanation."""
-    incidents = [fact["incident"] for fact in _facts(records, "incident_opened")]
+    incidents = [fact["incident"] for fact in facts_named(records, "incident_opened")]
     told = [f"{each['reason']} {each['explanation']}" for each in incidents if each["kind"] in {"hang", "crash"}]
     return any(re.search(rf"(?i)\brank {rank}\b", text) for text in told)
 
 
 def _remedy(records: list[dict[str, Any]]) -> str:
     """The settings that were changed, as the framework was given them."""
-    changed = [change for f in _facts(records, "remedy_applied") for change in f.get("changes", [])]
+    changed = [change for f in facts_named(records, "remedy_applied") for change in f.get("changes", [])]
     return ", ".join(f"{change['key']} {change['before']} → {change['after']}" for change in changed)
 
 
-def _facts(records: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+def facts_named(records: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
     return [record["fact"] for record in records if record.get("fact", {}).get("fact") == name]
 
 

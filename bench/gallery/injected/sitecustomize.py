@@ -2,7 +2,7 @@
 
 No file of the framework or of the script is changed. GALLERY_LEDGER is the folder of the counts (one file for each
 process that trains, ``BEGUN_NS-PID-RANK``, a line ``TIME`` for each step), GALLERY_FAULT ``KIND:STEP:RANK``,
-GALLERY_HOOK what counts as a step, GALLERY_STEP_S how long a step takes at least, GALLERY_TORN the pattern of files of
+GALLERY_HOOK what counts as a step (empty: nothing does, and the signals USR1 and USR2 make NaN and a deadlock), GALLERY_STEP_S how long a step takes at least, GALLERY_TORN the pattern of files of
 which the newest is cut in half, GALLERY_STAND_IN a module that replaces what cannot be had here (a GPU, real weights).
 """
 
@@ -97,7 +97,15 @@ def deadlock():
         lock.acquire()
 
     signal.signal(signal.SIGUSR2, handler)
-    os.kill(os.getpid(), signal.SIGUSR2)
+    if HOOK:
+        os.kill(os.getpid(), signal.SIGUSR2)
+
+
+def nan():
+    """At SIGUSR1 the script's data, its array ``X``, becomes NaN in place."""
+    import signal
+
+    signal.signal(signal.SIGUSR1, lambda *_: sys.modules["__main__"].X.fill(float("nan")))
 
 
 def stop():
@@ -183,6 +191,9 @@ CACHE = os.path.join("trainwatch", "frameworks")  # where the interpreters and t
 if LEDGER and "trainwatch" not in " ".join(sys.orig_argv[:4]).replace(CACHE, ""):
     if HOOK == "torch.optim":
         sys.meta_path.insert(0, AfterImport("torch.optim.optimizer", watch_torch))
+    elif not HOOK:
+        deadlock()
+        nan()
     else:
         sys.meta_path.insert(0, AfterImport(HOOK.partition(":")[0], watch_method))
     if os.environ.get("GALLERY_STAND_IN"):
