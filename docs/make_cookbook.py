@@ -105,7 +105,7 @@ def _before(row: Row) -> str:
     assert resume is not None, said
     name = "no preset is needed" if preset.name == "generic" else f"preset `{preset.name}`"
     why = f" ({found[2]})" if found and preset.name != "generic" and not row.checkout else ""
-    how = resume[1] if row.resumes or not row.checkout else "NO: a crash ends this run"
+    how = resume[1] if row.resumes or not row.checkout else "NO"
     where = f"; output `{output[1]}`" if output and not output[1].startswith("not known") else ""
     return f"{name}{why}{where}; *Resume: {how}*."
 

@@ -5,12 +5,15 @@ import re
 from collections.abc import Iterator
 
 from .project_modules import Module, Project
+from .syntax import dotted, last, own_nodes
 
 _OPEN = re.compile(
     r"parse_known_args|allow_extra_args|ignore_unknown_options|HfArgumentParser|LightningCLI|\bhydra\b|\btyro\b"
+    r"|\bfire\.Fire\b|\bdocopt\(|\babsl\b|\bfrom_cli\(|jsonargparse|simple_parsing|\bTap\b|configargparse"
 )
 """Texts of sources that take more than they declare."""
-_MADE = re.compile(r"\bArgumentParser\(|\bclick\.command\b|\btyper\b")
+_PARSED = re.compile(r"\.(command|group|callback)$")
+"""Decorators of functions that parse the command line."""
 
 
 def declares_all(project: Project) -> bool:
@@ -18,10 +21,38 @@ def declares_all(project: Project) -> bool:
 
     Out of sight: names that are computed (``add_argument(f"--{name}")``), and parsers that a library makes or fills.
     """
-    if project.unread or not any(_MADE.search(module.text) for module in project.modules):
+    if project.unread or not _parses(project):
         return False
     own = {function.name for module in project.modules for function in module.functions}
     return not any(_OPEN.search(module.text) or _adds_unseen(module, own) for module in project.modules)
+
+
+def _parses(project: Project) -> bool:
+    """Whether the file that runs comes to a parser which ends at an option that it does not know.
+
+    The parser of a module that is only imported for something else is none of this command.
+    """
+    functions = [function for module in project.modules for function in module.functions]
+    if any(_PARSED.search(dotted(each)) for function in functions for each in function.decorator_list):
+        return True
+    bodies = {function.name: function for function in reversed(functions)}
+    main = project.modules[0].tree
+    waiting: list[ast.stmt] = [
+        statement
+        for module in project.modules
+        for statement in module.tree.body
+        if module.tree is main or not (isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test))
+    ]
+    seen: set[str] = set()
+    while waiting:
+        for node in own_nodes(ast.Module([waiting.pop()], [])):
+            name = dotted(node.func) if isinstance(node, ast.Call) else ""
+            if last(name) in {"parse_args", "parse_intermixed_args"} or name == "typer.run":
+                return True
+            if last(name) in bodies and last(name) not in seen:
+                seen.add(last(name))
+                waiting += bodies[last(name)].body
+    return False
 
 
 def _adds_unseen(module: Module, own: set[str]) -> bool:

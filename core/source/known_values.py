@@ -36,7 +36,7 @@ class KnownValues:
     """
 
     def __init__(self, project: Project, declared: tuple[Option, ...], options: Mapping[str, Any]) -> None:
-        self.scopes = Scopes(project)
+        self.scopes = Scopes(project, (), ())
         self.options = options
         self.asked: set[str] = set()
         self.there = ""

@@ -6,12 +6,15 @@ option feeds, of something that the trainer itself saved or looks for, means tha
 Both are probabilities: the first resume is watched (judge/resume) and the newest state is copied aside before it.
 """
 
-from collections.abc import Sequence
-from typing import Literal
+import re
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from . import words
+from .flow.call_names import KNOWN_LIBRARIES, TO_WRITE
 from .flow.labels import Event, Guard, Label, is_own_load
 from .flow.value_flow import ValueFlow
 from .launch_target import Target
@@ -21,6 +24,15 @@ from .project_modules import Project
 ENOUGH = 4
 """Points from which an option is taken: a name that says so, or a flow into a load that restores a training."""
 
+_TAKES_WORDS = re.compile(
+    r"sys\.argv(?!\[\d)(?!\.index\()(?<!in sys\.argv)(?<!len\(sys\.argv)"
+    r"|argparse|\bclick\b|typer|\bfire\b|tyro|hydra|absl|docopt|jsonargparse|(?<!HfArgument)Parser\b|LightningCLI"
+)
+"""Sources that take words of the command line, other than by their number or by a name that they look for."""
+_OWN_LOOP = re.compile(
+    r"\.backward\(|apply_gradients|value_and_grad|\.minimize\(|train_on_batch|GradientTape|jax\.grad"
+)
+"""Sources that train by a loop of their own."""
 Wants = Literal["path", "inside", "folder", "flag", "word", "step"]
 """What the option takes: the checkpoint; a folder with files in it; the folder of the checkpoints; nothing; a word; the
 number in the name of the checkpoint."""
@@ -44,33 +56,98 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """``option``: the best candidate. ``by_itself``: where the trainer goes on by itself (``train.py:30``).
 
-    ``why``: evidence, a clause each. ``unread``: what could not be read: then nothing found is not "none".
-    ``target``: what was read.
+    ``only_if``: it would do so if something were set that is not (``RESUME is set (train.py:2)``). ``why``: evidence, a
+    clause each. ``unsure``: why nothing found is not "none", a clause each. ``reads``: the settings that it reads.
+    ``cut``: not all of the source was read. ``write``: the line of a script by which a training with its library goes
+    on. ``target``: what was read.
     """
 
     option: Candidate | None = None
     by_itself: str = ""
+    only_if: str = ""
     why: tuple[str, ...] = ()
-    unread: tuple[str, ...] = ()
+    unsure: tuple[str, ...] = ()
+    reads: frozenset[str] = frozenset()
+    cut: bool = False
+    write: str = ""
     target: Target | None = None
 
 
-def find_resume(project: Project, options: Sequence[Option], target: Target | None = None) -> Finding:
-    flow = ValueFlow(project, options)
-    candidates = [c for number in range(len(options)) if (c := _candidate(number, flow)) is not None]
+def find_resume(
+    project: Project,
+    options: Sequence[Option],
+    target: Target | None = None,
+    others: Collection[int] = (),
+    *,
+    closed: bool = True,
+) -> Finding:
+    """``others``: ids of functions of other subcommands. ``closed``: its parser takes no option that is not seen."""
+    flow = ValueFlow(project, options, others)
+    given = _given(flow.options, () if target is None else target.args)
+    candidates = [c for number in range(len(options)) if (c := _candidate(number, flow, given)) is not None]
     best = max(candidates, key=lambda c: (c.points - len(c.with_flags), -candidates.index(c)), default=None)
-    alone, why = _by_itself(flow)
+    alone = _by_itself(flow, given)
+    if best is not None and alone.place and not best.option.says_resume:
+        best = None  # a folder in which the trainer finds it, or a switch against it
     return Finding(
         option=best,
-        by_itself=alone,
-        why=best.why if best is not None else why,
-        unread=project.unread,
+        by_itself=alone.place,
+        only_if=alone.only_if,
+        why=best.why if best is not None else alone.why,
+        unsure=(*project.unread, *alone.unsure, *_unsure(project, flow, closed=closed)),
+        reads=frozenset(flow.read),
+        cut=bool(project.unread),
+        write=next((line for library, line in TO_WRITE.items() if library in _imported(project)), ""),
         target=target,
     )
 
 
-def _candidate(number: int, flow: ValueFlow) -> Candidate | None:
+def _imported(project: Project) -> set[str]:
+    return {name.partition(".")[0] for module in project.modules for name in module.aliases.values()}
+
+
+def _given(options: Sequence[Option], args: Sequence[str]) -> dict[int, str]:
+    """Options that the command gives: number → value; "" without one, "false" if it is switched off."""
+    found: dict[int, str] = {}
+    for at, word in enumerate(args):
+        name, equals, value = word.partition("=")
+        for number, option in enumerate(options):
+            if option.kind == "switch" or "{" in word or name.lstrip("+") not in {option.name, option.negated or "-"}:
+                continue
+            following = args[at + 1] if at + 1 < len(args) and option.takes != "flag" else ""
+            found[number] = value if equals else "" if following.startswith("-") else following
+            if name == option.negated:
+                found[number] = "false"
+    plain = [word for word in args if not word.startswith("-")]
+    for number, option in enumerate(options):
+        place = option.dest.removeprefix("$argv")
+        needed = int(place) if place.isdigit() else 1
+        if option.kind == "positional" and len(plain) >= needed:
+            found[number] = plain[needed - 1]
+    return {number: value for number, value in found.items() if "{" not in value}
+
+
+def _unsure(project: Project, flow: ValueFlow, *, closed: bool) -> Iterator[str]:
+    """Why a way may be there that was not seen."""
+    for option in flow.options:
+        if option.says_resume and option.kind in {"option", "positional"} and option.library != "transformers":
+            yield f"{option.name} ({option.place}) is there, but what it does cannot be told"
+    if not closed and any(_TAKES_WORDS.search(module.text) for module in project.modules):
+        yield "it may take options that are not seen in its source"
+    own = {module.path.stem for module in project.modules} | {module.path.parent.name for module in project.modules}
+    unread = sorted(_imported(project) - own - sys.stdlib_module_names - KNOWN_LIBRARIES - {""})
+    if unread and not any(_OWN_LOOP.search(module.text) for module in project.modules):
+        yield f"{unread[0]}, which may train and resume, is not read"
+
+
+def _candidate(number: int, flow: ValueFlow, given: Mapping[int, str]) -> Candidate | None:
     option = flow.options[number]
+    if option.kind == "switch" or (option.library == "config" and option.default is False):
+        return None
+    if number in given and option.kind == "positional":
+        return None
+    if given.get(number) and not option.says_resume and not words.CHECKPOINT.search(option.name):
+        return None  # a name or a folder, by which the trainer finds it itself
     says = f"{option.name} {option.dest} {option.help}"
     name = f"{option.name} {option.dest}"
     if words.TRACKERS.search(name):
@@ -119,7 +196,7 @@ def _candidate(number: int, flow: ValueFlow) -> Candidate | None:
     if words.SAVING.search(name) and not named and not (whole or restores >= 2):
         points -= 3
     if option.takes in {"flag", "truth"}:
-        if option.default is True or not loads:
+        if option.default is True or (not loads and not option.says_resume) or given.get(number) == "":
             return None
         if _off(events, number) and not guarded:
             return None
@@ -167,7 +244,11 @@ def _with_form(  # noqa: PLR0917
             for guard in event.guards:
                 other = flow.options[guard.of]
                 needs = (
-                    guard.on and guard.of != number and other.takes in {"flag", "truth"} and other.default is not True
+                    other.kind != "switch"
+                    and guard.on
+                    and guard.of != number
+                    and other.takes in {"flag", "truth"}
+                    and other.default is not True
                 )
                 if needs and _says_resume(other) and other not in flags:
                     flags.append(other)
@@ -245,34 +326,43 @@ def _is_used(option: Option, flow: ValueFlow, events: Sequence[Event], number: i
     )
 
 
-def _by_itself(flow: ValueFlow) -> tuple[str, tuple[str, ...]]:
-    """Where the trainer goes on by itself, and why it looks so; "" if nothing shows it."""
+class _Alone(NamedTuple):
+    """Whether the trainer goes on by itself: as in ``Finding``."""
+
+    place: str = ""
+    only_if: str = ""
+    why: tuple[str, ...] = ()
+    unsure: tuple[str, ...] = ()
+
+
+def _by_itself(flow: ValueFlow, given: Mapping[int, str]) -> _Alone:
+    """Where the trainer goes on by itself, and why it looks so."""
     events = list(flow.events.values())
     written = {t for e in events if e.kind == "save" for t in e.text if len(t) > 2}
     saved = {each.of for e in events if e.kind == "save" for each in e.labels if each.how in {"path", "inside"}}
     looks = {each.of for e in events if e.kind in {"look", "find"} for each in e.labels}
-    best: tuple[int, str, tuple[str, ...]] = (0, "", ())
+    best: dict[bool | None, tuple[int, _Alone]] = {}
     for event in events:
-        if event.kind not in {"load", "whole"} or not all(_holds_by_default(g, flow) for g in event.guards):
+        if event.kind not in {"load", "whole", "known"}:
             continue
-        whens = [each for each in event.labels if each.how == "when"]
-        if whens and not any(
-            _holds_by_default(Guard(each.of, on=each.value != "-", value=each.value if each.value != "-" else ""), flow)
-            for each in whens
-        ):
-            continue
+        holds, tested = _happens(event, flow, given)
         own = {each.of for each in event.labels if each.how in {"path", "inside", "found"}}
-        given = {n for n in own if n >= 0}
-        if given and not all(_has_default(flow.options[n]) or n in saved for n in given):
+        fed = {n for n in own if n >= 0 and flow.options[n].kind != "switch"}
+        if fed and not all(_has_default(flow.options[n]) or n in saved or given.get(n) for n in fed):
             continue
         no_place = bool(own) and all(is_own_load(each.of) and each.how == "path" for each in event.labels)
         if no_place and event.called.endswith(".restore") and event.receiver not in flow.savers:
             continue  # of what it holds in memory: averaged weights are put back after each evaluation
         points, why = 0, []
         restores = _restores(events, own)
-        if event.kind == "whole" or restores >= 2:
+        place = f"{event.module}:{event.line}"
+        if event.kind == "known":
+            points, why = 3, [f"{event.called} in {place} ({event.receiver})"]
+        elif event.kind == "whole" or restores >= 2:
             points += 2
-            why.append(f"{event.called}() in {event.module}:{event.line} restores a training")
+            why.append(f"{event.called}() in {place} restores a training")
+        else:
+            continue
         if own & saved or written & set(event.text):
             points += 2
             why.append("from what the trainer itself writes")
@@ -288,25 +378,50 @@ def _by_itself(flow: ValueFlow) -> tuple[str, tuple[str, ...]]:
             points += 2
         elif words.RESUME.search(event.called):
             points += 1
-        if (event.kind == "whole" or restores >= 2) and points > best[0]:
-            best = (points, f"{event.module}:{event.line}", tuple(why))
-    return (best[1], best[2]) if best[0] >= 3 else ("", ())
+        if points >= 3 and points > best.get(holds, (0,))[0]:
+            set_ = "" if tested is None else f"{tested.name} is set ({tested.place})"
+            unsure = (f"whether {set_} cannot be told",) if holds is None else ()
+            alone = _Alone(place if holds else "", set_ if not holds else "", tuple(why) if holds else (), unsure)
+            best[holds] = (points, alone)
+    return next((best[holds][1] for holds in (True, None, False) if holds in best), _Alone())
 
 
-def _holds_by_default(guard: Guard, flow: ValueFlow) -> bool:
-    """Whether a test passes if nothing is given on the command line."""
+def _happens(event: Event, flow: ValueFlow, given: Mapping[int, str]) -> tuple[bool | None, Option | None]:
+    """Whether a call is made if no more is given than the command gives, and the option that prevents it.
+
+    None: a value decides that cannot be seen.
+    """
+    whens = [
+        Guard(each.of, on=each.value != "-", value=each.value if each.value != "-" else "")
+        for each in event.labels
+        if each.how == "when"
+    ]
+    tests = [(guard, _passes(guard, flow, given)) for guard in event.guards]
+    if whens and not any(_passes(guard, flow, given) is not False for guard in whens):
+        tests.append((whens[0], False))
+    paths = {each.of for each in event.labels if each.how in {"path", "inside"}}
+    empty = [n for n in paths if n >= 0 and flow.options[n].kind == "switch" and not flow.options[n].default]
+    if len(paths) == 1 and empty:
+        tests.append((Guard(empty[0], on=True), False))
+    for wanted in (False, None):
+        found = next((guard for guard, holds in tests if holds is wanted), None)
+        if found is not None:
+            return wanted, flow.options[found.of]
+    return True, None
+
+
+def _passes(guard: Guard, flow: ValueFlow, given: Mapping[int, str]) -> bool | None:
     option = flow.options[guard.of]
-    default = option.default
+    if option.unseen:
+        return None
+    value = given.get(guard.of, option.default)
+    if value == "" and guard.of in given:
+        value = True
     if guard.value:
-        return (str(default) == guard.value) is guard.on
-    if default is None and option.takes in {"value", "number"} and not _looks_like_resume(option):
-        return True  # an option that has nothing to do with it
-    given = bool(default) and str(default).lower() not in {"none", "false", "0", "no", "off"}
-    return given is guard.on
-
-
-def _looks_like_resume(option: Option) -> bool:
-    return bool(words.RESUME.search(option.name) or words.CHECKPOINT.search(option.name))
+        return (str(value) == guard.value) is guard.on
+    if value is None and option.kind == "override" and option.library != "config":
+        return None  # it may have a default in a file that is not read
+    return (bool(value) and str(value).lower() not in {"none", "false", "0", "no", "off"}) is guard.on
 
 
 def _has_default(option: Option) -> bool:

@@ -89,3 +89,11 @@ def ends(body: list[ast.stmt]) -> bool:
 def calls(tree: ast.AST) -> Iterator[ast.Call]:
     """All calls in a piece of source, nested ones and those in functions too."""
     return (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+
+
+def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a module or function without those of the functions in it."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, FUNCTIONS):
+            yield child
+            yield from own_nodes(child)

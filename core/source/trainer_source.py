@@ -11,6 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
+
 from ..model.launch.recognition import Imported, SourceFacts
 from .config_options import file_options, override_options
 from .declared_whole import declares_all
@@ -19,6 +21,8 @@ from .launch_target import Target, find_target
 from .needed_imports import NeededImport, installs_packages, needed_imports
 from .options.all_options import options_of
 from .options.option import Option
+from .options.subcommands import BEFORE, Subcommands, subcommands_of
+from .options.switches import switches
 from .project_modules import Module, Project, Stamp, read_module, read_project, stamp_of
 from .resume_finding import Finding, find_resume
 from .script_values import Default, Number, defaults_in, imported_by, numbers_in, texts_in_module
@@ -43,6 +47,7 @@ class TrainerSource:
         self._findings: dict[tuple[tuple[tuple[str, Any], ...], str], Finding] = {}
         self._scripts: dict[Path, Module] = {}
         self._kept: Project | None = None
+        self._declared: tuple[tuple[Option, ...], bool] | None = None
 
     @property
     def is_current(self) -> bool:
@@ -87,21 +92,46 @@ class TrainerSource:
         options = (Number(o.name.lstrip("-"), o.default, f"{o.file}:{o.line}") for o in declared)
         return (*options, *(number for script in scripts for number in numbers_in(script)))
 
-    @cached_property
+    @property
     def options(self) -> tuple[Option, ...]:
-        """All options that the project declares; those of a source that cannot be followed are not told."""
-        return self._asked(lambda project: tuple(options_of(project)), ())
+        """The options that the project declares for the subcommand that is run, if there are subcommands.
 
-    @cached_property
+        Those of a source that cannot be followed are not told.
+        """
+        return self._declared_now[0]
+
+    @property
     def declares_all(self) -> bool:
         """Whether ``options`` are all that it takes."""
-        return self._asked(declares_all, False) and any(option.kind == "option" for option in self.options)
+        return self._declared_now[1]
+
+    @property
+    def _declared_now(self) -> tuple[tuple[Option, ...], bool]:
+        nothing: tuple[tuple[Option, ...], bool] = ((), False)
+        return self._declared or self._asked(self._declares, nothing)
+
+    def _declares(self, project: Project, subcommands: Subcommands | None = None) -> tuple[tuple[Option, ...], bool]:
+        if self._declared is None:
+            subcommands = subcommands_of(project) if subcommands is None else subcommands
+            given = {"", BEFORE, *self.target.args}
+            found = [option for option in options_of(project, subcommands) if option.after in given]
+            known = not subcommands.names or bool(subcommands.run_by(self.target.args))
+            options = (msgspec.structs.replace(o, after=o.after if o.after == BEFORE else "") for o in found)
+            self._declared = (tuple(options), known and declares_all(project))
+        return self._declared
+
+    def option(self, name: str) -> Option | None:
+        """The option that is written so, or begins so: argparse takes the beginning of a name if it is the only one."""
+        names = [(each, written) for each in self.options for written in (each.aliases or (each.name,))]
+        exact = [each for each, written in names if name and written == name]
+        begun = [each for each, written in names if name.startswith("--") and written.startswith(name)]
+        return exact[0] if exact else begun[0] if len(begun) == 1 else None
 
     def resume(self, settings: Mapping[str, Any], config: str = "") -> Finding:
         """How it resumes. ``settings``: those of the file ``config`` that its command names, by dotted key."""
         key = (tuple(settings.items()), config)
         if key not in self._findings:
-            too_deep = Finding(unread=("its source is nested too deeply to be followed",), target=self.target)
+            too_deep = Finding(unsure=("its source is nested too deeply to be followed",), target=self.target)
             self._findings[key] = self._asked(lambda project: self._found(project, settings, config), too_deep)
         return self._findings[key]
 
@@ -153,10 +183,16 @@ class TrainerSource:
         return self._asked(lambda project: goes_on_without(project.modules, name), None)
 
     def _found(self, project: Project, settings: Mapping[str, Any], config: str) -> Finding:
-        options = [*self.options, *override_options(project)]
+        subcommands = subcommands_of(project)
+        declared, closed = self._declares(project, subcommands)
+        options = [*declared, *override_options(project)]
         if config:
             options += file_options(project, dict(settings), config)
-        return find_resume(project, options, self.target)
+        chosen = subcommands.run_by(self.target.args)
+        options += [msgspec.structs.replace(dest, default=chosen) for dest in subcommands.dests if chosen]
+        options += switches(project, {option.dest for option in options})
+        others = {function for function, name in subcommands.of_function.items() if chosen and name != chosen}
+        return find_resume(project, options, self.target, others, closed=closed)
 
     def _asked(self, ask: Callable[[Project], _Said], otherwise: _Said) -> _Said:
         try:

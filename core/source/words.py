@@ -11,6 +11,8 @@ RESUME = re.compile(
     re.IGNORECASE,
 )
 """To go on with a training."""
+RELOADS = re.compile(r"reload", re.IGNORECASE)
+"""Data is reloaded, too."""
 CHECKPOINT = re.compile(
     r"ckpt|checkpoint|snapshot|last_?state|train(ing|er)?_?state|load|start_?from|init_?from|from_?(path|file)|laden|charger"
     r"|cargar|carregar|carica|zagruz|检查点|チェックポイント|zustand|stand\b|sauvegarde|punto|spielstand",
@@ -43,7 +45,7 @@ WHOLE = re.compile(
 )
 """Last names of calls that restore a whole training."""
 GOES_ON = re.compile(
-    r"BackupAndRestore|MonitoredTrainingSession|restore_or_initialize|resume_or_load"
+    r"restore_or_initialize|resume_or_load|recover_if_possible"
     r"|^(maybe|try|auto)_?(load|resume|restore)|(load|resume|restore)_(latest|last|newest|if)|_if_(exists|available|any)"
 )
 """Last names of library calls that go on from what is there, if anything is."""

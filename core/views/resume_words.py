@@ -6,6 +6,7 @@ from typing import Any
 from ..model.launch.resume_way import ResumeWay, SecondStart
 
 UNKNOWN = ResumeWay()
+REHEARSE = "`trainwatch rehearse` tells in a minute"
 
 
 def resume_line(way: ResumeWay | None) -> str:
@@ -25,7 +26,7 @@ def resume_words(way: ResumeWay | None) -> str:
             return f"NO: {way.how}"
         case "unknown":
             how = way.how or "nothing is known of how this command resumes"
-            return f"unknown: {how}"
+            return f"unknown: {how}; {REHEARSE}"
 
 
 def resume_object(way: ResumeWay | None) -> dict[str, Any]:

@@ -41,12 +41,12 @@ def test_the_whole_command_line_is_named(tmp_path: Path) -> None:
     said = what_to_add(spec(tmp_path, *command, project="/p/trainwatch.toml"), "trainwatch --headless")
     assert said == 'add "--resume_from", "{resume}" to run.command in /p/trainwatch.toml, then `trainwatch --headless`'
     said = what_to_add(spec(tmp_path, "bash", "-c", "python t.py | tee log"), "trainwatch --headless")
-    assert "write `--resume {resume}` into the shell line, behind the trainer" in said
+    assert "write `--resume_from {resume}` into the shell line, behind the trainer" in said
     said = what_to_add(spec(tmp_path, *command, project="/p/trainwatch.toml"), "trainwatch resume r-1 --from x")
     assert said.endswith("`trainwatch resume r-1 --from x -- python t.py --name 'a b' --resume_from '{resume}'`")
     (tmp_path / "run.sh").write_text("#!/bin/sh\npython t.py\n")
     said = what_to_add(spec(tmp_path, "./run.sh"), "trainwatch run --from x")
-    assert said.startswith('let ./run.sh pass it on, as `${1:+--resume "$1"}` (in place of --resume')
+    assert said.startswith('let ./run.sh pass it on, as `${1:+--resume_from "$1"}`; ')
     assert said.endswith("`trainwatch run --from x -- ./run.sh '{resume}'`")
 
 
@@ -56,5 +56,5 @@ def test_resume_from_a_checkpoint_says_what_to_add_and_asks_no_supervisor(tmp_pa
     order = Command(t=0.0, verb="resume", by="test", checkpoint=str(path))
     with pytest.raises(CliError) as error:
         send_command(run, order, starts_supervisor=True)
-    expected = f"`trainwatch resume {run.id} --from {path} -- python t.py --resume '{{resume}}'` (in place of --resume"
+    expected = f"`trainwatch resume {run.id} --from {path} -- python t.py --resume '{{resume}}'` (once the script has an option"
     assert expected in str(error.value)

@@ -298,9 +298,7 @@ def test_from_a_checkpoint_that_is_not_there_or_not_usable_nothing_is_started() 
     assert "no checkpoint to go on from" in refused(code=ExitCode.NOT_FOUND, checkpoint="newest")
     path = saved()
     assert "no such checkpoint" in refused(code=ExitCode.NOT_FOUND, checkpoint="nope")
-    how = (
-        "`trainwatch run --from newest -- true --output_dir out --resume '{resume}'` (in place of --resume: the option"
-    )
+    how = "`trainwatch run --from newest -- true --output_dir out --resume '{resume}'` (once the script has an option"
     assert how in refused(NO_PLACE, code=ExitCode.FAILED, checkpoint="newest")
     path.write_bytes(path.read_bytes()[:-2])
     assert "cannot be resumed from" in refused(code=ExitCode.FAILED, checkpoint=str(path))

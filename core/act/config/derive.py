@@ -122,6 +122,7 @@ def preview(  # noqa: PLR0917
             "profile": None if profile is None else profile.name,
         },
         splice,
+        alone=_stands_alone(spec, preset),
     )
     _refuse_unfillable(spec, used)
 
@@ -284,6 +285,16 @@ def _resume_path(spec: RunSpec, resume_from: Path | None) -> Path | None:
             f"`{typed('checkpoints list', str(path.parent))}`"
         )
     return path
+
+
+def _stands_alone(spec: RunSpec, preset: Preset) -> bool | None:
+    """Whether ``{resume}`` belongs to no option of the command; None: its name tells.
+
+    With a preset that has an option of its own ``{resume}`` may stand behind any word, as the place for that one.
+    """
+    if spec.resume_way is not None and spec.resume_way.stands_alone:
+        return True
+    return None if preset.resume_file is not None or preset.resume_directory is not None else False
 
 
 def _resume_style(preset: Preset, resume: Path | None) -> ResumeStyle | None:

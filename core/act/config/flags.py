@@ -20,9 +20,10 @@ _TRUTH = {text: pair for pair in _TRUTH_PAIRS for text in pair}
 _RESUME_OPTION = re.compile(
     r"--?[\w.-]*(resume|checkpoint|ckpt|weights|restore|load|init|start|continue|from|state)[\w.-]*", re.IGNORECASE
 )
-_PROFILE_OPTION = re.compile(r"--?[\w.-]*profile[\w.-]*", re.IGNORECASE)
+_OPTION = r"--?[a-zA-Z][\w.-]*"
+_PROFILE_OPTION = r"--?[\w.-]*[Pp][Rr][Oo][Ff][Ii][Ll][Ee][\w.-]*"
 _PLACEHOLDER = re.compile(rf"\{{({'|'.join(PLACEHOLDERS)})\}}")
-_VANISHING = {"resume": _RESUME_OPTION, "profile": _PROFILE_OPTION}
+_VANISHING = {"resume": _OPTION, "profile": _PROFILE_OPTION}
 """Placeholders that may have no value, and the option before them, which is then removed as well."""
 
 
@@ -194,17 +195,20 @@ def _group(words: Sequence[str]) -> OptionGroup:
 
 
 def fill(
-    argv: Sequence[str], values: Mapping[str, str | None], splice: Sequence[str] | None
+    argv: Sequence[str], values: Mapping[str, str | None], splice: Sequence[str] | None, *, alone: bool | None = None
 ) -> tuple[tuple[str, ...], frozenset[str]]:
     """Replace the placeholders; returns the command and the names that were used.
 
     An element whose placeholder has no value is removed, and with it the option before it that belongs to it
-    (``--resume {resume}``). An element ``{resume}`` that follows no such option is replaced by ``splice``, the
-    arguments of the preset's resume style (empty: resume is set in the config; None: the preset has no style, and the
-    path is used). In a shell line (an element with blanks) only the word is removed, and values are quoted.
+    (``--resume {resume}``, ``-i {resume}``). An element ``{resume}`` that belongs to no option is replaced by
+    ``splice``, the arguments of the preset's resume style (empty: resume is set in the config; None: the preset has no
+    style, and the path is used). ``alone``: whether ``{resume}`` belongs to no option; None: only to one whose name
+    says so. In a shell line (an element with blanks) only the word is removed, and values are quoted.
     """
     result: list[str] = []
     used: set[str] = set()
+    option = re.compile(_OPTION) if alone is False else _RESUME_OPTION
+    belongs = {"resume": option if not alone else None, "profile": re.compile(_PROFILE_OPTION)}
     for part in argv:
         names = set(_PLACEHOLDER.findall(part))
         if any(character.isspace() for character in part):
@@ -212,12 +216,14 @@ def fill(
             result.append(_fill_line(part, values))
             continue
         absent = [name for name in names & _VANISHING.keys() if values.get(name) is None]
-        follows = bool(result) and "=" not in result[-1]
+        before = result[-1] if result and "=" not in result[-1] else ""
         if absent:
-            if part == f"{{{absent[0]}}}" and follows and _VANISHING[absent[0]].fullmatch(result[-1]):
+            known = belongs[absent[0]]
+            if part == f"{{{absent[0]}}}" and known is not None and known.fullmatch(before):
                 result.pop()
             continue
-        if part == "{resume}" and splice is not None and not (follows and _RESUME_OPTION.fullmatch(result[-1])):
+        known = belongs["resume"]
+        if part == "{resume}" and splice is not None and not (known is not None and known.fullmatch(before)):
             result.extend(splice)
             used |= names if splice else set()
             continue
@@ -229,5 +235,5 @@ def fill(
 def _fill_line(line: str, values: Mapping[str, str | None]) -> str:
     for name, option in _VANISHING.items():
         if values.get(name) is None:
-            line = re.sub(rf"((?<!\S)(?:{option.pattern})\s+)?\S*\{{{name}\}}\S*", "", line, flags=re.IGNORECASE)
+            line = re.sub(rf"((?<!\S)(?:{option})\s+)?\S*\{{{name}\}}\S*", "", line)
     return _PLACEHOLDER.sub(lambda match: shlex.quote(values[match.group(1)] or ""), line)

@@ -24,6 +24,7 @@ from ...source.trainer_source import source_facts
 from ...store.home import make_private
 from ...store.lock import holder_pid, is_held
 from ...store.run_directory import RunDirectory, new_run_id
+from ...views.resume_words import resume_line
 from ..errors import CliError, ExitCode, config_errors
 from ..gpu_survey import survey
 from ..plan.definitions import read_definitions
@@ -234,10 +235,7 @@ def _remarks(spec: RunSpec, trainer: Trainer, log: str, *, own_words: bool) -> I
         yield f"{spec.output_dir} does not exist yet: is it where the trainer saves? Only checkpoints can be resumed"
     if spec.resume_way is None or spec.resume_way.will in {"no", "unknown"}:
         again = "put {resume} into it" if own_words else "give the command behind -- with {resume} in it"
-        yield (
-            "how this command resumes is not known: a restart would train from the beginning; "
-            f"{again}, or choose a --preset"
-        )
+        yield f"{resume_line(spec.resume_way)}; {again} if the script has an option for it, or choose a --preset"
 
 
 @contextlib.contextmanager

@@ -1,15 +1,17 @@
-"""How the trainer of a run is resumed: the one place that decides it.
+"""How the trainer of a run is resumed: the one place that decides it. Everything that is said of it is this value.
 
-In this order: the preset, ``{resume}`` in the command, a word of the command that leaves it to the trainer (``--resume
-auto``), an option in the trainer's own source, a load there that needs no option. The source is read, never run. What
-is found there is a conclusion: the newest state is copied aside before the first such resume, whose steps prove it.
+In this order: ``{resume}`` in the command, the preset, a word of the command that leaves it to the trainer (``--resume
+auto``), such a switch in its config, an option in the trainer's own source, a load there that needs no option. The
+source is read, never run. *No* is said only of a source that was read whole; what cannot be told is *unknown*. What is
+found in the source is a conclusion: the newest state is copied aside before the first such resume; its steps prove it.
 """
 
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -18,14 +20,16 @@ from ...act.config.nested_keys import leaves
 from ...act.config.trainer_config import config_in_command, load_config
 from ...model.launch.change import Change
 from ...model.launch.resume_support import PLACEHOLDER
-from ...model.launch.resume_way import ResumeWay, SecondStart, with_way
+from ...model.launch.resume_way import ResumeWay, SecondStart, Source, with_way
 from ...model.run import RunSpec
 from ...model.shipped.preset import Preset, ResumeStyle
 from ...source.launch_target import Target
 from ...source.options.option import Option
-from ...source.resume_finding import Candidate
+from ...source.options.subcommands import BEFORE
+from ...source.resume_finding import Candidate, Finding
 from ...source.start_deletes import WEAK, Deletion, Setting, StartDeletes, known_option, shell_deletes
-from ...source.trainer_source import read_source
+from ...source.trainer_source import TrainerSource, read_source
+from ...source.words import TRACKERS
 from .rehearsed import rehearsed
 
 _RESUMES = re.compile(r"(auto_?)?(resume|continue)(_training|_run|_from(_checkpoint|_ckpt)?|_path|_ckpt)?")
@@ -36,7 +40,8 @@ _BY_ITSELF = frozenset(
 KNOWN = frozenset({"yes", "self"})
 """``ResumeWay.will`` of a way that a launch can use."""
 ADD = (
-    f"add an option that takes the path of a checkpoint to the training script, or write {PLACEHOLDER} into the command"
+    "give the training script an option that takes the path of a checkpoint, and load model, optimizer and step from "
+    "it (docs/how-to/resume.md has the lines)"
 )
 
 
@@ -63,7 +68,7 @@ def second_start_of(spec: RunSpec, preset: Preset, way: ResumeWay) -> SecondStar
     found, known = StartDeletes(), frozenset[str]()
     if not isinstance(source, str):
         found = source.deletes(args, {**os.environ, **spec.env}, settings, spec.output_dir)
-        known = frozenset() if source.resume(settings, config).unread else frozenset(o.name for o in source.options)
+        known = frozenset() if source.resume(settings, config).unsure else frozenset(o.name for o in source.options)
         in_shell = shell_deletes(source.target.shells, args, spec.output_dir, spec.cwd)
         found = msgspec.structs.replace(found, as_given=(*found.as_given, *in_shell), left=(*found.left, *in_shell))
     destroys = [_deleted(each, found.words) for each in found.as_given]
@@ -132,29 +137,106 @@ def with_way_now(spec: RunSpec, preset: Preset) -> RunSpec:
 
 def way_of(spec: RunSpec, preset: Preset) -> ResumeWay:
     """How the trainer resumes, by the first of the sources above that says it."""
+    source = read_source(spec.command, spec.cwd, spec.env)
+    written = _placeholder(spec.command)
+    refused = None if written is None else _refused(written, source)
+    if refused is not None:
+        return ResumeWay(will="no", source="command", how=refused, place="the command")
     if preset.resume == "none":
         return ResumeWay(will="no", source="preset", how=f'the preset {preset.name} never resumes (resume = "none")')
-    known = preset.resume_directory or preset.resume_file
-    if known is not None:
-        return ResumeWay(will="yes", source="preset", how=_shown(known), place=f"preset {preset.name}")
-    option = _placeholder(spec.command)
-    if option is not None:
-        return ResumeWay(will="yes", source="command", how=option, place="the command")
-    said = word_by_itself(spec.command)
-    if said is not None:
-        style = ResumeStyle(by_itself=True, found="the command")
-        return ResumeWay(
-            will="self",
-            source="command",
-            how=f"`{said}` in the command",
-            place="the command",
-            file=style,
-            directory=style,
-        )
-    way = _from_source(spec, preset)
-    if way.is_found or not preset.finds_checkpoint:
+    known = [style for style in (preset.resume_file, preset.resume_directory) if style is not None]
+    if known and not any(_contradicts(source, style) for style in known):
+        how = " or ".join(dict.fromkeys(_shown(style) for style in known))
+        return ResumeWay(will="yes", source="preset", how=how, place=f"preset {preset.name}")
+    if written is not None:
+        return _by_command(written, source)
+    settings, config = _settings(spec, preset)
+    finding = source if isinstance(source, str) else source.resume(settings, config)
+    if (said := word_by_itself(spec.command)) is not None:
+        return _alone("command", f"`{said}` in the command", "the command", "")
+    for key, value in settings.items():
+        bare = key.rpartition(".")[2].replace("-", "_").lower()
+        of_preset = bare == preset.finds_with
+        told = of_preset or (_RESUMES.fullmatch(bare) and not TRACKERS.search(key))
+        used = isinstance(finding, str) or bool(finding.unsure) or key.rpartition(".")[2] in finding.reads
+        if told and (used or of_preset) and value not in {None, ""} and str(value).lower() in _BY_ITSELF:
+            return _alone("config", f"`{key} = {str(value).lower()}` in {config}", config, config)
+    way = _from_source(spec, source, finding)
+    if way.will not in KNOWN and preset.finds_with == "always":
+        return _alone("preset", preset.finds_checkpoint, f"preset {preset.name}", f"preset {preset.name}")
+    if way.will in KNOWN or not preset.finds_checkpoint:
         return way
     return msgspec.structs.replace(way, how=f"{way.how}; {preset.finds_checkpoint}")
+
+
+def _alone(source: Source, how: str, place: str, found: str, why: tuple[str, ...] = ()) -> ResumeWay:
+    """A trainer that goes on by itself. ``found``: as of a ``ResumeStyle``."""
+    style = ResumeStyle(by_itself=True, found=found or place)
+    return ResumeWay(will="self", source=source, how=how, place=place, why=why, file=style, directory=style)
+
+
+class _Written(NamedTuple):
+    """``{resume}`` in a command. ``option``: what stands before it, "" if it is a word of its own."""
+
+    shown: str
+    option: str = ""
+    joined: bool = False
+
+
+def _placeholder(command: Sequence[str]) -> _Written | None:
+    """None if the command has none."""
+    for before, word in pairwise(("", *command)):
+        if PLACEHOLDER not in word:
+            continue
+        if any(c.isspace() for c in word):
+            found = re.search(rf"(?:(--?[\w.-]+)[ =])?\S*{re.escape(PLACEHOLDER)}\S*", word)
+            return _Written(word) if found is None else _Written(found[0], found[1] or "")
+        name, equals, _ = word.partition("=")
+        if equals:
+            return _Written(word, name, joined=True)
+        option = before if before.startswith("-") and "=" not in before and word == PLACEHOLDER else ""
+        return _Written(f"{option} {word}".strip(), option)
+    return None
+
+
+def _refused(written: _Written, source: TrainerSource | str) -> str | None:
+    """Why the trainer's parser refuses ``{resume}`` where it stands; None if it may take it."""
+    if isinstance(source, str) or not source.declares_all or (written.option and not written.option.startswith("-")):
+        return None
+    name = source.target.word or source.target.file.name
+    option = source.option(written.option)
+    takes_words = any(each.kind == "positional" for each in source.options)
+    if written.option and option is None:
+        return f"{name} has no option {written.option} (`{written.shown}` in the command): its parser ends at it"
+    if not takes_words and (option is None or (option.takes == "flag" and not written.joined)):
+        return f"{name} takes no value there (`{written.shown}` in the command): its parser ends at it"
+    return None
+
+
+def _contradicts(source: TrainerSource | str, style: ResumeStyle) -> bool:
+    """Whether the trainer's source, read whole, lacks the option of a preset, or never uses the library's."""
+    first = style.args[0] if style.args else ""
+    if isinstance(source, str) or not first.startswith("-"):
+        return False
+    option = source.option(first.partition("=")[0])
+    if option is None:
+        return source.declares_all
+    finding = source.resume({})
+    return option.library == "transformers" and option.dest not in finding.reads and not finding.cut
+
+
+def _by_command(written: _Written, source: TrainerSource | str) -> ResumeWay:
+    """``{resume}`` that the user wrote: sure if the trainer's own parser has what stands before it."""
+    way = ResumeWay(will="yes", source="command", how=written.shown, place="the command")
+    option = None if isinstance(source, str) else source.option(written.option)
+    alone = option is not None and option.takes == "flag" and not written.joined
+    if option is not None and not alone:
+        return msgspec.structs.replace(way, why=(f"{option.name} in {option.place}",))
+    takes_words = not isinstance(source, str) and any(each.kind == "positional" for each in source.options)
+    if takes_words and (alone or not written.option):
+        return msgspec.structs.replace(way, stands_alone=True)
+    why = source if isinstance(source, str) else "its source does not show whether it takes that"
+    return msgspec.structs.replace(way, will="unknown", how=f"`{written.shown}` in the command: {why}")
 
 
 def _shown(style: ResumeStyle) -> str:
@@ -162,18 +244,6 @@ def _shown(style: ResumeStyle) -> str:
         return f"{style.key} = …"
     words = [f"{name}={value}" for name, value in style.env.items()] + list(style.args)
     return re.sub(r"\{((path|name)(-[^{}]*)?|folder|step)\}", "…", " ".join(words))
-
-
-def _placeholder(command: Sequence[str]) -> str | None:
-    """The option with ``{resume}`` as it is written; None if the command has none."""
-    for at, word in enumerate(command):
-        if PLACEHOLDER in word:
-            if any(c.isspace() for c in word):
-                found = re.search(rf"(--?[\w.-]+[ =])?\S*{re.escape(PLACEHOLDER)}\S*", word)
-                return found[0] if found else PLACEHOLDER
-            before = command[at - 1] if at and command[at - 1].startswith("-") and word == PLACEHOLDER else ""
-            return f"{before} {word}".strip()
-    return None
 
 
 def word_by_itself(command: Sequence[str]) -> str | None:
@@ -189,40 +259,50 @@ def word_by_itself(command: Sequence[str]) -> str | None:
     return None
 
 
-def _from_source(spec: RunSpec, preset: Preset) -> ResumeWay:
-    source = read_source(spec.command, spec.cwd, spec.env)
-    if isinstance(source, str):
-        return ResumeWay(will="unknown", how=f"{source}; {ADD}")
+def _from_source(spec: RunSpec, source: TrainerSource | str, finding: Finding | str) -> ResumeWay:
+    if isinstance(source, str) or isinstance(finding, str):
+        return ResumeWay(will="unknown", how=str(source))
     target = source.target
-    finding = source.resume(*_settings(spec, preset))
-    if finding.option is not None:
-        way = _by_option(finding.option, target)
-        if way is not None:
-            return way
+    option = finding.option
+    way = None if option is None else _by_option(option, target)
+    if way is not None:
+        return way
     if finding.by_itself:
-        style = ResumeStyle(by_itself=True, found=finding.by_itself)
-        return ResumeWay(
-            will="self", source="self", how=finding.by_itself, place=finding.by_itself, why=finding.why, file=style,
-            directory=style,
-        )  # fmt: skip
-    if finding.option is not None:
-        option = finding.option.option
-        how = f"{option.name} ({option.file}:{option.line}) cannot be given: {target.why_not}; {_pass_on(target)}"
-        return ResumeWay(will="no", source="none", how=how, place=f"{option.file}:{option.line}")
+        return _alone("self", finding.by_itself, finding.by_itself, finding.by_itself, finding.why)
+    if option is not None:
+        place = option.option.place
+        how = f"{option.option.name} ({place}) cannot be given: {_why_not(option.option, target)}"
+        return ResumeWay(will="no", source="none", how=how, place=place)
     name = os.path.relpath(target.file, spec.cwd) if target.file.is_relative_to(spec.cwd) else str(target.file)
     if _is_installed(target.file):  # the file of a library says nothing to who wrote neither it nor the command
         name = f"`{target.word}`, an installed command,"
-    if finding.unread:
-        return ResumeWay(will="unknown", how=f"{name} shows no way, and {finding.unread[0]}; {ADD}", place=name)
-    return ResumeWay(will="no", how=f"a crash ends this run: {name} has no option for it; {ADD}", place=name)
+    if finding.only_if and not finding.unsure:
+        how = f"only if {finding.only_if}; {_follows(spec)}"
+        return ResumeWay(will="no", how=how, place=finding.only_if.rpartition("(")[2].rstrip(")"))
+    if finding.unsure:
+        return ResumeWay(will="unknown", how=f"{name} shows no way, and {finding.unsure[0]}", place=name)
+    add = f"write `{finding.write}` in the script" if finding.write else ADD
+    return ResumeWay(will="no", how=f"{name} has no option for it; {_follows(spec)}; {add}", place=name)
+
+
+def _follows(spec: RunSpec) -> str:
+    """What a crash leads to without a way to resume."""
+    if spec.settings.restart.if_not_told == "go_on":
+        return "a crash begins it anew"
+    return "a crash before the first save begins it anew; after one it is not restarted, which would write over it"
+
+
+def _why_not(option: Option, target: Target) -> str:
+    """Why an option cannot be given to this command, and what can be done."""
+    if option.after == BEFORE:
+        return f"it must stand before the subcommand; write `{option.name} {PLACEHOLDER}` there"
+    return (
+        f'{target.why_not}; write "$@" behind {target.word} to pass the arguments on, or {PLACEHOLDER} into the command'
+    )
 
 
 def _is_installed(file: Path) -> bool:
     return not {"site-packages", "dist-packages"}.isdisjoint(file.parts)
-
-
-def _pass_on(target: Target) -> str:
-    return f'write "$@" behind {target.word} to pass the arguments on, or {PLACEHOLDER} into the command'
 
 
 def _settings(spec: RunSpec, preset: Preset, *, json: bool = False) -> tuple[Mapping[str, Any], str]:
@@ -241,27 +321,19 @@ def _settings(spec: RunSpec, preset: Preset, *, json: bool = False) -> tuple[Map
 def _by_option(found: Candidate, target: Target) -> ResumeWay | None:
     """The way by an option; None if it cannot be given to this command."""
     option = found.option
-    place = f"{option.file}:{option.line}"
+    place = option.place
+    source: Source = "config" if option.library == "config" else "script"
     styles = {form: _style(found, form, place) for form in ("file", "directory")}
-    if found.wants == "step" and option.library == "config":
+    if option.after == BEFORE or (found.wants == "step" and option.library == "config"):
         return None
     if target.place == "nowhere" and option.kind != "environment" and option.library != "config":
         return None
     if target.place in {"line", "script"} and option.kind != "environment" and option.library != "config":
         styles = {form: msgspec.structs.replace(style, word=target.word) for form, style in styles.items()}
-    if option.kind == "positional" and _is_given(option, target):
-        return None
     return ResumeWay(
-        will="yes", source="script", how=_shown(styles["file"]), place=place, why=found.why, file=styles["file"],
+        will="yes", source=source, how=_shown(styles["file"]), place=place, why=found.why, file=styles["file"],
         directory=styles["directory"],
     )  # fmt: skip
-
-
-def _is_given(option: Option, target: Target) -> bool:
-    """Whether the command has positional words already: which of them it is cannot be told."""
-    number = option.dest.removeprefix("$argv")
-    words = [word for word in target.args if not word.startswith("-")]
-    return len(words) >= int(number) if number.isdigit() else bool(words)
 
 
 def _style(found: Candidate, form: str, place: str) -> ResumeStyle:

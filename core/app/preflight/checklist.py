@@ -119,7 +119,7 @@ RUN_CHECKS = (
     RunCheck(check_paths, quick=True, stops=ExitCode.NOT_FOUND, told=True),
     RunCheck(check_output_dir, quick=True, refuses=ExitCode.FAILED),
     RunCheck(check_disk, quick=True, stops=ExitCode.FAILED),
-    RunCheck(check_resume),
+    RunCheck(check_resume, stops=ExitCode.USAGE),
     RunCheck(check_second_start, quick=True, stops=ExitCode.FAILED, told=True),
     RunCheck(check_resume_point),
     RunCheck(check_model, stops=ExitCode.FAILED, at_start=check_model_without_torch),

@@ -130,13 +130,20 @@ def _of(seen: Seen) -> str:
 
 
 def _how_to_resume(plan: LaunchPlan, seen: Seen) -> list[str]:
+    if seen.told and seen.loss.holds:
+        return [
+            (
+                "the loss goes on, so the weights were loaded, but not the step: save step, optimizer and weights in "
+                "one file, and load all three (docs/how-to/resume.md has the lines)"
+            )
+        ]
     if seen.told:
         return ["check that the script uses the path it is given, and has no option against it"]
     return [
         (
-            "a crash would begin anew and may write over what is there: give the script an option for a checkpoint, "
-            f"and write {PLACEHOLDER} where its path belongs: {shlex.join(plan.spec.command)} "
-            f"--resume '{PLACEHOLDER}'"
+            "a crash would begin anew and may write over what is there: give the script an option for a checkpoint "
+            "(docs/how-to/resume.md has the lines), then write it behind the command: "
+            f"{shlex.join(plan.spec.command)} --resume '{PLACEHOLDER}'"
         )
     ]
 

@@ -1,21 +1,16 @@
 """What to add to a command that has no place for the path of a checkpoint."""
 
-import re
 import shlex
 from pathlib import Path
 
 from ...model.launch.resume_support import PLACEHOLDER
 from ...model.run import RunSpec
 from ...model.text.setting_place import place_of
-from ..preflight.exit_status_check import LONGEST_BYTES, shell_program, without_wrappers
+from ...source.trainer_source import read_source
+from ...source.words import CHECKPOINT, RESUME, SAVING
+from ..preflight.exit_status_check import shell_program, without_wrappers
 
 USUAL = "--resume"
-OPTION = re.compile(
-    r"""["'](--?(?:auto[-_])?(?:resume|restore|continue|ckpt|checkpoint|load|init)(?:[-_](?:from|training|path|file|ckpt|"""
-    r"""checkpoint|weights|model|state|run))*)["']"""
-)
-"""An option for a checkpoint to begin from, as a Python script names it: ``add_argument("--resume_from")``."""
-NO_PATH = re.compile(r"[-_](dir|every|steps|interval|freq)$")
 
 
 def what_to_add(spec: RunSpec, start: str) -> str:
@@ -24,7 +19,7 @@ def what_to_add(spec: RunSpec, start: str) -> str:
     A run of a trainwatch.toml is started without a command, unless ``start`` is a resume: that has the stored one.
     """
     option = option_of(spec)
-    named = "" if option else f" (in place of {USUAL}: the option that your script has for it)"
+    named = "" if option else f" (once the script has an option for it, in place of {USUAL})"
     option = option or USUAL
     program = shell_program(without_wrappers(spec.command), Path(spec.cwd))
     whole = spec.project is None or start.startswith("trainwatch resume")
@@ -43,15 +38,10 @@ def what_to_add(spec: RunSpec, start: str) -> str:
 
 
 def option_of(spec: RunSpec) -> str | None:
-    """The option of the Python script in the command that names a checkpoint to begin from; None if none is seen."""
-    for word in spec.command:
-        if not word.endswith(".py"):
-            continue
-        try:
-            with Path(spec.cwd, word).open("rb") as file:
-                text = file.read(LONGEST_BYTES).decode("utf-8", "replace")
-        except OSError:
-            return None
-        found = [each for each in OPTION.findall(text) if not NO_PATH.search(each)]
-        return min(found, key=lambda each: ("resume" not in each, text.index(each)), default=None)
-    return None
+    """The option of the script in the command that names a checkpoint to begin from; None if none is seen."""
+    source = read_source(spec.command, spec.cwd, spec.env)
+    options = () if isinstance(source, str) else source.options
+    found = [(option, name) for option in options if option.kind == "option" for name in option.aliases]
+    found = [each for each in found if CHECKPOINT.search(each[1]) or RESUME.search(each[1])]
+    found = [(option, name) for option, name in found if not SAVING.search(name) and not name.endswith("dir")]
+    return min(found, key=lambda each: not RESUME.search(each[1]), default=(None, None))[1]

@@ -8,14 +8,15 @@ from ..shipped.preset import Preset, ResumeStyle
 from .change import Change
 
 Will = Literal["yes", "self", "no", "unknown"]
-Source = Literal["preset", "command", "script", "self", "none"]
+Source = Literal["preset", "command", "script", "self", "config", "none"]
 
 
 class ResumeWay(msgspec.Struct, frozen=True, kw_only=True):
     """``will``: a launch can name a checkpoint, the trainer finds it by itself, neither, or it cannot be told.
 
-    ``source``: what says so: the preset, ``{resume}`` or a word of the command, an option in the trainer's source, or
-    a load there that no option feeds. ``how``: the option, or what is missing. ``place``: where it was found.
+    ``source``: what says so: the preset, ``{resume}`` or a word of the command, an option in the trainer's source, a
+    load there that no option feeds, or a switch in its config. ``how``: the option, or what is missing. ``place``:
+    where it was found.
     ``why``: evidence, a clause each. ``file``, ``directory``: what a launch does for a checkpoint of that form, if
     the preset does not say it.
     """
@@ -27,6 +28,8 @@ class ResumeWay(msgspec.Struct, frozen=True, kw_only=True):
     why: tuple[str, ...] = ()
     file: ResumeStyle | None = None
     directory: ResumeStyle | None = None
+    stands_alone: bool = False
+    """``{resume}`` in the command is a word of its own: the option before it takes no value."""
 
     @property
     def is_found(self) -> bool:
@@ -62,7 +65,7 @@ class SecondStart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 def with_way(preset: Preset, way: ResumeWay | None) -> Preset:
-    """The preset with the way that was found for a run, if the preset has none."""
-    if way is None or not way.is_found or preset.resume_file is not None or preset.resume_directory is not None:
+    """The preset with the way that was decided for a run, unless that is the preset's own."""
+    if way is None or (way.source == "preset" and not way.is_found):
         return preset
     return msgspec.structs.replace(preset, resume_file=way.file, resume_directory=way.directory)

@@ -19,7 +19,7 @@ def ways_on(run: tuple[str, ...]) -> str:
 def lacks_place(story: RunStory) -> bool:
     """Whether the run has saved something that its command cannot be given, as far as is known of both."""
     way = None if story.run is None else story.run.resume
-    if way is None or way.will in {"yes", "self"} or way.source == "preset":
+    if way is None or way.will in {"yes", "self"} or way.source in {"preset", "command"}:
         return False
     return any(c.verdict == "complete" and story.origin(c) != "earlier" for c in story.checkpoints)
 

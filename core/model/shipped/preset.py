@@ -72,6 +72,8 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The same for the folder below which it makes a new one in each launch (``lightning_logs``)."""
     finds_checkpoint: str = ""
     """How it resumes without being told from what, in words; empty = it does not."""
+    finds_with: str = ""
+    """The setting that must be on for that; "always": none; "": the script must do something for it."""
     config_format: Literal["toml", "yaml", "none"] = "none"
     config_option: str | None = None
     """The trainer's option for its config, for the command that ``init`` writes (``--config``)."""

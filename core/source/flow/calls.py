@@ -1,6 +1,7 @@
 """What a call does with the values it gets: it loads, restores, saves, looks, or passes them on."""
 
 import ast
+from collections.abc import Mapping
 
 from .. import words
 from ..options.environment import environment_name
@@ -142,6 +143,7 @@ class CallReader(GuardReader):
                 self._note("count" if key == "initial_epoch" else "whole", labels, guards, node, scope, called, key)
             elif text is True or (isinstance(text, str) and text.lower() in words.NEWEST):
                 self._note("whole", self._own_load(node, scope), guards, node, scope, called, key)
+        self._note_known(node, name, {k.arg: k.value for k in node.keywords if k.arg}, scope, guards)
         if name in words.LOOKS:
             self._note_if(paths, "look", guards, node, scope, called)
             return NOTHING
@@ -186,6 +188,21 @@ class CallReader(GuardReader):
         return frozenset(Label(each.of, "state") for each in of if each.how != "when") or frozenset(
             Label(each.of, "state") for each in of
         )
+
+    def _note_known(
+        self, node: ast.expr, name: str, given: Mapping[str, ast.expr], scope: Scope, guards: frozenset[Guard]
+    ) -> None:
+        """A way to go on by itself that is known of a library, if it is on."""
+        for way in self._known_ways:
+            value = given.get(way.keyword)
+            if way.call not in {"", name} or (way.keyword and value is None):
+                continue
+            of = NOTHING if value is None or way.call else self._value(value, scope, guards)
+            if isinstance(value, ast.Constant) and not value.value:
+                continue
+            on = frozenset(Guard(each.of, on=True) for each in of if each.of >= 0)
+            called = way.call or way.keyword
+            self._note("known", self._own_load(node, scope), guards | on, node, scope, called, way.source)
 
     def _opened(self, node: ast.Call, scope: Scope, guards: frozenset[Guard], called: str, paths: Labels) -> Labels:
         """A file that is opened: for writing it is saved, else what is read from it is loaded."""

@@ -5,7 +5,7 @@ import re
 
 from .. import words
 from ..options.environment import argv_index, argv_searched, environment_name
-from ..syntax import root_of, text_of
+from ..syntax import constant, root_of, text_of
 from .calls import CallReader
 from .labels import FIRST_TEXT, NOTHING, Guard, Label, Labels, below
 from .path_text import in_text, parts_of
@@ -27,7 +27,7 @@ class ExpressionReader(CallReader):
                 return self._variable(name, scope)
             case ast.Attribute(value=base, attr=name):
                 if root_of(node) in scope.module.aliases and not self._variable(root_of(node), scope):
-                    return NOTHING
+                    return self._of_module(node, scope)
                 held = self._key(name) | self._value(base, scope, guards)
                 if held or not words.FINDS.search(name):
                     return held
@@ -44,6 +44,11 @@ class ExpressionReader(CallReader):
                 if (searched := argv_searched(node)) is not None:  # its value stands behind it
                     return self._environment.get(f"$argv{searched}", NOTHING)
                 return self._call(node, scope, guards)
+            case ast.Dict(keys=keys, values=held):
+                for key, value in zip(keys, held, strict=True):
+                    if (text := text_of(key)) is not None and constant(value) is True:
+                        self._note_known(node, "", {text: value}, scope, guards)
+                return NOTHING.union(*(self._value(each, scope, guards) for each in (*filter(None, keys), *held)))
             case ast.Compare():
                 for compared in (node.left, *node.comparators):
                     self._value(compared, scope, guards)

@@ -2,11 +2,12 @@
 
 import ast
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from .. import words
 from ..options.option import Option
-from ..project_modules import Project
+from ..project_modules import Project, resolved
+from .call_names import KNOWN_WAYS
 from .labels import NOTHING, Event, Guard, Label, Labels
 from .scopes import Scope, Scopes
 
@@ -20,12 +21,12 @@ class FlowTables(ABC):
     ``events``: all that was seen. ``savers``: what calls that save are called on.
     """
 
-    def __init__(self, project: Project, options: Sequence[Option]) -> None:
-        self.options = options
+    def __init__(self, project: Project, options: Sequence[Option], others: Collection[int]) -> None:
+        self.options = list(options)
         self.events: dict[tuple[str, int, int, str], Event] = {}
         self.read: set[str] = set()
         self.savers: set[str] = set()
-        scopes = Scopes(project)
+        scopes = Scopes(project, {option.dest for option in options if option.says_resume}, others)
         self._scopes = scopes.relevant
         self._functions = scopes.functions
         self._classes = scopes.classes
@@ -39,13 +40,29 @@ class FlowTables(ABC):
         self._texts: dict[str, int] = {}
         self._written: set[int] = set()
         self._changed = False
+        self._noted: set[tuple[str, int, int, str]] = set()
         self._seeds: dict[str, Labels] = {}
         self._environment: dict[str, Labels] = {}
-        self._telling = [_tells(option, len(options)) for option in options]
+        number = sum(option.kind != "switch" for option in options)
+        self._telling = [_tells(option, number) for option in options]
+        self._unseen: dict[str, int] | None = None
+        """Switches whose value cannot be seen; None: not looked for yet."""
+        roots = {name.partition(".")[0] for module in project.modules for name in module.aliases.values()}
+        self._known_ways = [way for way in KNOWN_WAYS if way.library in roots]
 
     @abstractmethod
     def _value(self, node: ast.expr | None, scope: Scope, guards: frozenset[Guard]) -> Labels:
         """The labels of an expression."""
+
+    def _of_module(self, node: ast.Attribute, scope: Scope) -> Labels:
+        """What ``settings.RESUME`` holds."""
+        name = resolved(scope.module, node)
+        return frozenset(
+            Label(number, "path")
+            for number, option in enumerate(self.options)
+            if option.parameter == "<module>" and option.dest == node.attr
+            if f".{option.file.removesuffix('.py').replace('/', '.')}.{option.dest}".endswith(f".{name.lstrip('.')}")
+        )
 
     def _chosen(self, guards: frozenset[Guard], value: ast.expr) -> Labels:
         """What is set only if an option is given is chosen by it; to set it to nothing or a number chooses nothing."""
@@ -130,14 +147,18 @@ class FlowTables(ABC):
         texts = tuple(
             each.value for each in ast.walk(node) if isinstance(each, ast.Constant) and isinstance(each.value, str)
         )[:8]
+        again = before is not None and key in self._noted
+        self._noted.add(key)
         self.events[key] = Event(
-            kind=kind, labels=labels, guards=guards if before is None else guards & before.guards or guards,
+            kind=kind, labels=labels, guards=guards & before.guards or guards if before and again else guards,
             module=scope.module.shown, line=line, called=called, receiver=receiver, text=texts,
         )  # fmt: skip
 
 
 def _tells(option: Option, number: int) -> bool:
     """Whether a test of the option may decide about a resume; with few options, that of any flag may."""
+    if option.kind == "switch":
+        return True
     text = f"{option.name} {option.help} {' '.join(option.choices)}"
     if words.RESUME.search(text) or words.CHECKPOINT.search(option.name):
         return True

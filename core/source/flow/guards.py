@@ -3,6 +3,7 @@
 import ast
 
 from .. import words
+from ..options.option import Option
 from ..syntax import constant, dotted, last, text_of
 from .flow_tables import FlowTables
 from .labels import NOTHING, Guard
@@ -68,9 +69,9 @@ class GuardReader(FlowTables):
             and (texts := [v for v in value if isinstance(v, str)])
         ):
             return frozenset(Guard(n, on=True, value=texts[0]) for n in of), none
-        if isinstance(op, ast.NotIn):
-            return none, none
-        return yes, none
+        if isinstance(op, ast.Gt) and value in {0, -1}:
+            return yes, no
+        return none, none
 
     def _options_in(self, node: ast.expr, scope: Scope) -> list[int]:
         if isinstance(node, ast.Constant):
@@ -82,10 +83,35 @@ class GuardReader(FlowTables):
                     found |= self._value(arg, scope, frozenset())
                 if isinstance(each.func, ast.Attribute):
                     found |= self._value(each.func.value, scope, frozenset())
-        return sorted(
-            {
-                each.of
-                for each in found
-                if each.of >= 0 and each.how in {"path", "inside", "found"} and self._telling[each.of]
-            }
-        )
+        of = {
+            each.of
+            for each in found
+            if each.of >= 0 and each.how in {"path", "inside", "found"} and self._telling[each.of]
+        }
+        name = "" if self._unseen is None else _named(node)
+        if not isinstance(node, ast.Name):
+            held = self._of_module(node, scope) if isinstance(node, ast.Attribute) else NOTHING
+            found = self._key(name) | held
+        if name and not found and self._unseen is not None:
+            if name not in self._unseen:
+                self._unseen[name] = len(self.options)
+                file, line = scope.module.shown, node.lineno
+                self.options.append(Option(name=name, dest=name, kind="switch", unseen=True, file=file, line=line))
+                self._telling.append(True)
+            of = {self._unseen[name]}
+        return sorted(of)
+
+
+def _named(node: ast.AST) -> str:
+    """The last name of an expression that is named after a resume (``cfg["resume"]``); "" for another one."""
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            pass
+        case ast.Subscript(slice=ast.Constant(value=str() as name)):
+            pass
+        case ast.Call(func=ast.Attribute(attr="get"), args=[ast.Constant(value=str() as name), *_]):
+            pass
+        case _:
+            return ""
+    named = words.RESUME.search(name) or words.CHECKPOINT.search(name)
+    return name if named and not words.FINDS.search(name) else ""

@@ -1,15 +1,15 @@
 """The functions and modules of a project, and those among them in which a training is loaded or restored."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from .. import words
 from ..project_modules import Module, Project
-from ..syntax import FUNCTIONS, Function, dotted, last, text_of
-from .call_names import DATA_LOADS
+from ..syntax import FUNCTIONS, Function, dotted, last, own_nodes, text_of
+from .call_names import DATA_LOADS, KNOWN_WAYS
 
 MOST_SAME_NAME = 4
 """Functions of one name; more say nothing about which is meant."""
@@ -25,9 +25,13 @@ class Scope(msgspec.Struct):
 
 
 class Scopes:
-    """``relevant``: modules, and functions that matter. ``functions``: by name. ``classes``: constructors by name."""
+    """``relevant``: modules, and functions that matter. ``functions``: by name. ``classes``: constructors by name.
 
-    def __init__(self, project: Project) -> None:
+    ``asked``: destinations of options that are named after a resume: who reads one of them matters. ``others``: ids of
+    functions that only another subcommand calls.
+    """
+
+    def __init__(self, project: Project, asked: Collection[str], others: Collection[int]) -> None:
         self.functions: dict[str, list[Scope]] = {}
         self.classes: dict[str, list[Scope]] = {}
         self.all: list[Scope] = []
@@ -35,7 +39,7 @@ class Scopes:
             top = Scope("<module>", module, module.tree)
             self.all.append(top)
             self._collect_in(module.tree, top, "")
-        self.relevant = self._relevant()
+        self.relevant = self._relevant(asked, others)
 
     def _collect_in(self, node: ast.AST, parent: Scope, owner: str) -> None:
         for child in ast.iter_child_nodes(node):
@@ -52,9 +56,9 @@ class Scopes:
             else:
                 self._collect_in(child, parent, owner)
 
-    def _relevant(self) -> list[Scope]:
+    def _relevant(self, asked: Collection[str], others: Collection[int]) -> list[Scope]:
         """Functions that load or restore something, those that call them, and those that look for files for them."""
-        facts = [_facts(scope) for scope in self.all]
+        facts = [_facts(scope, asked) for scope in self.all]
         names = [{scope.name, scope.owner} if scope.name == "__init__" else {scope.name} for scope in self.all]
         chosen = {n for n, fact in enumerate(facts) if fact.loads}
         while True:
@@ -66,7 +70,20 @@ class Scopes:
             chosen |= more
         called = {name for n in chosen for name in facts[n].called}
         chosen |= {n for n, fact in enumerate(facts) if (fact.looks and names[n] & called) or fact.sets}
+        chosen -= self._of_others(facts, others)
         return [scope for n, scope in enumerate(self.all) if n in chosen or scope.name == "<module>"]
+
+    def _of_others(self, facts: Sequence["_Facts"], others: Collection[int]) -> set[int]:
+        """The functions of other subcommands, and those that they alone call."""
+        left_out = {n for n, scope in enumerate(self.all) if id(scope.node) in others}
+        while left_out:
+            called = {name for n in left_out for name in facts[n].called}
+            used = {name for n, fact in enumerate(facts) if n not in left_out for name in fact.called}
+            more = {n for n, scope in enumerate(self.all) if scope.name in called - used and scope.name != "__init__"}
+            if more <= left_out:
+                break
+            left_out |= more
+        return left_out
 
 
 class _Facts(NamedTuple):
@@ -78,28 +95,23 @@ class _Facts(NamedTuple):
     sets: bool
 
 
-def _facts(scope: Scope) -> _Facts:
+def _facts(scope: Scope, asked: Collection[str]) -> _Facts:
     called: set[str] = set()
     loads = looks = sets = False
-    for node in _own_nodes(scope.node):
+    for node in own_nodes(scope.node):
         if isinstance(node, ast.Call):
             name = last(dotted(node.func))
             called.add(name)
             loads |= bool(words.LOADS.search(name) and name not in DATA_LOADS) or name == "open"
-            loads |= bool(words.GOES_ON.search(name))
-            loads |= any(k.arg is not None and words.WHOLE_KEYWORDS.search(k.arg) for k in node.keywords)
+            given = {k.arg for k in node.keywords if k.arg is not None}
+            loads |= any(words.WHOLE_KEYWORDS.search(each) for each in given)
+            loads |= bool(words.GOES_ON.search(name)) or any(w.call == name or w.keyword in given for w in KNOWN_WAYS)
             looks |= name in words.LOOKS or bool(words.FINDS.search(name))
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
             sets |= bool(words.RESUME.search(node.attr) or words.CHECKPOINT.search(node.attr))
+        elif isinstance(node, ast.Attribute | ast.Name):
+            loads |= (node.attr if isinstance(node, ast.Attribute) else node.id) in asked
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
             text = text_of(node.slice) or ""
             sets |= bool(words.RESUME.search(text) or words.CHECKPOINT.search(text))
     return _Facts(called, loads, looks, sets)
-
-
-def _own_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a scope without those of the functions in it."""
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, FUNCTIONS):
-            yield child
-            yield from _own_nodes(child)

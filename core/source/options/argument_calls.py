@@ -10,6 +10,7 @@ from ..project_modules import Module, Project
 from ..syntax import constant, dotted, keyword, last, text_of, texts_in
 from .class_fields import Classes
 from .option import Option, Takes
+from .subcommands import Subcommands
 
 _ADD = re.compile(r"add_(argument|arg|option)|argument|add")
 _BOOLS = frozenset(
@@ -18,7 +19,9 @@ _BOOLS = frozenset(
 CLICK = re.compile(r"(?:^|\.)(option|argument)$")
 
 
-def argparse_options(module: Module, _project: Project, _classes: Classes) -> Iterator[Option]:
+def argparse_options(
+    subcommands: Subcommands, module: Module, _project: Project, _classes: Classes
+) -> Iterator[Option]:
     for node in module.nodes:
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue
@@ -28,7 +31,9 @@ def argparse_options(module: Module, _project: Project, _classes: Classes) -> It
         dashed = [name for name in names if name.startswith("-")]
         if not names or (not dashed and node.func.attr == "add") or any(" " in name for name in names):
             continue
-        yield declared_by(module, node, names, dashed)
+        declared = declared_by(module, node, names, dashed)
+        for after in sorted(subcommands.of_call.get(id(node), {""})):
+            yield msgspec.structs.replace(declared, after=after)
 
 
 def declared_by(module: Module, node: ast.Call, names: list[str], dashed: list[str]) -> Option:
@@ -89,11 +94,11 @@ def declared_by(module: Module, node: ast.Call, names: list[str], dashed: list[s
         file=module.shown,
         line=node.lineno,
         negated=other if action != "store_false" else name,
-        aliases=tuple(each for each in dashed if each != name and "/" not in each),
+        aliases=tuple(each.strip() for name_ in dashed for each in name_.split("/")),
     )
 
 
-def click_options(module: Module, _project: Project, _classes: Classes) -> Iterator[Option]:
+def click_options(subcommands: Subcommands, module: Module, _project: Project, _classes: Classes) -> Iterator[Option]:
     for function in module.functions:
         for decorator in function.decorator_list:
             if not isinstance(decorator, ast.Call) or not (kind := CLICK.search(dotted(decorator.func))):
@@ -103,5 +108,6 @@ def click_options(module: Module, _project: Project, _classes: Classes) -> Itera
             if names and bool(dashed) == (kind[1] == "option"):
                 option = declared_by(module, decorator, names, dashed)
                 yield msgspec.structs.replace(
-                    option, parameter=function.name, dest=option.dest.replace("-", "_").lower()
-                )
+                    option, parameter=function.name, dest=option.dest.replace("-", "_").lower(),
+                    after=subcommands.after(function),
+                )  # fmt: skip

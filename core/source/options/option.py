@@ -4,7 +4,10 @@ from typing import Any, Literal
 
 import msgspec
 
-Kind = Literal["option", "positional", "override", "environment"]
+from .. import words
+
+Kind = Literal["option", "positional", "override", "environment", "switch"]
+"""``switch``: no option, but a value that the source itself sets (``RESUME = False``), or one that cannot be seen."""
 Takes = Literal["value", "flag", "truth", "number"]
 """``flag``: no value; ``truth``: a value that says yes or no."""
 
@@ -34,4 +37,18 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     negated: str = ""
     """The option that switches it off (``--no-resume``)."""
     aliases: tuple[str, ...] = ()
-    """Its other spellings (``-f``)."""
+    """All names of an option (``-r``, ``--resume``)."""
+    unseen: bool = False
+    """Of a switch: its value cannot be seen."""
+
+    @property
+    def place(self) -> str:
+        """Where it is declared, for people (``train.py:12``)."""
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+    @property
+    def says_resume(self) -> bool:
+        """Whether its own name says that a training goes on by it."""
+        name = words.RELOADS.sub("", f"{self.name} {self.dest}")
+        others = words.TRACKERS.search(name) or words.SAVING.search(name)
+        return bool(words.RESUME.search(name)) and not others

@@ -9,6 +9,7 @@ from ..syntax import Function, default_of, dotted, last, parameters
 from .argument_calls import CLICK
 from .class_fields import Classes, class_in, fields_of, further_parts, of_name
 from .option import Option
+from .subcommands import Subcommands
 
 _TYPED_CALLS = {
     "typer.run": "-", "tyro.cli": "-", "fire.Fire": "_", "jsonargparse.CLI": "_", "jsonargparse.auto_cli": "_",
@@ -26,9 +27,8 @@ _LIBRARY_ARGUMENTS = re.compile(
 )
 
 
-def function_options(module: Module, project: Project, classes: Classes) -> Iterator[Option]:
+def function_options(subcommands: Subcommands, module: Module, project: Project, classes: Classes) -> Iterator[Option]:
     functions = {f.name: (m, f) for m in project.modules for f in m.functions}
-    several = sum(_is_command(f) for f in module.functions) > 1
     for function in module.functions:
         if not _is_command(function) or any(CLICK.search(dotted(d)) for d in function.decorator_list):
             continue
@@ -38,8 +38,7 @@ def function_options(module: Module, project: Project, classes: Classes) -> Iter
             for parameter in parameters(function):
                 yield from fields_of(classes, class_in(parameter.annotation), prefix="", separator="_", nested=True)
         elif any(name in module.text for name in ("typer", "cyclopts", "argh")):
-            after = function.name.replace("_", "-") if several else ""
-            yield from _of_parameters(module, function, "-", after=after)
+            yield from _of_parameters(module, function, "-", after=subcommands.after(function))
     for node in module.nodes:
         if not isinstance(node, ast.Call):
             continue

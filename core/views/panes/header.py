@@ -11,12 +11,7 @@ from ..state.position_words import unwatched
 from ..state.run_progress import fraction, run_progress
 from ..state.verdict import Verdict, verdict
 
-RESUME = {
-    "yes": "Resume: yes",
-    "self": "Resume: by itself",
-    "no": "Resume: NO, a crash ends this run",
-    "unknown": "Resume: unknown",
-}
+RESUME = {"yes": "Resume: yes", "self": "Resume: by itself", "no": "Resume: NO", "unknown": "Resume: unknown"}
 UP_GRAIN_S = 10.0
 """The bar beside it would be written each second during the first two minutes of an attempt."""
 CLOCKS_DIFFER_S = 5.0

@@ -65,7 +65,12 @@ def act(args: argparse.Namespace) -> int:
     from trainwatch.core.app.start.project_run import create_run, plan_of_choice
     from trainwatch.core.app.start.start_choice import Wish, choose_start
 
-    plan = _plan(args)
+    try:
+        plan = _plan(args)
+    except CliError as error:
+        if args.dry_run and args.json:
+            _print_refused(args, str(error))
+        raise
     unused = not_used_for_a_command() if plan.spec.project is None else None
     wish = Wish(checkpoint=args.checkpoint, fresh=args.fresh, given=_given(args.typed))
     if args.dry_run:
@@ -131,8 +136,8 @@ def _confirm_resume(spec: "RunSpec") -> None:
     if answer in {"n", "no"}:
         raise CliError(
             ExitCode.USAGE,
-            "nothing was started: write {resume} into the command where the path of a checkpoint belongs "
-            "(`--resume {resume}`)",
+            "nothing was started: write {resume} behind the script's own option for a checkpoint, "
+            "if it has another one",
         )
     if answered:
         remember_confirmed(spec)
@@ -178,7 +183,7 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> i
     )
 
     spec, derived = plan.spec, plan.derived
-    if derived is None:
+    if derived is None and not as_json:
         raise CliError(ExitCode.USAGE, plan.problem or "the launch cannot be derived")
     choice, problem = _choice(plan, wish, forced=forced)
     start = choice.said or "a new run from the beginning"
@@ -201,7 +206,7 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> i
                 "start": None if problem else start,
                 "goes_on_with": None if choice.known is None else choice.known.id,
                 "checkpoint": choice.checkpoint or (None if choice.first is None else choice.first.checkpoint),
-                "changes": list(derived.changes),
+                "changes": [] if derived is None else list(derived.changes),
                 "rehearsed": rehearsed_words(spec),
                 "resume": resume_object(spec.resume_way),
                 "second_start": second_start_object(spec.second_start, second_argv(spec, plan.preset)),
@@ -209,7 +214,8 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> i
                 "job_script": job_script(plan),
             }
         )
-        return ExitCode.DONE
+        return ExitCode.DONE if derived is not None else ExitCode.USAGE
+    assert derived is not None
     print(f"run      {printable(spec.name)} (profile {spec.settings.profiles.use or '–'})")
     print(f"preset   {spec.preset}: {printable(plan.preset.told(spec.preset_why))}")
     print(f"command  {printable(shlex.join(plan.command_shown))}")
@@ -237,6 +243,17 @@ def _show(plan: "LaunchPlan", wish: "Wish", *, forced: bool, as_json: bool) -> i
     print("nothing was started (--dry-run)" + ("; it would be refused: see *problem* above" if problem else ""))
     sys.stdout.flush()
     return ExitCode.DONE
+
+
+def _print_refused(args: argparse.Namespace, problem: str) -> None:
+    """The object of a dry run for a command of which no launch can be planned."""
+    from trainwatch.core.views.resume_words import resume_object
+
+    unknown = ("preset", "preset_why", "output_dir", "output_why", "start", "goes_on_with", "checkpoint", "rehearsed")
+    empty: dict[str, Any] = {"warnings": [], "checks": [], "changes": [], "engine": None, "job_script": None}
+    argv = list(args.command_after_dashes or args.words)
+    told = {"run": args.name, "argv": argv, "problem": problem, "resume": resume_object(None)}
+    print_json({**dict.fromkeys(unknown), **empty, **told})
 
 
 def _choice(plan: "LaunchPlan", wish: "Wish", *, forced: bool) -> "tuple[StartChoice, str]":
