@@ -12,6 +12,7 @@ from trainwatch.core.app.screen.store_feed import StoreFeed
 from trainwatch.core.app.screen.supervisors import DetachedStarter
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.situation import Situation
+from trainwatch.core.model.story import RunStory
 from trainwatch.core.store.lock import is_held
 from trainwatch.core.views.screens.incident_card import incident_card
 
@@ -91,6 +92,11 @@ def test_every_message_about_a_run_without_a_way_to_resume_names_the_commands_th
     assert len(world.story().attempts) == 1
 
 
+def resumed(world: World) -> RunStory:
+    """The story once the second attempt is in it: the log may be ahead of the journal."""
+    return until(lambda: story if len((story := world.story()).attempts) == 2 else None, "the second attempt")
+
+
 def test_resume_uses_the_option_that_the_script_has_now(world: World) -> None:
     run = started(world)
     script(world, option=True)
@@ -100,7 +106,7 @@ def test_resume_uses_the_option_that_the_script_has_now(world: World) -> None:
     assert done.code == 0, done
     assert "Resume: yes (`--resume …`, t.py:7)" in done.err
     world.at_step(75, 2)
-    story = world.story()
+    story = resumed(world)
     assert story.attempts[-1].resume_step == 60
     assert story.run is not None
     assert story.run.resume is not None
@@ -170,7 +176,7 @@ def test_a_new_command_is_resumed_as_its_own_script_says(world: World) -> None:
 
     assert done.code == 0, done
     world.at_step(75, 2)
-    assert world.story().attempts[-1].resume_step == 60
+    assert resumed(world).attempts[-1].resume_step == 60
     assert world.status()["resume"]["will"] == "yes"
     ended(world)
 
