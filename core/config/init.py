@@ -159,7 +159,7 @@ act = {act}
 backoff_s = [{backoff_s}]            # seconds before the n-th restart without progress in between; the last repeats
 
 [remedies]
-# Which changes are made automatically after a failure: "equivalent" (only what keeps the result), "all", or "none"
+# Which changes are made automatically after a failure: "guide", "equivalent" (what keeps the result), "all", "none"
 apply = {apply}
 
 [checkpoints]

@@ -8,8 +8,8 @@ from tests.unit.test_judge_recovery import crash, quick, running, save
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
 from trainwatch.core.judge.failure.diagnosis import diagnosis_of
 from trainwatch.core.judge.resume.doubt import DOUBTED, names_another_file
-from trainwatch.core.model.decision import StartAttempt, VerifyCheckpoint
-from trainwatch.core.model.fact import CheckpointsSetAside, Note
+from trainwatch.core.model.decision import NotifyPeople, StartAttempt, VerifyCheckpoint
+from trainwatch.core.model.fact import CheckpointsSetAside
 from trainwatch.core.model.observation import CheckpointEvent
 
 UNREADABLE = "\nRuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory\n"
@@ -48,21 +48,67 @@ def test_one_that_the_trainer_cannot_read_is_passed_over_once_and_kept() -> None
     assert "checkpoint" not in [incident.kind for incident in world.incidents]
 
 
-def test_the_same_failure_from_the_one_before_clears_both_and_goes_back_to_the_newest() -> None:
+def test_the_same_last_line_from_the_one_before_clears_both_and_holds() -> None:
     world = crash(crash(three(), UNREADABLE), UNREADABLE)
-    assert resumed(world) == ["out/step-40", "out/step-20", "out/step-40"]
+    assert resumed(world) == ["out/step-40", "out/step-20"]
+    assert world.word == "stopped"
     assert world.of(CheckpointsSetAside)[-1] == CheckpointsSetAside(paths=("out/step-40",), why="")
-    assert any("not to blame" in note.text for note in world.of(Note))
-    crash(crash(world, UNREADABLE), UNREADABLE)
+    told = world.of(NotifyPeople)[-1]
+    assert told.title.endswith("held: the checkpoints are not to blame")
+    assert "ends with the same line before its first step: exit code 1: RuntimeError: PytorchStreamReader" in told.body
+    crash(world.command("resume"), UNREADABLE)
     assert set(resumed(world)[2:]) == {"out/step-40"}
 
 
-def test_a_failure_of_torch_to_load_weights_only_takes_no_checkpoint_away() -> None:
-    """It branded three intact, deeply verified checkpoints corrupt, one after another."""
-    assert diagnosis_of([WEIGHTS_ONLY], SHIPPED, 1).failure == "checkpoint_mismatch"
+NO_KEY = """Traceback (most recent call last):
+  File "/w/train.py", line 31, in <module>
+    epoch = state["meta"]["epoch"]
+KeyError: 'meta'
+"""
+OWN_FORMAT = """Traceback (most recent call last):
+  File "/w/lib/io.py", line 8, in restore
+    raise ValueError("version 3 of the state is not known")
+ValueError: version 3 of the state is not known
+"""
+
+
+@pytest.mark.parametrize("text", [NO_KEY, OWN_FORMAT, WEIGHTS_ONLY])
+def test_one_that_the_trainer_twice_does_not_start_with_is_passed_over(text: str) -> None:
+    """The newest was tried three times, and the run given up, while the one before it was whole."""
+    world = crash(three(), text)
+    assert resumed(world) == ["out/step-40", "out/step-40"]
+    crash(world, text)
+    assert resumed(world)[2:] == ["out/step-20"]
+    after = Story(meta=False)
+    after.step = 20
+    world.watch(after.load(10).train(10))
+    assert world.word == "running"
+    assert not [i for i in world.incidents if i.open]
+
+
+@pytest.mark.parametrize("text", [NO_KEY, OWN_FORMAT, WEIGHTS_ONLY])
+def test_if_the_older_one_ends_with_the_same_line_the_run_is_held_at_the_newest(text: str) -> None:
+    world = crash(crash(crash(three(), text), text), text.replace("line 31", "line 32"))
+    assert resumed(world) == ["out/step-40", "out/step-40", "out/step-20"]
+    assert world.word == "stopped"
+    assert resumed(world.command("resume"))[-1] == "out/step-40"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
+        "ModuleNotFoundError: No module named 'flash_attn'",
+        "requests.exceptions.ConnectionError: Max retries exceeded with url: /api",
+        "RuntimeError: The server socket has failed to listen on any address: EADDRINUSE, address already in use",
+        "OSError: [Errno 28] No space left on device",
+        "RuntimeError: CUDA error: unspecified launch failure",
+    ],
+)
+def test_a_cause_that_lies_elsewhere_takes_no_checkpoint_away(text: str) -> None:
     world = three()
     for _ in range(3):
-        crash(world, WEIGHTS_ONLY).command("resume")
+        crash(world, f"\n{text}\n").wait(700.0, every_s=50.0)
     assert set(resumed(world)) == {"out/step-40"}
 
 
@@ -119,7 +165,7 @@ def test_after_a_resume_that_worked_another_one_is_passed_over_once_more() -> No
     crash(save(world, "out/step-50", 50), "\nRuntimeError: CUDA error: unknown error\n")
     assert resumed(world)[-1] == "out/step-50"
     crash(world, UNREADABLE)
-    assert resumed(world)[-1] == "out/step-40"
+    assert resumed(world)[-1] == "out/step-20"  # step-40 could not be read either
 
 
 def test_a_rescan_leaves_it_passed_over() -> None:
@@ -128,6 +174,18 @@ def test_a_rescan_leaves_it_passed_over() -> None:
     assert len(world.of(CheckpointsSetAside)) == 1
     crash(world, "\nRuntimeError: CUDA error: unknown error\n")
     assert resumed(world)[-1] == "out/step-20"
+
+
+def test_another_save_at_its_path_is_not_passed_over() -> None:
+    world = running(judge(quick(backoff_s=(0.0,), max_restarts=9), catalogue=SHIPPED))
+    event(event(world, "step-20", "complete", 1000.0, step=20), "step-40", "complete", 1100.0, step=40)
+    crash(crash(world, "\nRuntimeError: CUDA error: unknown error\n"), UNREADABLE)
+    assert resumed(world)[-1] == "out/step-20"
+    after = Story(meta=False)
+    after.step = 20
+    world.watch(after.load(10).train(25))
+    event(world, "step-40", "complete", 1200.0, step=40)
+    assert resumed(crash(world, "\nRuntimeError: CUDA error: unknown error\n"))[-1] == "out/step-40"
 
 
 def test_what_our_own_verification_found_counts_at_once() -> None:

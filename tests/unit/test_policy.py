@@ -12,6 +12,7 @@ from trainwatch.core.judge.recovery.answers import (
     GiveUpRun,
     GoBack,
     Hold,
+    PassOver,
     RestartAfterBackOff,
     RestartLater,
     StepDown,
@@ -22,10 +23,10 @@ from trainwatch.core.judge.recovery.budget import Budget, charge, failed, is_spe
 from trainwatch.core.judge.recovery.failure_history import (
     Cause,
     History,
+    at_the_same_step,
     count,
     in_a_row,
     in_words,
-    repeats,
     with_cause,
 )
 from trainwatch.core.judge.recovery.remedies.ramp_state import Rung, SettingsThatRan
@@ -80,6 +81,20 @@ def failure(
 
 def before(*classes: str, position: int | None = 100) -> History:
     return tuple(cause(class_, attempt, position) for attempt, class_ in enumerate(classes, 1))
+
+
+def unstarted(said: str, *, given: str | None = None, lasted_s: float = 2.0) -> Cause:
+    """The end of a start in the own code."""
+    return Cause(
+        kind="crash",
+        class_="unknown",
+        attempt=2,
+        stepped=False,
+        given=given,
+        said=said,
+        raised="own",
+        lasted_s=lasted_s,
+    )
 
 
 SPENT = "3 restarts without a new checkpoint in between: a person is needed"
@@ -274,6 +289,28 @@ CASES: dict[str, tuple[FailureInput, Answer]] = {
     ),
     "a full disk is waited for at the start, too": (
         failure("disk_full", curable=False, trained=False, disk_need_bytes=2 * GB), RestartAfterBackOff(),
+    ),
+    # checkpoint_is_not_read
+    "a checkpoint with which the trainer does not start gives way to the one before": (
+        failure("code_bug", unread="passed_over", cause=unstarted("KeyError: 'meta'", given="a"), spent=True), PassOver("a"),
+    ),
+    # start_ends_alike
+    "two starts that end with one line of the own code are enough": (
+        failure("unknown", cause=unstarted("Boom: x"), history=(unstarted("Boom: x"),), advice=("a",)),
+        GiveUpRun(
+            "exit code 1: the message; two starts ended with this line before any step",
+            ("failures: attempt 2: crash (unknown); attempt 2: crash (unknown)", "try: a", REPORT),
+            title="given up: the message",
+        ),
+    ),
+    "not with another line": (
+        failure("unknown", cause=unstarted("Boom: x"), history=(unstarted("Boom: y"),)), RestartAfterBackOff(),
+    ),
+    "nor if the start took minutes": (
+        failure("unknown", cause=unstarted("Boom: x", lasted_s=200.0), history=(unstarted("Boom: x"),)), RestartAfterBackOff(),
+    ),
+    "nor if the cause lies elsewhere": (
+        failure("unknown", cause=unstarted("Boom: x"), history=(unstarted("Boom: x"),), elsewhere=True), RestartAfterBackOff(),
     ),
     # nan_is_left_to_a_person, nan_comes_back
     "NaN goes back to an older checkpoint": (failure("nan_loss", curable=False), RestartAfterBackOff()),
@@ -471,11 +508,11 @@ def test_causes_are_counted_in_all_and_in_a_row() -> None:
     ],
 )
 def test_the_same_cause_within_a_step_repeats(known: Cause, *, again: bool) -> None:
-    assert repeats((known, cause("network_error", position=1)), cause()) is again
+    assert bool(at_the_same_step((known, cause("network_error", position=1)), cause())) is again
 
 
 def test_before_the_first_step_nothing_repeats() -> None:
-    assert not repeats((cause(position=None),), cause(position=None))
+    assert not at_the_same_step((cause(position=None),), cause(position=None))
 
 
 def test_the_newest_causes_in_words() -> None:

@@ -4,6 +4,7 @@ The type counts less than a message that a signature knows. Of a generic type th
 a library that no signature knows is understood, too; such weights stay below what counts as sure.
 """
 
+import builtins
 import re
 from functools import lru_cache
 from typing import NamedTuple
@@ -153,3 +154,9 @@ def _proof_of_shape(kind: str, message: str, catalogue: CompiledCatalogue) -> Pr
     message = _VALUE.sub("'value'", _ADDRESS.sub(r"\g<host>", message))
     low = (message if kind in catalogue.generic_exceptions else f"{_HUMP.sub(' ', kind)}: {message}").lower()
     return next((proof for pattern, proof in catalogue.messages if pattern.search(low) is not None), None)
+
+
+def is_of_the_system(line: str) -> bool:
+    """Whether the line names an exception of the operating system (a file, a mount), by Python's own types."""
+    kind = getattr(builtins, line.partition(":")[0].strip().rpartition(".")[2], None)
+    return isinstance(kind, type) and issubclass(kind, OSError)

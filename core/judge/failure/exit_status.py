@@ -24,6 +24,8 @@ SIGNALS: dict[str, int] = {
 """Numbers on Linux (signal(7))."""
 LAST_SIGNAL = 64
 """SIGRTMAX. Windows has larger numbers, which are states (NTSTATUS)."""
+USAGE = 2
+"""What parsers of options exit with: argparse, click, getopt(1)."""
 NAMES = {number: name for name, number in SIGNALS.items()}
 
 

@@ -25,7 +25,7 @@ an error, and other ranks may finish their current step."""
 KERNEL_KEPT = 5
 MEANING = " — "
 """Between the meaning of a kernel line and the line."""
-TAIL_CHARS = 2000
+TAIL_CHARS = 6000
 LAST_LINES = 6
 """Lines from the end of a log that are read as errors if nothing else shows a cause."""
 _ENDS = LazyPattern(r"[\r\n]+")

@@ -30,6 +30,15 @@ def skeleton_of(line: str) -> str:
     return _VARIES.sub("#", line)[:KEPT_CHARS]
 
 
+def words_of(line: str) -> str:
+    """The line with ``#`` for its numbers, addresses and paths; what it quotes counts, but for quoted paths."""
+
+    def kept(found: re.Match[str]) -> str:
+        return found[0] if found.lastgroup == "quoted" and "/" not in found[0] else "#"
+
+    return _VARIES.sub(kept, line)[:KEPT_CHARS]
+
+
 def pattern_of(line: str) -> str:
     """A regular expression for this line and for lines that differ from it in numbers, names and places only."""
     text, made, at = line[:KEPT_CHARS], "", 0

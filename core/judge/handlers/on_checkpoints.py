@@ -14,8 +14,7 @@ from ..recovery.ending import time_limit
 from ..recovery.operator import commands
 from ..recovery.remedies import ramp, remedy_step_back
 from ..recovery.resume_point import resume_choice, unclear_states
-from ..resume import checkpoint_events, checkpoint_index, known_checkpoint, save_overdue
-from ..resume.doubt import DOUBTED
+from ..resume import checkpoint_events, checkpoint_index, doubt, known_checkpoint, save_overdue
 from ..resume.epoch_step import counts_since
 from ..resume.step_agreement import disagreement
 from ..run_machine import is_live, is_watched
@@ -142,7 +141,9 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
     grown = before is None or event.size_bytes is None or event.size_bytes != before.size_bytes
     if grown and not event.unknown_make and is_watched(state.machine):
         seen = liveness.with_file(seen, now, state.clock.last)
-    state = replace(state, checkpoints=index, liveness=seen, attempt=attempt)
+    state = replace(
+        state, checkpoints=doubt.written_anew(index, event.path) if is_new else index, liveness=seen, attempt=attempt
+    )
     known = checkpoint_index.find(index, event.path)
     builder = StepBuilder(knowledge, state)
     if known is not None:
@@ -275,7 +276,7 @@ def _set_aside(builder: StepBuilder, known: known_checkpoint.KnownCheckpoint) ->
     """Return whether a verified checkpoint cannot be a resume point; the reason is reported once."""
     if not known.complete or known.bad is not None or not known.own:
         return False
-    in_doubt = DOUBTED if builder.state.checkpoints.doubt.path == known.path else None
+    in_doubt = doubt.DOUBTED if known.path in builder.state.checkpoints.doubt.paths else None
     why = known.left or in_doubt or builder.knowledge.resume_support.objection(known.shape, known.holds)
     if why != known.aside:
         builder.set(checkpoints=checkpoint_index.changed(builder.state.checkpoints, (known.path,), aside=why))

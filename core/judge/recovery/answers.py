@@ -11,6 +11,7 @@ from ...model.launch.elsewhere.job import JobCause
 from ...model.settings import Restart
 from ...model.shipped.failure import SettingsFault, WaitsFor
 from ..failure.wsl_channel import ChannelState
+from ..resume.doubt import Unread
 from ..run_states import RestartPlan
 from .failure_history import Cause, History
 from .remedies.ramp_state import Rung, SettingsThatRan
@@ -69,10 +70,14 @@ class FailureInput(msgspec.Struct, frozen=True, kw_only=True):
     """Two failures of this class at the same step are no coincidence (failures.toml)."""
     history: History = ()
     """The failures before this one, oldest first."""
+    unread: Unread = ""
+    """What follows for the checkpoint that the failed attempt was given (doubt.py)."""
+    elsewhere: bool = False
+    """The class lies neither in the code nor in a checkpoint (failures.toml)."""
     stride: int = 1
     """Printed counts for each optimizer step: two failures at most this far apart are at the same step."""
     step_known: bool = True
-    """Progress lines are printed often enough to compare the step with that of another failure."""
+    """The log prints each step, or so many that the last one is no coincidence."""
     gpu_channel: ChannelState = "working"
     """Whether this virtual machine still reaches its GPU (WSL2)."""
     rung: Rung | None = None
@@ -107,9 +112,14 @@ class Finish(msgspec.Struct, frozen=True):
 
 
 class Hold(msgspec.Struct, frozen=True):
-    """No restart until an operator asks for one. ``reason``: why, without "held until …"."""
+    """No restart until an operator asks for one. ``reason``: why, without "held until …".
+
+    ``ending``: of its incident. ``advice``: what people are told then, a sentence each; none = nobody is notified.
+    """
 
     reason: str
+    ending: str = "ended by a person"
+    advice: tuple[str, ...] = ()
 
 
 class GiveUpRun(msgspec.Struct, frozen=True):
@@ -119,6 +129,7 @@ class GiveUpRun(msgspec.Struct, frozen=True):
     advice: tuple[str, ...] = ()
     proposed: tuple[Option, ...] = ()
     counted: bool = True
+    title: str = "given up"
 
 
 class GoBack(msgspec.Struct, frozen=True):
@@ -139,6 +150,12 @@ class ApplyRemedy(msgspec.Struct, frozen=True):
 
     remedy: Option
     proposed: tuple[Option, ...] = ()
+
+
+class PassOver(msgspec.Struct, frozen=True):
+    """Restart at once from the checkpoint before the one that the failed attempt was given."""
+
+    path: str
 
 
 class RestartLater(msgspec.Struct, frozen=True):
@@ -171,6 +188,7 @@ Answer = (
     | GoBack
     | StepDown
     | ApplyRemedy
+    | PassOver
     | RestartLater
     | WaitForRoom
     | WaitForGpu

@@ -14,7 +14,7 @@ from ...model.launch.elsewhere.job import JobCause
 from ...model.text.size_words import size
 from ..attempt_progress import knows_its_step
 from ..failure.wsl_channel import channel_state
-from ..resume import resume_point
+from ..resume import doubt, resume_point
 from ..run_states import RestartPlan, Stopped, Then
 from ..state import JudgeState
 from ..step_builder import StepBuilder
@@ -27,6 +27,7 @@ from .answers import (
     GiveUpRun,
     GoBack,
     Hold,
+    PassOver,
     RestartAfterBackOff,
     RestartLater,
     StepDown,
@@ -39,7 +40,7 @@ from .operator import gate
 from .operator.withheld_state import Failed
 from .remedies import ramp, remedy_choice
 from .resume_point import found_way
-from .resume_point.resume_choice import choose
+from .resume_point.resume_choice import choose, clear_doubt, pass_over
 
 replace = msgspec.structs.replace
 
@@ -74,7 +75,14 @@ def answer_failure(
     unproven = launched and found_way.failed_at_start(builder)
     refuted = unproven and found_way.is_refuted(builder, cause.class_, reason)
     refused = found_way.refused(builder, cause.class_, reason) if cause.kind == "crash" and not unproven else ""
-    remedy, waiting = remedy_choice.choose(builder, _key(cause), seen) if launched else (None, ())
+    older_helps = class_.older_checkpoint_helps and cause.kind == "crash"
+    curable = retryable or (class_.older_checkpoint_helps and _has_older(builder, plan))
+    again = failure_history.came_back(state.history, cause, state.attempt.stride) or not (
+        curable or fallback.has_trained(state)
+    )
+    remedy, waiting = (
+        remedy_choice.choose(builder, _key(cause), seen, again=again, said=reason) if launched else (None, ())
+    )
     failure = FailureInput(
         cause=cause,
         reason=reason,
@@ -97,7 +105,9 @@ def answer_failure(
         gpus_usable=False if needs_reset(state) else state.gpus_usable,
         job=job,
         nan_action=settings.nan.action,
-        curable=retryable or (class_.older_checkpoint_helps and _has_older(builder, plan)),
+        curable=curable,
+        unread="" if class_.elsewhere else _unread(builder, cause, plan, reason, at_once=older_helps),
+        elsewhere=class_.elsewhere,
         advice=advice,
         settings=class_.settings,
         step_matters=class_.step_matters,
@@ -155,6 +165,8 @@ def in_words(answer: Answer) -> tuple[Then, str]:
             return "restart", f"with the profile {rung.below}"
         case ApplyRemedy(remedy=remedy):
             return "restart", f"with {remedy.words}"
+        case PassOver():
+            return "restart", "from the checkpoint before"
         case WaitForGpu():
             return "restart", "once a GPU of the run answers"
         case WaitForRoom(need_bytes=need_bytes):
@@ -194,6 +206,23 @@ def _has_older(builder: StepBuilder, plan: RestartPlan) -> bool:
     return older is not None
 
 
+def _unread(builder: StepBuilder, cause: Cause, plan: RestartPlan, reason: str, *, at_once: bool) -> doubt.Unread:
+    """What follows for the checkpoint that the attempt was given; a trainer that chooses by itself is given none."""
+    index, support = builder.state.checkpoints, builder.knowledge.resume_support
+    if cause.kind != "crash" or cause.stepped or cause.given is None or support.by_itself:
+        return ""
+    without = doubt.passed_over(index, cause.given, "")
+    older = resume_point.newest_verified(without, support, before_t=plan.before_t)
+    return doubt.unread(
+        index,
+        cause.given,
+        reason,
+        starts=doubt.STARTS if at_once else failure_history.unread(builder.state.history, cause),
+        said=cause.said,
+        has_older=older is not None and older.path not in without.doubt.paths,
+    )
+
+
 def _saved_before(state: JudgeState, before_t: float) -> bool:
     """Whether the attempt wrote a usable checkpoint before this run time."""
     newest = resume_point.newest_verified(state.checkpoints, before_t=before_t)
@@ -214,8 +243,12 @@ def apply(builder: StepBuilder, failure: FailureInput, answer: Answer) -> None:
             ending = RestartPlan(reason="the training is done: stop its process gently", incident=incident)
             restart_stages.stop(builder, "finish", ending)
         case Hold():
-            builder.close_incident(incident, "ended by a person")
-            builder.move("hold", Stopped(), f"{answer.reason}; held until resume or restart")
+            _hold(builder, failure, answer)
+        case PassOver(path=path):
+            pass_over(builder, path, cause.said)
+            _count(builder, failure)
+            _charge(builder)
+            _restart(builder, failure, replace(plan, reason=f"{plan.reason}, from the checkpoint before"))
         case GiveUpRun():
             _count(builder, failure, counted=answer.counted)
             remedy_choice.propose(builder, answer.proposed, key, incident)
@@ -284,9 +317,20 @@ def _restart(builder: StepBuilder, failure: FailureInput, plan: RestartPlan) -> 
         restart_stages.clear_and_restart(builder, plan)
 
 
+def _hold(builder: StepBuilder, failure: FailureInput, answer: Hold) -> None:
+    if failure.unread == "cleared":
+        _count(builder, failure)
+        clear_doubt(builder)
+    builder.close_incident(failure.incident, answer.ending)
+    builder.move("hold", Stopped(), f"{answer.reason}; held until resume or restart")
+    if answer.advice:
+        body = "\n".join((answer.reason, *answer.advice))
+        builder.notify("warning", answer.ending, body, incident=failure.incident)
+
+
 def _give_up(builder: StepBuilder, failure: FailureInput, answer: GiveUpRun) -> None:
     if not failure.cause.lives:
-        give_up(builder, answer.reason, failure.incident, answer.advice)
+        give_up(builder, answer.reason, failure.incident, answer.advice, title=answer.title)
         return
     reason = f"{failure.name}, and no restart follows"
     ending = replace(failure.plan, reason=reason, ending=answer.reason, advice=answer.advice)

@@ -263,7 +263,9 @@ def end_early(builder: StepBuilder, observation: Exit, reason: str, incident: in
     builder.decide(EndWatch, f"ended early; {again}", incident=incident, exit_code=1)
 
 
-def give_up(builder: StepBuilder, reason: str, incident: int | None, advice: tuple[str, ...] = ()) -> None:
+def give_up(
+    builder: StepBuilder, reason: str, incident: int | None, advice: tuple[str, ...] = (), *, title: str = "given up"
+) -> None:
     """No further attempt; notify, and end the supervisor. ``advice``: where to look, a sentence each."""
     for known in builder.state.incidents:
         if known.kind in {"crash", "hang", "resume"}:
@@ -272,7 +274,7 @@ def give_up(builder: StepBuilder, reason: str, incident: int | None, advice: tup
     builder.move("give_up", GivenUp(), reason)
     for sentence in advice:
         builder.note(sentence)
-    builder.notify("give_up", "given up", "\n".join((reason, *advice)), incident=incident)
+    builder.notify("give_up", title, "\n".join((reason, *advice)), incident=incident)
     at_end.run_command(builder, "give_up")
     again = untold.starts_again(builder.state, builder.knowledge)
     builder.decide(EndWatch, f"given up; {again}", incident=incident, exit_code=1)

@@ -29,6 +29,15 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     epochs: int | None = None
     in_save: bool = False
     """A hang in a save: storage that is slow or away fails at no step of its own."""
+    stepped: bool = True
+    """The attempt made a step."""
+    given: str | None = None
+    """The checkpoint that it was told to resume from."""
+    said: str = ""
+    """The line that shows why, without numbers and paths (skeleton.py)."""
+    raised: Literal["", "own", "parser"] = ""
+    """Raised in the person's own code, or by the parser of the command's options; "" = elsewhere, or not known."""
+    lasted_s: float | None = None
 
     @property
     def lives(self) -> bool:
@@ -45,15 +54,34 @@ def with_cause(history: History, cause: Cause) -> History:
     return (*history, cause)[-KEPT:]
 
 
-def repeats(history: History, cause: Cause, stride: int = 1) -> bool:
-    """Whether the same cause ended an attempt at the same position, give or take ``stride``.
+def at_the_same_step(history: History, cause: Cause, stride: int = 1) -> History:
+    """The earlier ends by the same cause at the same position, give or take ``stride``.
 
-    False before the first step: there is no position to compare.
+    None before the first step: there is no position to compare.
     """
-    return not cause.in_save and any(
-        (known.kind, known.class_) == (cause.kind, cause.class_) and _is_at(known, cause.position, cause.epochs, stride)
+    return tuple(
+        known
         for known in history
+        if not cause.in_save
+        and (known.kind, known.class_) == (cause.kind, cause.class_)
+        and _is_at(known, cause.position, cause.epochs, stride)
     )
+
+
+def came_back(history: History, cause: Cause, stride: int = 1) -> bool:
+    """Whether the same class ended an attempt at this place: the same position, or before any step."""
+    starts = any(not known.stepped and known.class_ == cause.class_ for known in history)
+    return (not cause.stepped and starts) or bool(at_the_same_step(history, cause, stride))
+
+
+def unread(history: History, cause: Cause) -> int:
+    """How many of the newest attempts, this one included, were given this checkpoint and made no step."""
+    number = 0
+    for known in reversed((*history, cause)):
+        if known.stepped or known.given is None or known.given != cause.given:
+            break
+        number += 1
+    return number
 
 
 def hung_at(history: History, position: int | None, epochs: int | None, stride: int = 1) -> bool:

@@ -6,6 +6,8 @@ returns an answer decides, and the last one always does. apply.py collects the i
 
 from collections.abc import Callable
 
+import msgspec
+
 from ...model.launch.elsewhere.job import OF_THE_SITE
 from ...model.text.plural import plural
 from ...model.text.size_words import size
@@ -20,6 +22,7 @@ from .answers import (
     GiveUpRun,
     GoBack,
     Hold,
+    PassOver,
     RestartAfterBackOff,
     RestartLater,
     StepDown,
@@ -27,6 +30,7 @@ from .answers import (
     WaitForRoom,
 )
 from .budget import nth_wait_s
+from .failure_history import Cause
 from .remedies.remedies import Option
 
 NAN = "nan_loss"
@@ -182,12 +186,55 @@ def _is_hopeless(failure: FailureInput) -> bool:
     return known and not failure.curable and not failure.trained
 
 
-def fails_at_the_same_step(failure: FailureInput) -> Answer | None:
-    """The same cause at the same step twice: see failure_history.py."""
-    cause = failure.cause
-    if not (failure.step_matters and failure.step_known):
+def checkpoint_is_not_read(failure: FailureInput) -> Answer | None:
+    """The trainer does not start with its checkpoint: the one before it, or neither is to blame. See doubt.py."""
+    given = failure.cause.given or ""
+    if failure.unread == "passed_over":
+        return PassOver(given)
+    if failure.unread != "cleared":
         return None
-    if not failure_history.repeats(failure.history, cause, failure.stride):
+    said = f"an older checkpoint than the newest ends with the same line before its first step: {failure.reason}"
+    return Hold(
+        f"the checkpoints are not to blame: {said}",
+        "held: the checkpoints are not to blame",
+        (f"`{typed('resume', *failure.run)}` goes on from the newest, once its cause is mended", *failure.advice[:4]),
+    )
+
+
+def start_ends_alike(failure: FailureInput) -> Answer | None:
+    """Two starts ended within seconds with the same line of the person's own code, or of the parser of its options.
+
+    Source: a typo in the first line of a script was started four times in 80 s. Nothing that waiting can cure ends so.
+    """
+    cause, last = failure.cause, failure.history[-1] if failure.history else None
+    if last is None or failure.elsewhere or failure.waits_for is not None or not (_is_quick(cause) and _is_quick(last)):
+        return None
+    if (cause.said, cause.given) != (last.said, last.given):
+        return None
+    ended = _end(failure, f"{failure.reason}; two starts ended with this line before any step")
+    if not isinstance(ended, GiveUpRun):
+        return ended
+    return msgspec.structs.replace(ended, title=f"given up: {failure.reason.partition(': ')[2] or failure.reason}")
+
+
+QUICK_S = 30.0
+"""Seconds within which a start ends because of its code or its options, before anything large is loaded."""
+
+
+def _is_quick(cause: Cause) -> bool:
+    ended = cause.kind == "crash" and not cause.stepped and bool(cause.raised and cause.said)
+    return ended and cause.lasted_s is not None and cause.lasted_s <= QUICK_S
+
+
+def fails_at_the_same_step(failure: FailureInput) -> Answer | None:
+    """The same cause at the same step twice is no accident, if the log shows that it is the same step.
+
+    It prints each step, or so many that the last one is no coincidence; else the same words show it.
+    """
+    cause = failure.cause
+    before = failure_history.at_the_same_step(failure.history, cause, failure.stride) if failure.step_matters else ()
+    same_words = bool(cause.said) and not failure.elsewhere and any(known.said == cause.said for known in before)
+    if not before or not (failure.step_known or same_words):
         return None
     again = "the same cause at the same step is no accident; a restart would fail there again"
     return _end(failure, f"{cause.kind} at step {cause.position} again: {again}")
@@ -225,11 +272,13 @@ RULES: tuple[Callable[[FailureInput], Answer | None], ...] = (
     rung_is_too_high,
     remedy_applies,
     new_settings_do_not_fit,
+    checkpoint_is_not_read,
     network_failed,
     disk_is_full,
     budget_is_spent,
     gpu_is_lost,
     never_trained,
+    start_ends_alike,
     nan_comes_back,
     fails_at_the_same_step,
     found_resume_does_not_start,

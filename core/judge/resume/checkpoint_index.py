@@ -18,12 +18,14 @@ IN_SNAPSHOT = 64
 class Doubt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What trainers said of checkpoints that are complete (doubt.py).
 
-    ``path``: the one that a trainer could not read, passed over if there is another one. ``open``: no resume took
-    effect since. ``cleared``: another one could not be read either, so neither is to blame.
+    ``paths``: those with which a trainer did not start, passed over if there is another one. ``open``: no resume took
+    effect since. ``said``: the last line of the trainer. ``cleared``: another one ended with the same line, so none is
+    to blame.
     """
 
-    path: str | None = None
+    paths: tuple[str, ...] = ()
     open: bool = False
+    said: str = ""
     cleared: bool = False
 
 

@@ -135,6 +135,7 @@ class FailureClass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     settings: SettingsFault = "possible"
     step_matters: bool = True
     older_checkpoint_helps: bool = False
+    elsewhere: bool = False
     lasting: str = ""
     of_other_ranks: bool = False
     follows_from: tuple[str, ...] = ()

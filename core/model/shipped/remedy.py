@@ -46,8 +46,10 @@ class RemedyChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 class Remedy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """``failures``: failure classes of crashes, ``hang:KIND`` for hangs, ``HINTED``. ``presets`` empty = any framework.
 
-    ``equivalent``: the result of the training stays the same. ``after``: how often the class must have ended
-    an attempt before. ``profile`` "down" = one rung down the run's ladder, to a profile of ``families``.
+    ``equivalent``: the result of the training stays the same. ``guide``: a guide names it as the answer to a failure
+    that comes back. ``says``: words that the line of the failure must have. ``own_file``: applied automatically only if
+    the log shows that what failed was the load of a checkpoint that this run wrote. ``after``: how often the class must
+    have ended an attempt before. ``profile`` "down" = one rung down the run's ladder, to a profile of ``families``.
     """
 
     name: str
@@ -56,6 +58,9 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     equivalent: bool
     cost: str
     source: str
+    guide: bool = False
+    says: str = ""
+    own_file: bool = False
     presets: tuple[str, ...] = ()
     after: int = 0
     not_on: tuple[Literal["wsl2"], ...] = ()

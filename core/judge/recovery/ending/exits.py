@@ -15,7 +15,8 @@ from ....model.text.suggestion import typed
 from ...failure import exit_status
 from ...failure.circumstances import Circumstances
 from ...failure.diagnosis import diagnose, diagnosis_as
-from ...failure.skeleton import last_line, skeleton_of
+from ...failure.exceptions import is_of_the_system
+from ...failure.skeleton import last_line, skeleton_of, words_of
 from ...hang import ranks
 from ...progress.log_progress import progress_of
 from ...run_machine import is_live
@@ -28,7 +29,6 @@ from ..apply import answer_failure
 from ..attempts import PASSING, end_early, ended, finish, launch_again_later
 from ..end_facts import end_facts
 from ..failure_history import Cause
-from ..resume_point import resume_choice
 from .ending import Contradicted, Proven, Unproven, judge_ending
 from .ending_evidence import ended_well, ending_input, failure_of, place
 
@@ -176,14 +176,11 @@ def _crashed(
         attempt=attempt.number,
     )
     what = f": {title}" if title else f" after crash ({class_})"
-    doubted = False
     _leave_node_out(builder, class_, observation)
-    if class_ == "checkpoint_corrupt" and attempt.beat_t is None and attempt.resume_from is not None:
-        doubted = resume_choice.doubt(builder, attempt.resume_from, reason)
     before_t = attempt.nan_t if class_ == "nan_loss" else None
     answer_failure(
         builder,
-        Cause(kind="crash", class_=class_, attempt=attempt.number, position=attempt.position),
+        _cause(builder, observation, diagnosis),
         RestartPlan(
             reason=f"restart{what}",
             incident=incident,
@@ -191,10 +188,31 @@ def _crashed(
         ),
         incident=incident,
         reason=reason,
-        retryable=diagnosis.retryable or doubted,
+        retryable=diagnosis.retryable,
         advice=diagnosis.remedies,
         confidence=diagnosis.confidence,
         job=observation.job,
+    )
+
+
+def _cause(builder: StepBuilder, observation: Exit, diagnosis: Diagnosis) -> Cause:
+    """What ended the attempt, as the history keeps it."""
+    attempt, seen = builder.state.attempt, builder.state.diagnosis
+    line = last_line(seen.tail + seen.fold.rest) if diagnosis.cause is None else diagnosis.cause.text
+    at = 0 if diagnosis.cause is None else diagnosis.cause.line
+    block = next((b for b in reversed(seen.blocks) if b.raised is not None and at in {0, b.raised.line}), None)
+    own = block is not None and bool(block.own) and block.last.startswith(f"{block.own.rpartition(':')[0]}:")
+    parser = diagnosis.failure == "config_error" and observation.code == exit_status.USAGE
+    return Cause(
+        kind="crash",
+        class_=diagnosis.failure,
+        attempt=attempt.number,
+        position=attempt.position,
+        stepped=attempt.beat_t is not None or attempt.saved,
+        given=attempt.resume_from,
+        said=words_of(line.strip()),
+        raised="parser" if parser else "own" if own and not is_of_the_system(line) else "",
+        lasted_s=max(0.0, (builder.t if observation.died_t is None else observation.died_t) - attempt.start_t),
     )
 
 

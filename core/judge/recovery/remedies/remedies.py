@@ -22,7 +22,8 @@ class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
     """What the choice of a remedy depends on. ``ladder``: profiles, safest first; ``families``: profile → its family.
 
     ``traits``: of this machine, such as "wsl2". ``options``: those that the trainer's source declares, with their
-    dashes. ``seen``: how often the failure ended an attempt before.
+    dashes. ``seen``: how often the failure ended an attempt before; ``said``: its line; ``own_file``: the log shows
+    that it was the load of a checkpoint of this run.
     """
 
     preset: str
@@ -34,6 +35,8 @@ class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
     values: Values = {}
     applied: tuple[AppliedRemedy, ...] = ()
     seen: int = 0
+    said: str = ""
+    own_file: bool = False
 
 
 class Option(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +58,7 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
 def options(table: Iterable[Remedy], failure: str, here: Circumstances) -> Iterator[Option]:
     """The remedies for a failure (a class, or ``hang:KIND``), in the order of the table."""
     for remedy in table:
-        if failure in remedy.failures and here.seen >= remedy.after:
+        if failure in remedy.failures and here.seen >= remedy.after and remedy.says in here.said:
             option = fit(remedy, here)
             if option is not None:
                 yield option
@@ -91,8 +94,15 @@ def _spelled(key: str, here: Circumstances) -> str | None:
     return next((name for name in (key, key.replace("_", "-")) if f"--{name}" in here.options), None)
 
 
-def is_allowed(remedy: Remedy, apply: str) -> bool:
-    """Whether ``[remedies] apply`` lets it be applied automatically."""
+def is_allowed(remedy: Remedy, apply: str, *, again: bool = False, own_file: bool = True) -> bool:
+    """Whether ``[remedies] apply`` lets it be applied automatically.
+
+    ``again``: the failure came back at its place. ``own_file``: as of the circumstances.
+    """
+    if remedy.own_file and not own_file:
+        return False
+    if apply == "guide":
+        return remedy.equivalent or (remedy.guide and again)
     return apply == "all" or (apply == "equivalent" and remedy.equivalent)
 
 

@@ -3,13 +3,19 @@
 from ....model.fact import ProfileChanged, RemediesDropped, RemedyApplied, RemedyProposed
 from ....model.shipped.profile import NO_PROFILE
 from ....model.shipped.remedy import AppliedRemedy
+from ....model.text.patterns import LazyPattern
+from ...resume import checkpoint_index
+from ...resume.known_checkpoint import base_name
 from ...step_builder import StepBuilder
 from . import remedies
 from .remedies import Circumstances, Option
 
 
-def circumstances(builder: StepBuilder, seen: int = 0) -> Circumstances:
-    """What the choice of a remedy depends on, now. ``seen``: how often the failure ended an attempt before."""
+def circumstances(builder: StepBuilder, seen: int = 0, said: str = "") -> Circumstances:
+    """What the choice of a remedy depends on, now.
+
+    ``seen``: how often the failure ended an attempt before; ``said``: what it says.
+    """
     state, knowledge = builder.state, builder.knowledge
     pending = state.profile_pending
     profile = state.profile if pending is None else None if pending == NO_PROFILE else pending
@@ -24,20 +30,47 @@ def circumstances(builder: StepBuilder, seen: int = 0) -> Circumstances:
         values=knowledge.values,
         applied=state.applied,
         seen=seen,
+        said=said,
+        own_file=_loaded_own_file(builder),
     )
 
 
-def choose(builder: StepBuilder, failure: str, seen: int) -> tuple[Option | None, tuple[Option, ...]]:
-    """(the first that the settings allow to be applied, those that need a person)."""
+def _loaded_own_file(builder: StepBuilder) -> bool:
+    """Whether the last traceback is of a load, and the last file that the log names before it is a checkpoint.
+
+    It must be the one that the attempt was given, and one that this run wrote.
+    """
+    state = builder.state
+    known = checkpoint_index.find(state.checkpoints, state.attempt.resume_from)
+    blocks = [block for block in state.diagnosis.blocks if block.raised is not None]
+    if known is None or not known.own or not any("load" in f"{block.code} {block.last}" for block in blocks):
+        return False
+    before = f"{state.diagnosis.tail}{state.diagnosis.fold.rest}".rpartition("Traceback (most recent call last)")[0]
+    files = [found.group() for found in _FILE.finditer(before)]
+    return bool(files) and base_name(known.path) in files[-1].split("/")
+
+
+_FILE = LazyPattern(r"[\w./~+@=-]*[\w+@=-]/[\w.+@=-]+|[\w.+@=-]+\.(?:pth?|ckpt|bin|pkl|tar)\b")
+
+
+def choose(
+    builder: StepBuilder, failure: str, seen: int, *, again: bool, said: str = ""
+) -> tuple[Option | None, tuple[Option, ...]]:
+    """(the first that the settings allow to be applied, those that need a person).
+
+    ``again``: it failed so at this place before, or a restart without a change would.
+    """
     apply = builder.knowledge.settings.remedies.apply
     failed = {rung.profile for rung in builder.state.ramp.failed}
-    found = remedies.options(builder.knowledge.remedies, failure, circumstances(builder, seen))
+    here = circumstances(builder, seen, said)
+    found = remedies.options(builder.knowledge.remedies, failure, here)
     fitting = [
         o
         for o in found
         if (o.profile is None or o.profile not in failed) and o.remedy.name not in builder.state.withdrawn
     ]
-    allowed = [o for o in fitting if remedies.is_allowed(o.remedy, apply)]
+    allowed = [o for o in fitting if remedies.is_allowed(o.remedy, apply, again=again, own_file=here.own_file)]
+    allowed.sort(key=lambda o: not o.remedy.equivalent)  # first what keeps the result
     names = {o.remedy.name for o in allowed}  # a remedy has a row of its own for a framework that keeps its result
     return (allowed[0] if allowed else None), tuple(o for o in fitting if o.remedy.name not in names)
 

@@ -17,7 +17,7 @@ from ....model.fact import CheckpointsSetAside, StateChanged
 from ....model.observation import Outcome
 from ...knowledge import Knowledge
 from ...resume import checkpoint_index, known_checkpoint, resume_point, unclear_state
-from ...resume.doubt import DOUBTED, cannot_be_read
+from ...resume.doubt import DOUBTED, cleared, passed_over
 from ...resume.finite_values import is_meant, values_of, with_values
 from ...resume.known_checkpoint import KnownCheckpoint, base_name
 from ...run_states import WORDS, Listing, RestartPlan, Stopped, Verifying
@@ -308,22 +308,19 @@ def _tell_bad(builder: StepBuilder, path: str, verdict: str, why: str, ending: s
     return builder.open_incident("checkpoint", verdict, reason, severity="warning", ending=ending), reason
 
 
-def doubt(builder: StepBuilder, path: str, message: str) -> bool:
-    """The trainer says that it cannot read its resume point. Returns whether the next attempt has another one."""
-    before = builder.state.checkpoints
-    index, found = cannot_be_read(before, path, message)
-    builder.set(checkpoints=index)
-    if found == "passed_over":
-        builder.note(f"{base_name(path)}: {DOUBTED}: the next attempt resumes from the one before, if there is one")
-        builder.fact(CheckpointsSetAside(paths=(path,), why=DOUBTED))
-        builder.set(checkpoints=checkpoint_index.changed(index, (path,), aside=DOUBTED))
-    elif found == "cleared":
-        other = before.doubt.path or path
-        names = f"{base_name(other)} and {base_name(path)}"
-        builder.note(f"{names} fail in the same way, so they are not to blame: back to the newest")
-        builder.fact(CheckpointsSetAside(paths=(other,), why=""))
-        builder.set(checkpoints=checkpoint_index.changed(index, (other,), aside=None))
-    return found != "none"
+def pass_over(builder: StepBuilder, path: str, said: str) -> None:
+    """The next attempt has the checkpoint before this one. ``said``: the last line of the trainer."""
+    index = passed_over(builder.state.checkpoints, path, said)
+    builder.note(f"{base_name(path)}: {DOUBTED}: the next attempt resumes from the one before")
+    builder.fact(CheckpointsSetAside(paths=(path,), why=DOUBTED))
+    builder.set(checkpoints=checkpoint_index.changed(index, (path,), aside=DOUBTED))
+
+
+def clear_doubt(builder: StepBuilder) -> None:
+    """An older checkpoint ends in the same way: go back to the newest."""
+    paths = builder.state.checkpoints.doubt.paths
+    builder.fact(CheckpointsSetAside(paths=paths, why=""))
+    builder.set(checkpoints=checkpoint_index.changed(cleared(builder.state.checkpoints), paths, aside=None))
 
 
 def distrust(builder: StepBuilder, path: str, why: str, verdict: str = "corrupt") -> None:
