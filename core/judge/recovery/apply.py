@@ -56,12 +56,13 @@ def answer_failure(
     settings_at_fault: bool = True,
     confidence: float = 1.0,
     job: JobCause | None = None,
+    ordered: str = "",
 ) -> None:
     """Decide what follows a failure and carry it out.
 
     ``plan``: the next attempt as it would be without any change. ``retryable``: a restart alone may help. ``advice``:
     what to look at. ``settings_at_fault``: the settings of the attempt may be what failed. ``confidence``: how
-    certain the class is, 0 to 1. ``job``: why the job ended that the attempt ran as.
+    certain the class is, 0 to 1. ``job``: why the job ended that the attempt ran as. ``ordered``: who ordered the end.
     """
     if builder.state.attempt.place_is_sure:
         builder.set(budget=budget.failed(builder.state.budget, cause.position))
@@ -96,6 +97,7 @@ def answer_failure(
         waits_for="gpu" if _lost_a_gpu(state) else class_.waits_for,
         gpus_usable=False if needs_reset(state) else state.gpus_usable,
         job=job,
+        ordered=ordered,
         nan_action=settings.nan.action,
         curable=retryable or (class_.older_checkpoint_helps and _has_older(builder, plan)),
         advice=advice,
@@ -214,8 +216,10 @@ def apply(builder: StepBuilder, failure: FailureInput, answer: Answer) -> None:
             ending = RestartPlan(reason="the training is done: stop its process gently", incident=incident)
             restart_stages.stop(builder, "finish", ending)
         case Hold():
-            builder.close_incident(incident, "ended by a person")
+            builder.close_incident(incident, answer.reason)
             builder.move("hold", Stopped(), f"{answer.reason}; held until resume or restart")
+            body = f"{answer.reason}; nothing is started until `{builder.knowledge.typed('resume')}`"
+            builder.notify("incident", "stopped, and held", body, incident=incident)
         case GiveUpRun():
             _count(builder, failure, counted=answer.counted)
             remedy_choice.propose(builder, answer.proposed, key, incident)
@@ -246,12 +250,12 @@ def apply(builder: StepBuilder, failure: FailureInput, answer: Answer) -> None:
             _count(builder, failure)
             _charge(builder)
             _restart(builder, failure, replace(plan, needs_gpu=True))
-        case RestartAfterBackOff():
+        case RestartAfterBackOff(least_s=least_s):
             _count(builder, failure)
             remedy_choice.propose(builder, answer.proposed, key, incident)
             if answer.note:
                 builder.note(answer.note)
-            _restart(builder, failure, replace(plan, delay_s=_charge(builder)))
+            _restart(builder, failure, replace(plan, delay_s=max(_charge(builder), least_s)))
         case _:
             assert_never(answer)
 
