@@ -295,7 +295,7 @@ def _answer(run: RunDirectory, supervisor: Supervisor, vitality: Vitality, reque
 
 
 def _leave_on_signals(supervisor: Supervisor, *, stop_trainer: bool, within_s: float | None) -> threading.Event:
-    """SIGTERM, SIGHUP and SIGINT end the supervisor, and the trainer, too, with ``--stop-trainer``.
+    """SIGTERM and SIGINT end the supervisor, and the trainer, too, with ``--stop-trainer``. It outlives its terminal.
 
     ``within_s``: so, too, because the machine ends then.
 
@@ -314,6 +314,10 @@ def _leave_on_signals(supervisor: Supervisor, *, stop_trainer: bool, within_s: f
             rest = "; nothing of the run is running" if supervisor.nothing_runs else "; the training continues"
             supervisor.end(ExitCode.DONE, f"requested by {name}{rest}")
 
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+    def stay(_number: int, _frame: Any) -> None:
+        supervisor.note("SIGHUP (a terminal or a session has ended): this supervisor goes on")
+
+    for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, leave)
+    signal.signal(signal.SIGHUP, stay)
     return interrupted

@@ -89,9 +89,7 @@ def test_a_notify_command_that_fails_or_hangs_does_not_affect_the_run(world: Wor
     assert "no-such-notifier" in watcher.said
 
 
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130), pytest.param(signal.SIGHUP, 0, marks=SECOND_TIER)]
-)
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 def test_sigterm_ends_the_supervisor_and_leaves_the_trainer(world: World, number: int, code: int) -> None:
     world.write(*LONG)
     watcher = world.headless()

@@ -104,6 +104,8 @@ REPORT = "evidence: `trainwatch events`; `trainwatch report` collects all of it 
 ENDED_IT = "failures: attempt 2: crash (cuda_unknown_error) at step 100"
 AGAIN = "the same cause at the same step is no accident; a restart would fail there again"
 
+SIGNALLED = msgspec.structs.replace(cause("killed_by_user"), signal_t=7000.0)
+
 CASES: dict[str, tuple[FailureInput, Answer]] = {
     # training_is_done
     "a hang after the last step is the end of the training": (failure("exiting", kind="hang"), Finish()),
@@ -114,6 +116,10 @@ CASES: dict[str, tuple[FailureInput, Answer]] = {
     "a trainer that a person ended stays ended": (failure("killed_by_user"), Hold("a person ended the trainer")),
     "a launcher that ended its other ranks is no person": (failure("killed_by_user", confidence=0.5), RestartAfterBackOff()),
     "whatever else could be done": (failure("killed_by_user", remedy=HALF, rung=CLIMBED, ran_before=RAN), Hold("a person ended the trainer")),
+    "a signal from an unknown sender is a crash": (
+        failure("killed_by_user", cause=SIGNALLED), RestartAfterBackOff(least_s=policy.MACHINE_GOES_S),
+    ),
+    "but an end that was ordered is none": (failure("unknown", cause=SIGNALLED, ordered="it was ordered"), Hold("it was ordered")),
     # wsl_channel_is_broken
     "a GPU that Windows took away does not come back": (
         failure(gpu_channel="lost", remedy=HALF, ran_before=RAN), GiveUpRun(BROKEN, policy.windows_side(), counted=False),

@@ -26,11 +26,12 @@ def mouse_supported(env: Mapping[str, str]) -> bool:
 def can_show_screen() -> bool:
     """True in a browser, and on a terminal that can address its cells. It is drawn on stderr.
 
-    Also stdout must be a terminal: who pipes it (``trainwatch | cat``) wants text.
+    Also stdout must be a terminal: who pipes it (``trainwatch | cat``) wants text; so does who puts it in the
+    background (``trainwatch run … &``), where reading keys would stop it.
     """
     if in_browser(os.environ):
         return True
-    if os.environ.get("TERM", "") in {"", "dumb"}:
+    if os.environ.get("TERM", "") in {"", "dumb"} or in_background():
         return False
     with contextlib.suppress(ValueError, AttributeError):  # closed or absent streams
         return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.__stdout__, sys.__stderr__))
@@ -61,6 +62,14 @@ def _wait_for_hangup(parent: int) -> None:
             os._exit(GONE)
         if os.getppid() != parent and not _in_foreground():
             os._exit(GONE)
+
+
+def in_background() -> bool:
+    """True if another process group has the terminal of stdin."""
+    try:
+        return os.tcgetpgrp(0) not in {0, os.getpgrp()}  # 0: that group is outside of this container
+    except OSError:
+        return False
 
 
 def _in_foreground() -> bool:

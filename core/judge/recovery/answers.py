@@ -56,6 +56,8 @@ class FailureInput(msgspec.Struct, frozen=True, kw_only=True):
     """It was given such a way, made no step, and the failure has another cause: what to know of it, a sentence each."""
     changes: tuple[str, ...] = ()
     """What trainwatch changed for an attempt that failed before its first step, a clause each."""
+    ordered: str = ""
+    """Who or what is known to have ordered the end, as a clause; "" = nobody."""
     waits_for: WaitsFor | None = None
     """What a restart after this class has to wait for (failures.toml)."""
     job: JobCause | None = None
@@ -114,11 +116,11 @@ class Finish(msgspec.Struct, frozen=True):
 class Hold(msgspec.Struct, frozen=True):
     """No restart until an operator asks for one. ``reason``: why, without "held until …".
 
-    ``ending``: of its incident. ``advice``: what people are told then, a sentence each; none = nobody is notified.
+    ``ending``: of its incident; "" = the reason. ``advice``: what people are told then beside it, a sentence each.
     """
 
     reason: str
-    ending: str = "ended by a person"
+    ending: str = ""
     advice: tuple[str, ...] = ()
 
 
@@ -175,9 +177,10 @@ class WaitForGpu(msgspec.Struct, frozen=True):
 
 
 class RestartAfterBackOff(msgspec.Struct, frozen=True):
-    """Restart as it was, after the back-off of the budget."""
+    """Restart as it was, after the back-off of the budget, ``least_s`` at the least."""
 
     note: str = ""
+    least_s: float = 0.0
     proposed: tuple[Option, ...] = ()
 
 

@@ -57,12 +57,13 @@ def answer_failure(
     settings_at_fault: bool = True,
     confidence: float = 1.0,
     job: JobCause | None = None,
+    ordered: str = "",
 ) -> None:
     """Decide what follows a failure and carry it out.
 
     ``plan``: the next attempt as it would be without any change. ``retryable``: a restart alone may help. ``advice``:
     what to look at. ``settings_at_fault``: the settings of the attempt may be what failed. ``confidence``: how
-    certain the class is, 0 to 1. ``job``: why the job ended that the attempt ran as.
+    certain the class is, 0 to 1. ``job``: why the job ended that the attempt ran as. ``ordered``: who ordered the end.
     """
     if builder.state.attempt.place_is_sure:
         builder.set(budget=budget.failed(builder.state.budget, cause.position))
@@ -104,6 +105,7 @@ def answer_failure(
         waits_for="gpu" if _lost_a_gpu(state) else class_.waits_for,
         gpus_usable=False if needs_reset(state) else state.gpus_usable,
         job=job,
+        ordered=ordered,
         nan_action=settings.nan.action,
         curable=curable,
         unread="" if class_.elsewhere else _unread(builder, cause, plan, reason, at_once=older_helps),
@@ -279,12 +281,12 @@ def apply(builder: StepBuilder, failure: FailureInput, answer: Answer) -> None:
             _count(builder, failure)
             _charge(builder)
             _restart(builder, failure, replace(plan, needs_gpu=True))
-        case RestartAfterBackOff():
+        case RestartAfterBackOff(least_s=least_s):
             _count(builder, failure)
             remedy_choice.propose(builder, answer.proposed, key, incident)
             if answer.note:
                 builder.note(answer.note)
-            _restart(builder, failure, replace(plan, delay_s=_charge(builder)))
+            _restart(builder, failure, replace(plan, delay_s=max(_charge(builder), least_s)))
         case _:
             assert_never(answer)
 
@@ -321,11 +323,11 @@ def _hold(builder: StepBuilder, failure: FailureInput, answer: Hold) -> None:
     if failure.unread == "cleared":
         _count(builder, failure)
         clear_doubt(builder)
-    builder.close_incident(failure.incident, answer.ending)
+    builder.close_incident(failure.incident, answer.ending or answer.reason)
     builder.move("hold", Stopped(), f"{answer.reason}; held until resume or restart")
-    if answer.advice:
-        body = "\n".join((answer.reason, *answer.advice))
-        builder.notify("warning", answer.ending, body, incident=failure.incident)
+    follows = f"nothing is started until `{builder.knowledge.typed('resume')}`"
+    body = "\n".join((answer.reason, *(answer.advice or (follows,))))
+    builder.notify("incident", answer.ending or "stopped, and held", body, incident=failure.incident)
 
 
 def _give_up(builder: StepBuilder, failure: FailureInput, answer: GiveUpRun) -> None:

@@ -27,6 +27,8 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     attempt: int
     position: int | None = None
     epochs: int | None = None
+    signal_t: float | None = None
+    """Run time at which a SIGTERM or SIGHUP ended it that nobody is known to have ordered; None = none did."""
     in_save: bool = False
     """A hang in a save: storage that is slow or away fails at no step of its own."""
     stepped: bool = True
@@ -94,6 +96,11 @@ def _is_at(known: Cause, position: int | None, epochs: int | None, stride: int) 
     if known.in_save or known.position is None or position is None or abs(known.position - position) > stride:
         return False
     return known.epochs is None or epochs is None or known.epochs == epochs
+
+
+def signals_since(history: History, t: float) -> int:
+    """How many attempts a signal of unknown origin ended after the run time ``t``."""
+    return sum(known.signal_t is not None and known.signal_t > t for known in history)
 
 
 def count(history: History, class_: str) -> int:

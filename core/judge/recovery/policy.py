@@ -50,11 +50,34 @@ def training_is_done(failure: FailureInput) -> Answer | None:
     return Finish() if failure.cause.class_ == "exiting" else None
 
 
+AGAIN_S = 600.0
+"""A second signal within this time is no accident: somebody, or a service that guards memory, wants it ended."""
+NIGHT_S = 12 * 3600.0
+MOST_SIGNALS = 3
+"""In a night, the one that holds the run included."""
+MACHINE_GOES_S = 5.0
+"""A session or a machine that goes down ends the supervisor, too, this soon: nothing is started in between."""
+
+
 def person_ended_it(failure: FailureInput) -> Answer | None:
-    """Somebody killed the trainer on purpose, so it stays ended. A launcher that ends its other ranks is no person."""
+    """Somebody ended the trainer on purpose, so it stays ended. A launcher that ends its other ranks is no person.
+
+    Who sent a SIGTERM or SIGHUP is not known: earlyoom, systemd-oomd and session managers send them, too. Once the run
+    has trained it is a crash like any other.
+    """
+    if failure.ordered:
+        return Hold(failure.ordered)
     if failure.waits_for != "person" or failure.confidence < PERSON_SURE or failure.job in OF_THE_SITE:
         return None
-    return Hold("a person ended the trainer")
+    signal_t = failure.cause.signal_t
+    if signal_t is None:
+        return Hold("a person ended the trainer")
+    if not failure.trained:
+        return Hold(f"a signal ended it before it had trained ({failure.reason})")
+    if failure_history.signals_since(failure.history, signal_t - AGAIN_S):
+        return Hold(f"a signal ended it again within {AGAIN_S / 60:.0f} min ({failure.reason})")
+    number = failure_history.signals_since(failure.history, signal_t - NIGHT_S) + 1
+    return Hold(f"a signal ended it {number} times ({failure.reason})") if number >= MOST_SIGNALS else None
 
 
 def site_ended_it(failure: FailureInput) -> Answer | None:
@@ -258,7 +281,10 @@ def found_resume_does_not_start(failure: FailureInput) -> Answer | None:
 
 def restart_as_it_was(failure: FailureInput) -> Answer | None:
     """Nothing speaks against a restart."""
-    return RestartAfterBackOff(proposed=() if failure.ran_before is not None else failure.waiting)
+    return RestartAfterBackOff(
+        proposed=() if failure.ran_before is not None else failure.waiting,
+        least_s=0.0 if failure.cause.signal_t is None else MACHINE_GOES_S,
+    )
 
 
 RULES: tuple[Callable[[FailureInput], Answer | None], ...] = (

@@ -37,7 +37,9 @@ def act(args: argparse.Namespace) -> int:
         from .event_printer import supervise_and_print
         from .launch_checks import tell_checks
         from .launch_options import overrides_of
+        from .streams import outlive_reader
 
+        outlive_reader()
         ready = project_run(args.run_name, overrides_of(args), to_start=True, forced=args.force)
         tell_checks(ready.plan, sys.stderr)
         if ready.said:

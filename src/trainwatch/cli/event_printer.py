@@ -1,13 +1,11 @@
 """Supervise a run in this process and print one line per event."""
 
-import contextlib
 import math
 import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 from trainwatch.core.app.errors import ExitCode
@@ -19,8 +17,9 @@ from trainwatch.core.model.observation import Command
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.story import RunStory
 
-from .output import printable
+from .output import printable, warn
 from .quick_start import collector_as_usual
+from .streams import outlive_reader
 from .watch.verb_events import show
 
 
@@ -38,6 +37,9 @@ def supervise_and_print(
     from trainwatch.core.app.supervise.replaced_files import OwnFiles
 
     collector_as_usual()
+    outlive_reader()
+    if not stop_trainer:
+        warn(f"this process is the supervisor (pid {os.getpid()}); it goes on when its terminal is closed")
     printer = EventPrinter(run, as_json=as_json)
     try:
         return supervise(
@@ -79,13 +81,10 @@ class EventPrinter:
         self._gives_way = gives_way
 
     def __call__(self, records: Sequence[Record]) -> None:
-        """Print them. If standard output is closed, the supervisor continues without output."""
+        """Print them."""
         with self._lock:
             for record in records:
-                try:
-                    show(record, self._run.id, as_json=self._as_json)
-                except OSError:
-                    sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  for life
+                show(record, self._run.id, as_json=self._as_json)
 
     def turn(self) -> None:
         """Begin a health line if it is time, in a thread: it reads the state of the run."""
@@ -97,8 +96,7 @@ class EventPrinter:
         try:
             with self._lock:
                 line = self._health_line()
-                with contextlib.suppress(OSError):
-                    print(line, flush=True)
+                print(line, flush=True)
         except Exception:
             # The run's folder may just be removed or made again: the next line is due soon. Or what is loaded only now
             # was replaced by another version, which then goes on.

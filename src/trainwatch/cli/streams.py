@@ -47,6 +47,7 @@ class SafeStream:
         self._stream = stream
         self._kept = ""
         self._lock = RLock()
+        self.outlives_reader = False
 
     def write(self, text: str) -> int:
         with self._lock:
@@ -54,28 +55,45 @@ class SafeStream:
             ended = max(self._kept.rfind("\n"), self._kept.rfind("\r")) + 1
             if ended:
                 whole, self._kept = self._kept[:ended], self._kept[ended:]
-                self._stream.write(EDGE.text(whole))
+                self._put(EDGE.text(whole))
         return len(text)
 
     def write_redacted(self, text: str) -> None:
         """Write text that has no secrets any more as it is: JSON stays JSON."""
         with self._lock:
             self.pass_on()
-            self._stream.write(text)
+            self._put(text)
 
     def pass_on(self) -> None:
         """Write what is kept of an unfinished line."""
         with self._lock:
             kept, self._kept = self._kept, ""
             if kept:
-                self._stream.write(EDGE.text(kept))
+                self._put(EDGE.text(kept))
 
     def flush(self) -> None:
         self.pass_on()
-        self._stream.flush()
+        self._put("", flush=True)
+
+    def _put(self, text: str, *, flush: bool = False) -> None:
+        try:
+            self._stream.write(text)
+            if flush:
+                self._stream.flush()
+        except OSError:
+            if not self.outlives_reader:
+                raise
+            _discard(self._stream)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
+
+
+def outlive_reader() -> None:
+    """Go on without output once it cannot be written any more: its terminal is closed, its pipe or its disk is gone."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, SafeStream):
+            stream.outlives_reader = True
 
 
 def end_when_unread() -> None:
@@ -103,7 +121,11 @@ def _wait_until_unread() -> None:
 
 def discard_stdout() -> None:
     """Discard buffered output: the reader has closed the pipe, or the disk is full."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _discard(sys.stdout)
+
+
+def _discard(stream: IO[str]) -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _nowhere() -> io.TextIOWrapper:

@@ -10,12 +10,14 @@ from ....model.launch.elsewhere.job import JobCause
 from ....model.observation import Exit, Outcome
 from ....model.run import NOT_SAID
 from ....model.shipped.failure import Diagnosis
+from ....model.text.patterns import LazyPattern
 from ....model.text.printable import beginning
 from ....model.text.suggestion import typed
 from ...failure import exit_status
 from ...failure.circumstances import Circumstances
 from ...failure.diagnosis import diagnose, diagnosis_as
 from ...failure.exceptions import is_of_the_system
+from ...failure.exit_status import SIGNALS, signal_of
 from ...failure.skeleton import last_line, skeleton_of, words_of
 from ...hang import ranks
 from ...progress.log_progress import progress_of
@@ -29,6 +31,8 @@ from ..apply import answer_failure
 from ..attempts import PASSING, end_early, ended, finish, launch_again_later
 from ..end_facts import end_facts
 from ..failure_history import Cause
+from ..policy import PERSON_SURE
+from ..save_first import TERMINATION
 from .ending import Contradicted, Proven, Unproven, judge_ending
 from .ending_evidence import ended_well, ending_input, failure_of, place
 
@@ -150,6 +154,7 @@ def _crashed(
 ) -> None:
     """It failed. ``where``: what shows that, if its exit status says success. ``title``: else that of the class."""
     attempt, class_ = builder.state.attempt, diagnosis.failure
+    ordered = _ordered_by(builder.state, diagnosis, observation) if class_ == "killed_by_user" else ""
     for hang in [i for i in builder.state.incidents if i.kind == "hang" and i.attempt == attempt.number]:
         builder.close_incident(hang.id, f"the trainer ended by itself: {_exit_in_words(observation)}")
     died_t, reason = observation.died_t, _reason(diagnosis, observation)
@@ -178,9 +183,10 @@ def _crashed(
     what = f": {title}" if title else f" after crash ({class_})"
     _leave_node_out(builder, class_, observation)
     before_t = attempt.nan_t if class_ == "nan_loss" else None
+    signalled = class_ == "killed_by_user" and observation.job is None and _is_bare_signal(diagnosis, observation)
     answer_failure(
         builder,
-        _cause(builder, observation, diagnosis),
+        _cause(builder, observation, diagnosis, signalled=signalled),
         RestartPlan(
             reason=f"restart{what}",
             incident=incident,
@@ -192,10 +198,11 @@ def _crashed(
         advice=diagnosis.remedies,
         confidence=diagnosis.confidence,
         job=observation.job,
+        ordered=ordered,
     )
 
 
-def _cause(builder: StepBuilder, observation: Exit, diagnosis: Diagnosis) -> Cause:
+def _cause(builder: StepBuilder, observation: Exit, diagnosis: Diagnosis, *, signalled: bool) -> Cause:
     """What ended the attempt, as the history keeps it."""
     attempt, seen = builder.state.attempt, builder.state.diagnosis
     line = last_line(seen.tail + seen.fold.rest) if diagnosis.cause is None else diagnosis.cause.text
@@ -212,8 +219,40 @@ def _cause(builder: StepBuilder, observation: Exit, diagnosis: Diagnosis) -> Cau
         given=attempt.resume_from,
         said=words_of(line.strip()),
         raised="parser" if parser else "own" if own and not is_of_the_system(line) else "",
+        signal_t=builder.t if signalled else None,
         lasted_s=max(0.0, (builder.t if observation.died_t is None else observation.died_t) - attempt.start_t),
     )
+
+
+OWN_TIMEOUT = 124
+"""Exit status of ``timeout COMMAND`` whose time was over."""
+BARE_SIGNAL = LazyPattern(r"(?i)\bSIG(?:TERM|HUP)\b|\bsignal:? *\(?(?:15|1)\b|\bterminat(?:ed|ion)\b|\bhang ?up\b")
+"""Lines of handlers and launchers that say which signal came, and not who sent it."""
+KEYBOARD = LazyPattern(r"KeyboardInterrupt|\bSIG(?:INT|QUIT)\b|\^C|(?i:\b(?:keyboard|user)\b)")
+SITE = LazyPattern(
+    r"(?i)preempt|\bspot |\bCANCELLED\b|\btime ?limit|\bTERM_[A-Z]+\b|\bjob killed|wall ?time|timeout: sending"
+)
+"""Words of schedulers, clouds and ``timeout --verbose``: the end was ordered."""
+
+
+def _is_bare_signal(diagnosis: Diagnosis, observation: Exit) -> bool:
+    """Whether all that is known is that a SIGTERM or SIGHUP came."""
+    number, said = signal_of(observation.code, observation.signal), diagnosis.cause
+    if said is not None and (KEYBOARD.search(said.text) or SITE.search(said.text)):
+        return False
+    if number in {SIGNALS["SIGTERM"], SIGNALS["SIGHUP"]}:
+        return True
+    return said is not None and diagnosis.confidence >= PERSON_SURE and BARE_SIGNAL.search(said.text) is not None
+
+
+def _ordered_by(state: JudgeState, diagnosis: Diagnosis, observation: Exit) -> str:
+    """Who or what ordered the end, as a clause; "" if that is not known, or a person did."""
+    if observation.code == OWN_TIMEOUT:
+        return "`timeout` in its command ended it: its time was over"
+    if observation.job is None and diagnosis.cause is not None and SITE.search(diagnosis.cause.text):
+        return f"it was ordered to end: {beginning(diagnosis.cause.text.strip(), 200)}"
+    notice = next((i for i in state.incidents if i.class_ == TERMINATION), None)
+    return "" if notice is None else f"the end of this machine was announced: {notice.reason}"
 
 
 BAD_NODES_KEPT = 8

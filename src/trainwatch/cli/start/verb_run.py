@@ -12,6 +12,7 @@ from ..launch_checks import check_line
 from ..launch_options import add_launch_options, add_settings, overrides_of, supervise_run
 from ..operation import confirm
 from ..output import print_json, printable, printable_lines, warn
+from ..streams import outlive_reader
 
 if TYPE_CHECKING:
     from trainwatch.core.app.plan.launch_plan import LaunchPlan
@@ -64,6 +65,7 @@ def act(args: argparse.Namespace) -> int:
     from trainwatch.core.app.preflight.handover_check import command_warnings
     from trainwatch.core.app.start.project_run import create_run, plan_of_choice
     from trainwatch.core.app.start.start_choice import Wish, choose_start
+    from trainwatch.tui.ui.terminal import in_background
 
     try:
         plan = _plan(args)
@@ -77,6 +79,7 @@ def act(args: argparse.Namespace) -> int:
         if unused is not None:
             warn(unused)
         return _show(plan, wish, forced=args.force, as_json=args.json)
+    outlive_reader()
     for warning in command_warnings(plan.spec):
         warn(warning)
     if (rehearsed := rehearsed_words(plan.spec)) is not None:
@@ -91,7 +94,7 @@ def act(args: argparse.Namespace) -> int:
                 )
             confirm("begin anew all the same?")
         choice = structs.replace(choice, said="")
-    if choice.known is None and not args.yes and sys.stdin.isatty():
+    if choice.known is None and not args.yes and sys.stdin.isatty() and not in_background():
         _confirm_resume(plan.spec)
     ready = create_run(plan, choice, forced=args.force)
     if unused is not None:  # a refused start has one line
