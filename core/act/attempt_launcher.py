@@ -22,7 +22,7 @@ from .config.remaining_steps import counted, remaining
 from .engine import Engine, Performed
 from .launch import script_record, spool
 from .launch.attempt_records import read_start
-from .launch.launching import LaunchError, is_full
+from .launch.launching import LaunchError, waited_for
 from .launch.spawn import NOT_EXECUTABLE, NOT_FOUND
 
 BASELINE = "gpu_baseline.json"
@@ -110,8 +110,8 @@ class AttemptLauncher:
             derived, name = self._derive(decision, profile, resume, folder)
             ready = self._ready(derived)
             if ready.refusal is not None:
-                if is_full(ready.refusal):
-                    return False, ready.refusal, {"no_room": True, "fresh": decision.resume_from is None}
+                if (passing := waited_for(ready.refusal)) is not None:
+                    return False, ready.refusal, {passing: True, "fresh": decision.resume_from is None}
                 return False, ready.refusal, {"retryable": False}
             if ready.other_trainer:
                 return False, ready.other_trainer, {"other_trainer": True, "fresh": decision.resume_from is None}
@@ -134,8 +134,8 @@ class AttemptLauncher:
             begin = self._engine.submit if decision.attempt == 1 else self._engine.resume
             target = begin(order, folder, decision)
         except (DeriveError, LaunchError) as error:
-            if is_full(str(error)):
-                return False, str(error), {"no_room": True, "fresh": decision.resume_from is None}
+            if (passing := waited_for(str(error))) is not None:
+                return False, str(error), {passing: True, "fresh": decision.resume_from is None}
             silent = isinstance(error, LaunchError) and error.silent
             not_run = isinstance(error, LaunchError) and error.code in {NOT_EXECUTABLE, NOT_FOUND}
             detail = with_place(str(error), self._spec, "command", "cwd") if not_run else str(error)

@@ -1,5 +1,6 @@
 """Supervise one run in this process: ``--headless``, ``run`` and the detached supervisor do this."""
 
+import contextlib
 import logging
 import os
 import signal
@@ -47,6 +48,10 @@ ANSWER_S = 4.0
 """Longest time that an operator's command waits for the loop, which may be writing to a slow disk. Clients wait 5 s."""
 
 
+OPEN_FILES = 65_536
+"""Wanted limit of open files. The hard one of a container may be 10⁹, and some programs close each number below it."""
+
+
 class NothingToSuperviseError(CliError):
     """The run is over (finished, ended early, given up, or stopped by a person) until somebody resumes it."""
 
@@ -76,6 +81,7 @@ def supervise(
     """
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s", stream=sys.stderr)
     EDGE.know(os.environ)
+    _allow_open_files()
     know_secrets(run)
     lock = SupervisorLock(run.lock)
     try:
@@ -122,6 +128,17 @@ def supervise(
     if own_files is not None and renewed:
         own_files.execute()
     return code
+
+
+def _allow_open_files() -> None:
+    """Raise the soft limit towards the hard one; the trainer inherits it."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _reviver(run: RunDirectory) -> Callable[[Path], None] | None:

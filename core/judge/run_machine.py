@@ -64,7 +64,7 @@ EVENTS: dict[Event, str] = {
     "processes_gone": "no process of the attempt is left",
     "clear_leftovers": "the trainer has ended; processes that it left behind are to be ended",
     "clear_gpu": "the GPU memory of the ended processes is to be released",
-    "no_room": "the disk is too full for the next attempt, or another trainer writes where it would",
+    "no_room": "a disk, processes or memory are used up, or another trainer writes where the next attempt would",
     "no_gpu": "no GPU of the run is usable",
     "list": "the output folder is to be listed before a resume point is chosen",
     "copy_aside": "what a start may write over is to be copied aside",

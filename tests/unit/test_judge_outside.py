@@ -139,10 +139,17 @@ def test_no_inodes_are_waited_for_like_a_full_disk() -> None:
     assert world.of(BudgetChanged) == []
 
 
-def test_a_launch_that_finds_another_disk_full_is_repeated_without_charge() -> None:
+@pytest.mark.parametrize(
+    ("detail", "kind", "title"),
+    [
+        ("/state: No space left on device", "no_room", "a disk is full"),
+        ("[Errno 24] Too many open files", "no_resources", "no process, memory or open file is free"),
+    ],
+)
+def test_a_launch_that_finds_a_machine_used_up_is_repeated_without_charge(detail: str, kind: str, title: str) -> None:
     world = World(judge(quick(network_wait_s=(30.0, 60.0))))
     for _ in range(3):
-        world.answer("start_attempt", ok=False, detail="/state: No space left on device", no_room=True, fresh=True)
+        world.answer("start_attempt", ok=False, detail=detail, fresh=True, **{kind: True})
     world.begin()
     assert world.word == "backing_off"
     free(world, 500 * GB)
@@ -154,7 +161,7 @@ def test_a_launch_that_finds_another_disk_full_is_repeated_without_charge() -> N
     world.wait(61.0)
     assert world.word == "starting"
     assert world.of(BudgetChanged) == []
-    assert [n.title for n in world.of(NotifyPeople) if n.event == "warning"] == ["run: held: a disk is full"]
+    assert [n.title for n in world.of(NotifyPeople) if n.event == "warning"] == [f"run: held: {title}"]
 
 
 # --- a lost GPU -------------------------------------------------------------------------------------------------------

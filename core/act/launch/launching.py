@@ -38,13 +38,17 @@ class LaunchError(RuntimeError):
         self.silent = silent
 
 
-FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT), os.strerror(errno.EROFS))
-"""In messages: a disk, its inodes or a quota are full, or a disk became read-only. It is waited for."""
+WAITED_FOR = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EROFS), "no_room"),
+    **dict.fromkeys((errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM), "no_resources"),
+}
+"""Troubles that pass, as keys of an outcome: a disk, its inodes or a quota are full, or a disk became read-only; the
+machine, or a limit of this user, has no more open files, processes or memory."""
 
 
-def is_full(message: str) -> bool:
-    """Whether a failed launch needs only room on a disk, or one that can be written again."""
-    return any(words in message for words in FULL)
+def waited_for(message: str) -> str | None:
+    """The trouble that a failed launch waits for; None: waiting changes nothing."""
+    return next((kind for number, kind in WAITED_FOR.items() if os.strerror(number) in message), None)
 
 
 def launch(order: LaunchOrder, directory: Path, *, scope: bool = True) -> AttemptTarget:

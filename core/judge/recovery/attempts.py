@@ -45,6 +45,12 @@ def wait_for_room_somewhere(builder: StepBuilder, plan: RestartPlan, why: str) -
     _launch_again_later(builder, plan, why, "a disk is full", "make room there")
 
 
+def wait_for_resources(builder: StepBuilder, plan: RestartPlan, why: str) -> None:
+    """A launch found no free process, memory or file descriptor: again after a while."""
+    how = "it goes on once others leave some; a limit of yours is raised with `ulimit` before trainwatch starts"
+    _launch_again_later(builder, plan, why, "no process, memory or open file is free", how)
+
+
 def wait_for_other_trainer(builder: StepBuilder, plan: RestartPlan, why: str) -> None:
     """A launch found that a trainer of nobody's run writes where this one would: again after a while.
 

@@ -25,7 +25,7 @@ from ...step_builder import StepBuilder
 from ...text.source_places import placed
 from .. import restart_stages
 from ..apply import answer_failure
-from ..attempts import end_early, ended, finish, wait_for_other_trainer, wait_for_room_somewhere
+from ..attempts import end_early, ended, finish, wait_for_other_trainer, wait_for_resources, wait_for_room_somewhere
 from ..end_facts import end_facts
 from ..failure_history import Cause
 from ..resume_point import resume_choice
@@ -252,16 +252,12 @@ def on_launch_failed(builder: StepBuilder, machine: Starting, outcome: Outcome) 
         go_on = msgspec.structs.replace(again, reason="go on with room on the disk", fresh=fresh, by=meant.by)
         restart_stages.wait_for_room(builder, go_on, need)
         return
-    if outcome.data.get("no_room") is True:
-        fresh = meant.fresh or outcome.data.get("fresh") is True
-        go_on = msgspec.structs.replace(again, fresh=fresh, by=meant.by, no_room=meant.no_room)
-        wait_for_room_somewhere(builder, go_on, outcome.detail or "the disk is full")
-        return
-    if outcome.data.get("other_trainer") is True:
-        fresh = meant.fresh or outcome.data.get("fresh") is True
-        go_on = msgspec.structs.replace(again, fresh=fresh, by=meant.by, no_room=meant.no_room)
-        wait_for_other_trainer(builder, go_on, outcome.detail or "another trainer writes there")
-        return
+    for kind, (wait, what) in _WAITED_FOR.items():
+        if outcome.data.get(kind) is True:
+            fresh = meant.fresh or outcome.data.get("fresh") is True
+            go_on = msgspec.structs.replace(again, fresh=fresh, by=meant.by, no_room=meant.no_room)
+            wait(builder, go_on, outcome.detail or what)
+            return
     why = outcome.detail or "the trainer could not be started"
     incident = builder.open_incident("crash", "config_error", why, explanation="the command could not be started")
     builder.notify("incident", "cannot start", why, incident=incident)
@@ -274,6 +270,13 @@ def on_launch_failed(builder: StepBuilder, machine: Starting, outcome: Outcome) 
         retryable=bool(outcome.data.get("retryable", True)),
         settings_at_fault=outcome.data.get("settings") is True,
     )
+
+
+_WAITED_FOR = {
+    "no_room": (wait_for_room_somewhere, "the disk is full"),
+    "no_resources": (wait_for_resources, "the machine has no more of something"),
+    "other_trainer": (wait_for_other_trainer, "another trainer writes there"),
+}
 
 
 def _diagnose(builder: StepBuilder, observation: Exit) -> Diagnosis:
