@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import stat
 import subprocess
@@ -259,6 +260,19 @@ def test_a_command_that_cannot_start_is_reported_in_one_sentence(
     assert sentence in str(caught.value)
     assert "\n" not in str(caught.value)
     assert caught.value.code == code
+
+
+def test_a_launch_that_finds_no_open_file_free_is_waited_for(run: World) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    used = {int(entry.name) for entry in Path("/proc/self/fd").iterdir()}
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min({*range(len(used) + 1)} - used), hard))
+    try:
+        with pytest.raises(LaunchError) as failed:
+            run.launch("true")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert launching.waited_for(str(failed.value)) == "no_resources"
+    assert launching.waited_for("command not found: 'pyhton'") is None
 
 
 def test_a_missing_working_directory_is_named(run: World) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainwatch.core.model.text.redact import HIDDEN, Redaction, is_secret_name
+from trainwatch.core.model.text.redact import HIDDEN, Redaction, is_secret
 
 PLAIN = Redaction()
 
@@ -15,7 +15,7 @@ PLAIN = Redaction()
      "hub_token", "SLACK_WEBHOOK_URL", "PRIVATE_KEY", "Authorization"],
 )  # fmt: skip
 def test_secret_names_are_recognised(name: str) -> None:
-    assert is_secret_name(name)
+    assert is_secret(name, "hunter2")
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ def test_secret_names_are_recognised(name: str) -> None:
      "DATASET_URL", "url", "", "---", "author", "keyboard"],
 )  # fmt: skip
 def test_names_that_are_not_secret_are_not_redacted(name: str) -> None:
-    assert not is_secret_name(name)
+    assert not is_secret(name, "hunter2")
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,9 @@ PROOFS = {
     "a failure message": "unit/test_diagnosis_new_class.py",
     "a status code (CUDA, HIP, NCCL, errno …)": "unit/test_diagnosis_codes.py::test_one_code_is_read_in_every_spelling",
     "a way to put text before a log line": "unit/test_diagnosis_carriers.py::test_prefixes_of_carriers_are_removed",
+    "a form of secrets (a prefix of tokens, a place in which one stands)": (
+        "unit/test_secret_table.py::test_a_secret_of_the_table_never_leaves"
+    ),
     "a log shape (a line that shows progress)": (
         "unit/test_progress_shapes.py::test_progress_a_shape_is_added_with_one_row"
     ),

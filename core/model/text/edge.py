@@ -7,7 +7,7 @@ those of the environment's secret variables and the parts of notification URLs.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .redact import HIDDEN, Redaction, is_harmless, is_secret_name
+from .redact import HIDDEN, Redaction, is_secret
 
 if TYPE_CHECKING:
     import msgspec
@@ -25,7 +25,7 @@ class Edge:
 
     def know(self, env: Mapping[str, str], secrets: Iterable[str] = ()) -> None:
         """Hide the values of secret variables of ``env``, and ``secrets``, from now on."""
-        found = {v for k, v in env.items() if is_secret_name(k) and not is_harmless(k, v)}
+        found = {v for k, v in env.items() if is_secret(k, v)}
         self._secrets |= found | {*secrets}
         self._redaction = Redaction(secrets=self._secrets)
 
@@ -39,7 +39,7 @@ class Edge:
     def value(self, value: Any, name: str = "") -> Any:
         """The same without secrets, however deep: texts, lists, mappings, msgspec structs. ``name``: of the field."""
         if isinstance(value, str):
-            return HIDDEN if is_secret_name(name) and not is_harmless(name, value) else self.text(value)
+            return HIDDEN if is_secret(name, value) else self.text(value)
         if isinstance(value, dict):
             return {key: self.value(inner, str(key)) for key, inner in value.items()}
         if isinstance(value, list | tuple):

@@ -6,76 +6,75 @@ A value with a name is recognised by the name (``--api-key``, ``HF_TOKEN=``), on
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from typing import Literal
 
 from .patterns import LazyPattern
+from .secret_forms import (
+    ALNUM,
+    ALWAYS,
+    FORMS,
+    GLUED,
+    KEYS_OF,
+    MODEL_TOKENS,
+    PASSES_OF,
+    PATTERNS_OF,
+    PERHAPS,
+    PREFIXES,
+    SCHEMES,
+)  # fmt: skip
 
 HIDDEN = "[redacted]"
 MOST_KEPT, LONGEST_KEPT = 500, 200
 """Texts whose result is kept, and their characters: the incidents of a week say the same again and again."""
 SHORTEST_SECRET = 6
 """Shorter values ("1", "true") occur everywhere in a text."""
-ONE_WORD = frozenset(
-    {"token", "secret", "password", "passwd", "passphrase", "pwd", "credential", "credentials", "apikey", "auth",
-     "authorization", "cookie", "webhook", "pat"}
-)  # fmt: skip
-KEYS_OF = frozenset(
-    {"api", "access", "secret", "private", "auth", "account", "encryption", "license", "signing", "wandb", "openai",
-     "anthropic", "hf", "huggingface", "comet", "neptune", "aws", "azure", "gcp", "subscription"}
-)  # fmt: skip
-MODEL_TOKENS = frozenset(
-    {"pad", "eos", "bos", "unk", "mask", "sep", "cls", "image", "audio", "special", "stop", "trigger", "class",
-     "instance", "placeholder", "initializer", "prompt", "new", "next", "last", "first", "per", "start", "end"}
-)  # fmt: skip
-"""``pad_token``, ``placeholder_token`` …: tokens of a language model, which are no secrets."""
-PATTERNS_OF = frozenset({"github", "gitlab", "git", "azure", "ado", "gh"})
-"""``github_pat`` is a token; ``file_pat`` is a pattern."""
+SHORTEST_KEY = 8
+"""Characters of a value that looks like a secret."""
+LOGIN = "wandb login key"
+_SENTENCES = frozenset({"password", "passphrase"})
 OPEN_PREFIXES = (
     "CUDA_", "PYTORCH_", "TORCH_", "NCCL_", "OMP_", "MKL_", "TOKENIZERS_PARALLELISM", "ACCELERATE_", "TRITON_",
     "HF_HUB_OFFLINE", "WANDB_MODE", "PYTHONUNBUFFERED", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CONDA_DEFAULT_ENV",
 )  # fmt: skip
 """Variables that help to explain failures and hold no secrets. Values of others are never shown."""
 
-SCHEMES = frozenset({"bearer", "basic", "token", "digest", "apikey"})
-_SHAPES = LazyPattern(
-    r"\bhf_[A-Za-z0-9]{20,}|\bhf_(?![a-z]+\d*\b)[A-Za-z0-9]{16,}|\bhf_(?=[a-z]*\d)(?=[a-z0-9]*[A-Z])[A-Za-z0-9]{8,}"
-    r"|\bsk-(?:proj|ant|or|svcacct|admin|lf)-[\w-]{12,}|\bsk-[A-Za-z0-9]{16,}\b|\b[sr]k_(?:live|test)_[A-Za-z0-9]{10,}"
-    r"|\bgh[pousr]_[A-Za-z0-9]{16,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}|\bnpm_[A-Za-z0-9]{30,}|\bpypi-[\w-]{32,}"
-    r"|\bxox[abeprs]-[\w-]{10,}|\b(?:AKIA|ASIA)[0-9A-Z]{12,}\b|\bAIza[\w-]{30,}|\bya29\.[\w-]{20,}"
-    r"|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"
-    r"|\b\d{6,}:[A-Za-z0-9_-]{30,}|(?<=/api/webhooks/)\d+/[\w-]+|(?<=hooks\.slack\.com/services/)[\w/]+"
-    r"|(?<=wandb login )[0-9a-zA-Z]{20,}|(?<=\b[Bb]earer )(?!\[redacted\])[\w.~+/=-]{4,}"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
-)
-_HINTS = (
-    "hf_", "sk-", "sk_", "rk_", "ghp_", "gho_", "ghu_", "ghr_", "ghs_", "_pat_", "glpat-", "npm_", "pypi-", "xox",
-    "AKIA", "ASIA", "AIza", "ya29", "eyJ", "hooks", "earer ", "login ", "PRIVATE KEY",
-)  # fmt: skip
-"""Every one of _SHAPES has one of these or _NUMBER. To look for plain text is much faster, and less is compiled."""
-_HINT = LazyPattern("|".join(map(re.escape, _HINTS)))
-_NUMBER = LazyPattern(r"\d{6}:")
-_NAMED = ("token", "secret", "pass", "pwd", "credential", "api", "auth", "cookie", "hook", "pat", "key")
-"""The same for names of secrets (``is_secret_name``), in small letters."""
-_NAME = LazyPattern("|".join(_NAMED))
+_TOKENS = tuple((p.text, LazyPattern(rf"(?<!{ALNUM}){re.escape(p.text)}{p.rest}{{{p.least},}}")) for p in PREFIXES)
+_FORMS = tuple((form.hint, LazyPattern(form.pattern)) for form in FORMS)
+_NAME = LazyPattern("token|secret|pass|pwd|credential|api|auth|cookie|hook|pat|key")
+"""One of these is in each name of a secret, in small letters. To look for it is much faster, and less is compiled."""
 _USER_IN_URL = LazyPattern(
-    r"(?<=://)(?:[^/\s@:\"'<>]*:[^/\s\"'<>]*|(?<=https://)[^/\s@:\"'<>]+|(?<=http://)[^/\s@:\"'<>]+)(?=@)"
+    r"(?<=://)(?:[^/\s@:\"'<>]{0,256}:(?!\d{1,5}/)[^\s@\"'<>]{0,256}"
+    r"|(?:(?<=https://)|(?<=http://))[^/\s@:\"'<>]{1,256})(?=@)"
 )
-"""``user:password``, whatever the scheme; a name alone only in http (a token), not in ``ssh://git@host``."""
+"""``user:password``, whatever the scheme, but no port; a name alone only in http (a token), not in ``ssh://git@host``."""
 _SIGNED = LazyPattern(
     r"(?<=[?&])((?:x-amz-|x-goog-)?(?:signature|credential|security-token)|sig)=[^&\s\"'<>]+", re.IGNORECASE
 )
 _LABEL = LazyPattern(
-    r"""(?<![\w-])(?P<name>-*[A-Za-z_][\w-]*+)(?:["']?[ \t]*[:=][ \t]*)"""
+    r"""(?<![\w-])(?P<name>-*[A-Za-z_][\w-]*+)(?:(?:'"'"'|\\{0,8}["'])?[ \t]*[:=][ \t]*)"""
     r"""|(?<![\w-])(?P<option>--?[A-Za-z][\w-]*+)(?:["']?,?[ \t]+|["'],[ \t]*)(?!["']?-)"""
 )
-"""A name and the characters up to its value. Values are not part of it: they may hold labels themselves."""
+"""A name and the characters up to its value, with the quotes of Python, JSON, JSON within JSON and shells.
+
+Values are not part of it: they may hold labels themselves.
+"""
 _VALUE = LazyPattern(
-    r"""(?:(?:Bearer|Basic|Token|Digest|ApiKey)\s+)?(?:"(?P<double>[^"\n]*)"|'(?P<single>[^'\n]*)'"""
+    rf"""(?:(?i:{"|".join(sorted(SCHEMES))})[ \t]+)?"""
+    r"""(?:'"'"'(?P<shell>[^'\n]*)|\\{1,8}"(?P<escaped>[^"\\\n]*)|"(?P<double>[^"\n]*)"|'(?P<single>[^'\n]*)'"""
     r"""|["']?(?P<bare>\[redacted\]|[^\s"',;&#})\]]+))"""
 )
+_FURTHER_WORDS = LazyPattern(r"(?:[ \t]+[^\s\"',;:=&#})\]]++(?![:=])){1,8}")
+"""The rest of a password of several words, behind ``password:``."""
 _PLAIN = LazyPattern(r"\d{1,6}(\.\d+)?|<[^<>]*>|\[[A-Z]+\]|\[[A-Z]+", re.IGNORECASE)
 _NOTHING = LazyPattern(r"true|false|none|null|\[redacted\]|\*+|\$\{?\w+\}?|", re.IGNORECASE)
 _PLACE = LazyPattern(r"~?\.{0,2}/[\w./-]*")
-_NEVER_A_NUMBER = frozenset({"password", "passwd", "passphrase", "key", "apikey"})
+_MEASURE = LazyPattern(r"[-+]?\d[\d.,:e+-]*[A-Za-z%/µ²]{0,5}")
+"""A number with or without a unit: 12.5ms, 1e-4, 16G."""
+_MIXED = LazyPattern(r"(?=[A-Za-z]*\d++[A-Za-z])[A-Za-z0-9]{8,}|[0-9a-f]{16,}")
+"""A part of a word that nobody types as a name: a digit within letters."""
+_NEVER_A_NUMBER = frozenset({"password", "passwd", "passphrase", "passcode", "key", "apikey", "pass"})
+LONGEST_NAME = 64
+"""Characters of a name by which it is known: its last ones."""
 
 
 class Redaction:
@@ -86,7 +85,7 @@ class Redaction:
 
     def __init__(self, env: Mapping[str, str] | None = None, secrets: Iterable[str] = ()) -> None:
         found = {*secrets}
-        found |= {v for k, v in (env or {}).items() if is_secret_name(k) and len(v) >= SHORTEST_SECRET}
+        found |= {v for k, v in (env or {}).items() if is_secret(k, v) and len(v) >= SHORTEST_SECRET}
         self._values = sorted(found, key=len, reverse=True)
         self._done: dict[str, str] = {}
 
@@ -106,8 +105,11 @@ class Redaction:
             text = text.replace(value, HIDDEN)
         if "://" in text:
             text = _SIGNED.sub(lambda found: f"{found[1]}={HIDDEN}", _USER_IN_URL.sub(HIDDEN, text))
-        if _HINT.search(text) or (":" in text and _NUMBER.search(text)):
-            text = _SHAPES.sub(HIDDEN, text)
+        for pattern in [pattern for prefix, pattern in _TOKENS if prefix in text]:
+            text = pattern.sub(HIDDEN, text)
+        small = text.casefold()
+        for pattern in [pattern for hint, pattern in _FORMS if hint in small]:
+            text = pattern.sub(_hide_all_but_kept, text)
         return _hide_labelled(text) if _may_name(text) else text
 
     def words(self, argv: Sequence[str]) -> tuple[str, ...]:
@@ -117,18 +119,20 @@ class Redaction:
         for word in argv:
             if label and not word.startswith("-"):
                 scheme = word.lower() in SCHEMES
-                shown.append(word if scheme or is_harmless(label, word) else HIDDEN)
+                shown.append(word if scheme or not is_secret(label, word) else HIDDEN)
                 label = label if scheme else ""
                 continue
             name, equals, value = word.partition("=")
-            if equals and is_secret_name(name.lstrip("-")) and not is_harmless(name, value):
-                shown.append(f"{name}={HIDDEN}")
-            else:
-                shown.append(self.text(word))
+            hidden = self.text(word)
+            if hidden == word and equals and is_secret(name.lstrip("-"), value):
+                hidden = f"{name}={HIDDEN}"
+            shown.append(hidden)
+            if label == LOGIN:  # its options stand before its key
+                continue
             named = word.startswith("-") or word.endswith(":")
-            label = word if not equals and named and is_secret_name(word.strip("-:")) else ""
+            label = word.strip("-:") if not equals and named and is_secret_name(word.strip("-:")) else ""
             if word == "login" and shown[-2:-1] == ["wandb"]:
-                label = "api_key"
+                label = LOGIN
         return tuple(shown)
 
     def environment(self, env: Mapping[str, str]) -> tuple[str, ...]:
@@ -160,24 +164,50 @@ def url_secrets(urls: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-@lru_cache(maxsize=1024)
+def is_secret(name: str, value: str) -> bool:
+    """Whether a variable, option or field of this name holds a secret as its ``value``."""
+    match _kind(name[-LONGEST_NAME:]):
+        case "always":
+            return not is_harmless(name, value)
+        case "perhaps":
+            return looks_secret(value)
+        case _:
+            return False
+
+
 def is_secret_name(name: str) -> bool:
-    """Whether a variable or option of this name holds a secret: by its last words, so ``max_token_length`` does not."""
+    """Whether a name may have a secret as its value, which ``is_secret`` tells."""
+    return _kind(name[-LONGEST_NAME:]) != "never"
+
+
+@lru_cache(maxsize=1024)
+def _kind(name: str) -> Literal["always", "perhaps", "never"]:
+    """By its last words, so ``max_token_length`` holds none."""
     words = _words(name) if _may_name(name) else []
     if not words or name == "PWD":
-        return False
-    before = words[-2] if len(words) > 1 else ""
-    match words[-1]:
-        case "url" if len(words) > 1:
-            return before in {"webhook", "hook"}
+        return "never"
+    before, last = words[-2] if len(words) > 1 else "", words[-1]
+    match last:
+        case "url" if before in {"webhook", "hook"}:
+            known = True
         case "key":
-            return before in KEYS_OF
+            known = before in KEYS_OF
+        case "pass":
+            known = before in PASSES_OF or (name.isupper() and bool(before))
         case "token":
-            return before not in MODEL_TOKENS
+            known = before not in MODEL_TOKENS
         case "pat":
-            return not before or before in PATTERNS_OF
-        case last:
-            return last in ONE_WORD
+            known = not before or before in PATTERNS_OF
+        case _:
+            known = last in ALWAYS or last.endswith(GLUED)
+    return "always" if known else "perhaps" if last in PERHAPS else "never"
+
+
+def looks_secret(value: str) -> bool:
+    """Whether a text looks like a password or a key: digits within letters, and no path, number or list of words."""
+    if len(value) < SHORTEST_KEY or value.startswith(("/", "~", "./", "../")) or _MEASURE.fullmatch(value):
+        return False
+    return " " not in value and _MIXED.search(value[:LONGEST_KEPT]) is not None
 
 
 def _may_name(text: str) -> bool:
@@ -208,6 +238,10 @@ def _is_open(name: str) -> bool:
     return name.startswith(OPEN_PREFIXES) and not is_secret_name(name)
 
 
+def _hide_all_but_kept(found: re.Match[str]) -> str:
+    return f"{found.groupdict().get('keep', '')}{HIDDEN}"
+
+
 def _hide_labelled(text: str) -> str:
     parts: list[str] = []
     done = 0
@@ -217,9 +251,11 @@ def _hide_labelled(text: str) -> str:
             continue
         value = _VALUE.match(text, label.end())
         group = value.lastgroup if value is not None else None
-        if value is None or group is None or is_harmless(name, value[group]):
+        if value is None or group is None or not is_secret(name, value[group]):
             continue
-        start = value.start(group) if value.start(group) - value.start() <= 1 else value.start()
-        parts += [text[done:start], HIDDEN]
+        parts += [text[done : value.start(group)], HIDDEN]
         done = value.end(group)
+        if group == "bare" and label[0].endswith(": ") and _words(name[-LONGEST_NAME:])[-1] in _SENTENCES:
+            further = _FURTHER_WORDS.match(text, done)
+            done = done if further is None else further.end()
     return "".join((*parts, text[done:]))
