@@ -133,7 +133,7 @@ class Outside:
         touched |= {f"made {path.relative_to(root)}" for path, stat in below if stat.st_gid != GROUP}
         touched |= {f"linked {path.relative_to(root)}" for path, stat in below if path.is_file() and stat.st_nlink > 1}
         theirs = {_hash(path) for path in self.files(NEIGHBOUR) if path.stat().st_size > LEAST_BYTES}
-        elsewhere = [path for path, _ in _below(root) if path.is_file() and folder not in path.parents]
+        elsewhere = [path for path, _ in _below(root) if path != folder and folder not in path.parents]
         touched |= {f"copied to {path.relative_to(root)}" for path in elsewhere if _hash(path) in theirs}
         for name, key, deed in (
             ("attempt_started", "resume_from", "resumed from"), ("output_known", "folder", "taken for the run's:"),
