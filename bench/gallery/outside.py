@@ -63,7 +63,8 @@ class Outside:
             self.touched |= {f"locked {path}" for path in self.locked()}
         now = time.time()
         for path in self.files("one"):
-            self.saves.setdefault((str(path), path.stat().st_mtime_ns), now)
+            with contextlib.suppress(FileNotFoundError):
+                self.saves.setdefault((str(path), 0 if path.is_dir() else path.stat().st_mtime_ns), now)
         third = sorted(self.saves.values())[SAVES - 1 : SAVES]
         alone = self.fault.name == "neighbour" and not self.files(NEIGHBOUR)
         if self.saved or not third or now < third[0] + SETTLE_S or alone:
