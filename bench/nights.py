@@ -57,7 +57,7 @@ LATEST = {
     "readonly_folder": Expected(told=r"(?i)read-only"),
     "orphaned": Expected(),  # adopted, or ended before the next start: never two trainers
     "slowed": Expected(lives_on=True, told=r"stall|slow"),
-    "diverged": Expected(lives_on=True, told=r"loss (?!spike)"),  # a lasting trouble
+    "diverged": Expected(lives_on=True, told=r"(^|\| )loss (?!spike)"),  # a lasting trouble
 }
 """Kinds of the third set (``--kinds mixed``: every second fault is of it)."""
 SCALED_BOUND, LONG_BOUND = 0.85, 0.97
@@ -75,8 +75,8 @@ def schedule(faults: int, seed: int, args: argparse.Namespace) -> Night:
     while len(drawn) < faults:
         drawn += chosen.sample(kinds, len(kinds))
     if args.kinds == "mixed":
-        latest = chosen.sample(sorted(LATEST), len(LATEST))
-        drawn = [latest[n // 2 % len(latest)] if n % 2 else kind for n, kind in enumerate(drawn)]
+        latest = [*LATEST, *LATEST][2 * seed % len(LATEST) :]  # in turn: a few nights meet all of them
+        drawn = [latest[n // 2 % len(LATEST)] if n % 2 else kind for n, kind in enumerate(drawn)]
     # Not before the first checkpoint, and not twice between two checkpoints: the budget of a loop is not the subject.
     places = range(1, args.steps // args.save_every - 1)
     steps = sorted(

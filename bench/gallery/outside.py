@@ -63,7 +63,8 @@ class Outside:
             self.touched |= {f"locked {path}" for path in self.locked()}
         now = time.time()
         for path in self.files("one"):
-            self.saves.setdefault((str(path), path.stat().st_mtime_ns), now)
+            with contextlib.suppress(FileNotFoundError):
+                self.saves.setdefault((str(path), 0 if path.is_dir() else path.stat().st_mtime_ns), now)
         third = sorted(self.saves.values())[SAVES - 1 : SAVES]
         alone = self.fault.name == "neighbour" and not self.files(NEIGHBOUR)
         if self.saved or not third or now < third[0] + SETTLE_S or alone:
@@ -133,7 +134,7 @@ class Outside:
         touched |= {f"made {path.relative_to(root)}" for path, stat in below if stat.st_gid != GROUP}
         touched |= {f"linked {path.relative_to(root)}" for path, stat in below if path.is_file() and stat.st_nlink > 1}
         theirs = {_hash(path) for path in self.files(NEIGHBOUR) if path.stat().st_size > LEAST_BYTES}
-        elsewhere = [path for path, _ in _below(root) if path.is_file() and folder not in path.parents]
+        elsewhere = [path for path, _ in _below(root) if path != folder and folder not in path.parents]
         touched |= {f"copied to {path.relative_to(root)}" for path in elsewhere if _hash(path) in theirs}
         for name, key, deed in (
             ("attempt_started", "resume_from", "resumed from"), ("output_known", "folder", "taken for the run's:"),

@@ -74,7 +74,7 @@ def row(name: str, title: str, script: str, *, command: str, saves: str, goes_on
 
 JAX = row(
     "jax", "JAX, flax, Orbax", "jax_orbax.py", packages=("jax", "flax", "orbax-checkpoint", "optax"),
-    version_of="orbax-checkpoint", faults=FIVE, command="python train.py orbax/{name}", saves="orbax/{name}/[0-9]*",
+    version_of="orbax-checkpoint", faults=FIVE, command="python train.py orbax/{name}", saves="orbax/{name}/*0",
     save_every=33, resume="self", goes_on=r"Restored step (\d+)",  # it saves at 0, 50, 100
 )  # fmt: skip
 OPTION = (HERE / "scripts" / "jax_orbax.py").read_text().replace('"bucket"', '"--bucket"')
