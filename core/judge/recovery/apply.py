@@ -96,7 +96,7 @@ def answer_failure(
         waits_for="gpu" if _lost_a_gpu(state) else class_.waits_for,
         gpus_usable=False if needs_reset(state) else state.gpus_usable,
         job=job,
-        nan_action=settings.nan.action,
+        nan_action=cause.diverged or settings.nan.action,
         curable=retryable or (class_.older_checkpoint_helps and _has_older(builder, plan)),
         advice=advice,
         settings=class_.settings,
