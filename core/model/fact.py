@@ -114,6 +114,9 @@ class ProgressMade(FactBase, frozen=True, kw_only=True, tag="progress"):
     """Steps of the run before this attempt that the trainer's own count leaves out: it resumed from weights alone."""
     stride: int = 1
     """Counts of the log that make one step as checkpoints store it: batches whose gradients are accumulated."""
+    loss_state: Literal["falling", "flat", "diverging", "nan", "unknown"] = "unknown"
+    loss_floor: float | None = None
+    """The lowest mean of a few losses in a row that the run has reached."""
 
 
 class PhaseChanged(FactBase, frozen=True, kw_only=True, tag="phase"):

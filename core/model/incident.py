@@ -9,6 +9,8 @@ IncidentKind = Literal[
 ]
 NAN_CLASSES = frozenset({"nan", "nan_loss"})
 """Classes of incidents of a loss that is not a number."""
+DIVERGING = "diverging"
+"""Class of the incident (kind ``loss``) of a loss that had fallen and is far above its lowest; open while it lasts."""
 OTHER_TRAINER = "other_trainer"
 """Class of the incident (kind ``checkpoint``) of a trainer that writes where the run writes."""
 ENDED_WITH_ATTEMPT = "the attempt ended"

@@ -121,6 +121,14 @@ class Nan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     because one NaN stays in it until the epoch ends."""
 
 
+class LossSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``[loss]``: what follows when a loss that had fallen is far above its lowest for good."""
+
+    diverged: Literal["warn", "rollback", "stop"] = "warn"
+    """``warn``: notify, and say it until the loss comes back; the newest checkpoint stays the resume point.
+    ``rollback``, ``stop``: as in ``[nan]``, once the loss is 100 times its lowest for ten lines in a row."""
+
+
 class Checkpoints(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """``[checkpoints]``: how checkpoints are verified, and how many are kept."""
 
@@ -381,6 +389,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     hang: Hang = Hang()
     restart: Restart = Restart()
     nan: Nan = Nan()
+    loss: LossSettings = LossSettings()
     checkpoints: Checkpoints = Checkpoints()
     health: Health = Health()
     notify: Notify = Notify()

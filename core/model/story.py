@@ -118,6 +118,8 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     step_offset: int = 0
     """Steps of the run that its count leaves out."""
     stride: int = 1
+    loss_state: str = "unknown"
+    loss_floor: float | None = None
     """Counts of its log that make one step as checkpoints store it."""
     checkpoints: tuple[Checkpoint, ...] = ()
     left_out: int = 0

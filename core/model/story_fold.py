@@ -134,6 +134,8 @@ def _apply_fact(story: RunStory, record: Record, fact: Fact, checkpoints: Checkp
                 progress_attempt=fact.attempt,
                 step_offset=fact.step_offset,
                 stride=fact.stride,
+                loss_state=fact.loss_state,
+                loss_floor=fact.loss_floor,
             )
         case PhaseChanged():
             span = PhaseSpan(t=record.t, attempt=fact.attempt, phase=fact.phase)

@@ -13,6 +13,7 @@ NeedKind = Literal[
     "unwatched",
     "frozen",
     "nan",
+    "diverged",
     "incident",
     "checkpoints",
     "unclear",

@@ -17,6 +17,8 @@ Each turn:
 If this process dies, the trainer goes on under its runner, and the next supervisor continues from the journal.
 """
 
+import signal
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
@@ -42,7 +44,7 @@ from ..model.fact import (
     SupervisorStarted,
 )
 from ..model.launch.script_state import ScriptChange
-from ..model.observation import Command, Exit, Learned, Observation, Outcome, Start, Tick
+from ..model.observation import Command, Exit, Learned, LogChunk, Observation, Outcome, Start, Tick
 from ..model.ports.rounds import next_round
 from ..model.ports.supervision import Actor, AttemptTarget, Clock, JournalWriter, Judge, Recorder, Sensor
 from ..model.record import Entry, Record
@@ -66,6 +68,17 @@ ENDS: frozenset[str] = frozenset({"stop", "kill"})
 """Commands that end the supervisor itself if nothing of the run is left to end."""
 HISTORY_COMMIT_S = 1.0
 """Period in which metric history becomes visible to screens."""
+CHUNK_CPU_S, LINE_CPU_S = 10.0, 2.0
+"""CPU seconds of this process in which a chunk of the log has to be read, else it is read line by line, and a line.
+Why: a pattern, shipped or the project's own, that tries each way to divide a line would stop the whole supervision."""
+
+
+class _ReadingTooLongError(Exception):
+    """Raised by a signal, also within a match of a regular expression."""
+
+
+def _stop_reading(_signal: int, _frame: object) -> None:
+    raise _ReadingTooLongError
 
 
 class Supervisor:
@@ -220,8 +233,7 @@ class Supervisor:
         self._write_outcome(observation)
         reply = self._answer(self._state, command[0]) if command is not None else None
         rested, self._held.sees_end = self.at_rest, isinstance(observation, Exit)
-        self._state, entries = self._judge.step(self._state, observation)
-        self._write_entries(entries)
+        self._write_entries(self._judged(observation))
         if command is not None and reply is not None:
             if command[0].verb in ENDS and rested and self.at_rest:
                 reply = msgspec.structs.replace(reply, message=f"{reply.message}; its supervisor ends")
@@ -233,6 +245,41 @@ class Supervisor:
         self._write_waiting()
         self._save_state()
         self._end_if_at_rest()
+
+    def _judged(self, observation: Observation) -> tuple[Entry, ...]:
+        """What the judge says to it. A line of a log that takes too long to read is passed over, and told."""
+        if not isinstance(observation, LogChunk) or threading.current_thread() is not threading.main_thread():
+            self._state, entries = self._judge.step(self._state, observation)
+            return entries
+        said = self._read(observation, CHUNK_CPU_S)
+        if said is not None:
+            return said
+        entries = ()
+        for line in observation.text.splitlines(keepends=True):
+            part = msgspec.structs.replace(observation, text=line)
+            if (said := self._read(part, LINE_CPU_S)) is None:
+                self.note(f"a line of the log was passed over, it takes {LINE_CPU_S:g} s to read: {line[:80]!r} …")
+                size = len(line.encode(errors="surrogatepass"))
+                skipped = msgspec.structs.replace(part, text="", skipped_bytes=size, skipped_lines=1)
+                self._state, said = self._judge.step(self._state, skipped)
+            entries += said
+            observation = msgspec.structs.replace(observation, skipped_bytes=0, skipped_lines=0)
+        return entries
+
+    def _read(self, chunk: LogChunk, cpu_s: float) -> tuple[Entry, ...] | None:
+        """What the judge says to a chunk; None, and nothing changed, if it takes longer."""
+        before = signal.signal(signal.SIGVTALRM, _stop_reading)
+        try:
+            signal.setitimer(signal.ITIMER_VIRTUAL, cpu_s)
+            try:
+                self._state, entries = self._judge.step(self._state, chunk)
+            finally:
+                signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        except _ReadingTooLongError:
+            return None
+        finally:
+            signal.signal(signal.SIGVTALRM, before)
+        return entries
 
     def _pass_held(self) -> None:
         """Judge the commands that waited for the end of a dead attempt. Its supervisor ends only if it then rests."""

@@ -11,7 +11,7 @@ from ..model.situation import Situation
 from ..model.story import RunStory
 from ..model.text.verdict_words import verdict_word
 from . import quantity
-from .state.concerns import AFTER_NAN, saved_after_nan
+from .state.concerns import AFTER_NAN, doubt_of, saved_after_nan
 
 LEVELS: dict[str, Level] = {
     "complete": "safe",
@@ -90,9 +90,9 @@ def steps_since(checkpoint: Checkpoint | None, step: int | None) -> int | None:
 
 def _view(c: Checkpoint, now: Situation, resume: Checkpoint | None) -> CheckpointView:
     aside = now.story.set_aside.get(c.path)
-    spoiled = saved_after_nan(c, now.story)
+    doubt = doubt_of(c, now.story)
     said = (
-        AFTER_NAN if spoiled else None,
+        doubt,
         c.reason,
         None if aside is None else f"not used for a restart: {aside.why}",
     )
@@ -103,11 +103,11 @@ def _view(c: Checkpoint, now: Situation, resume: Checkpoint | None) -> Checkpoin
         size=quantity.size(c.size_bytes),
         age=quantity.age(max(0.0, now.now_wall - c.mtime)),
         verdict=c.verdict,
-        level="warning" if spoiled and LEVELS[c.verdict] == "safe" else LEVELS[c.verdict],
+        level="warning" if doubt and LEVELS[c.verdict] == "safe" else LEVELS[c.verdict],
         reason="; ".join(filter(None, said)),
         resume=resume is not None and resume.path == c.path,
         understood=c.understood,
-        after_nan=spoiled,
+        after_nan=doubt == AFTER_NAN,
         score=score_of(c, now.story),
     )
 

@@ -318,7 +318,7 @@ def test_a_bar_within_a_record_is_read_redraw_by_redraw() -> None:
         ("epoch 3 is the one that everybody will remember for its sunny weather", None, None),
         ("step 12/90: latents cached (0.31 s/it)", None, None),
         ("round 3 of talks", None, None),
-        (f"12/90 loss 0.5 {'x' * 400}", None, None),
+        (f"12/90 loss 0.5 {'x ' * 200}", None, None),
     ],
 )
 def test_a_line_without_a_loss_is_about_its_counter_if_it_is_made_of_numbers(

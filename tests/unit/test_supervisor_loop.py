@@ -1,6 +1,7 @@
 """The loop between judge, journal and hands: what is written before what is done, and what may overtake what."""
 
 import errno
+import re
 import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
@@ -18,10 +19,11 @@ from trainwatch.core.model.fact import (
     SupervisorEnded,
     SupervisorStarted,
 )
-from trainwatch.core.model.observation import Command, Exit, Observation, Outcome, Start, Tick
+from trainwatch.core.model.observation import Command, Exit, LogChunk, Observation, Outcome, Start, Tick
 from trainwatch.core.model.ports.supervision import AttemptTarget
 from trainwatch.core.model.record import Entry, Record
 from trainwatch.core.model.run import ProcessIdentity
+from trainwatch.core.supervisor import loop
 from trainwatch.core.supervisor.inbox import BoundedInbox
 from trainwatch.core.supervisor.loop import Supervisor
 
@@ -111,6 +113,27 @@ def supervisor(judge: ScriptedJudge, journal: MemoryJournal, act: Callable[[Deci
         actor=CallingActor(act),
         pid=1,
     )
+
+
+def test_a_line_that_takes_too_long_to_read_is_passed_over_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "CHUNK_CPU_S", 0.2)
+    monkeypatch.setattr(loop, "LINE_CPU_S", 0.1)
+    journal, slow = MemoryJournal(), "a" * 40 + "!"
+    read: list[str] = []
+
+    def answer(seen: Observation) -> tuple[Entry, ...]:
+        if not isinstance(seen, LogChunk):
+            return ()
+        for line in seen.text.splitlines():
+            re.match(r"(a+)+$", line)  # tries 2^40 ways
+        read.append(seen.text)
+        return (END,) if "RuntimeError" in seen.text else ()
+
+    watching = supervisor(ScriptedJudge((), answer), journal, lambda _d: None)
+    watching._inbox.put(LogChunk(t=5.0, text=f"step 1\n{slow}\nRuntimeError: out\n"))
+    assert watching.run() == 7
+    assert read == ["step 1\n", "", "RuntimeError: out\n"]
+    assert next(b.text for b in journal.bodies if isinstance(b, Note)).startswith("a line of the log was passed over")
 
 
 def when_outcome_of(number: int) -> Callable[[Observation], tuple[Entry, ...]]:

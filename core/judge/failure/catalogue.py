@@ -15,7 +15,7 @@ from ...model.shipped.failure import (
     MessageWords,
     Noise,
 )
-from ...model.text.patterns import LazyPattern
+from ...model.text.patterns import LazyPattern, bounded
 from ..text.carriers import TRACEBACK
 from ..text.lines import gate_of, gates_of, shape_of
 from ..text.shapes.shape_table import ShapeTable
@@ -115,11 +115,13 @@ class CompiledCatalogue:
         self.exception_line = _exception_line((*self.exceptions, *self.consequences, *self.generic_exceptions))
         """A line that names an exception: groups ``type`` (with its module) and ``message``."""
         self.exception_patterns = tuple(kind for kind in self.exceptions if "*" in kind)
-        self.key_errors = tuple(_proofs((each.name, row, row.pattern) for each in classes for row in each.key_errors))
+        self.key_errors = tuple(
+            _proofs((each.name, row, bounded(row.pattern)) for each in classes for row in each.key_errors)
+        )
         messages = sorted(((each.name, row) for each in classes for row in each.messages), key=_order)
         self.messages = tuple(_proofs((name, row, _message(row, catalogue.concepts)) for name, row in messages))
         kernel = sorted(((each.name, row) for each in classes for row in each.kernel_lines), key=_order)
-        self.kernel_lines = tuple(_proofs((name, row, row.pattern) for name, row in kernel))
+        self.kernel_lines = tuple(_proofs((name, row, bounded(row.pattern)) for name, row in kernel))
         self.xids = {row.number: Proof(each.name, row.weight, row.meaning) for each in classes for row in each.xids}
         self.fatal_xids = frozenset(row.number for each in classes for row in each.xids if row.fatal)
         """After these the GPU works again only after a reset."""
@@ -168,7 +170,7 @@ class CompiledCatalogue:
 
 
 def _message(row: MessageWords, concepts: Mapping[str, tuple[str, ...]]) -> str:
-    return "|".join((*row.patterns, *(pattern_of_meaning(each, concepts) for each in row.meanings)))
+    return "|".join((*map(bounded, row.patterns), *(pattern_of_meaning(each, concepts) for each in row.meanings)))
 
 
 def _exception_line(names: Iterable[str]) -> LazyPattern:
@@ -212,7 +214,7 @@ def _shipped(failure: str, row: FailureSignature) -> CompiledSignature:
 
 
 def _compiled(failure: str, role: str, weight: float, literal: str, pattern: str) -> CompiledSignature:
-    caseless = pattern.startswith("(?i")
+    caseless, pattern = pattern.startswith("(?i"), bounded(pattern)
     literal = literal.lower() if caseless else literal
     return CompiledSignature(
         failure, role, weight, literal, caseless, _DIGIT.search(literal) is not None, LazyPattern(pattern)

@@ -13,8 +13,9 @@ from ...model.text.patterns import LazyPattern
 Act = Literal["event", "warning", "handled", "spoken"]
 
 _LABEL = LazyPattern(
-    r"\W*(?:(?:\w+\]? ){0,2}?(?:hint|tips?|advice|suggestion|faq|example|e\.g\.|reminder|docs|documentation|prompt|"
-    r"completion|question|answer|instruction|transcript|known issues?|changelog|troubleshooting|log of [\w ]+)"
+    r"\W{0,16}+(?:(?:\w+\]? ){0,2}?(?:hint|tips?|advice|suggestion|faq|example|e\.g\.|reminder|docs|documentation|"
+    r"prompt|completion|question|answer|instruction|transcript|known issues?|changelog|troubleshooting|"
+    r"log of [\w ]{1,40})"
     r"|(?:\w+\] )?(?:(?:sample|example|case|turn|item|test)[ #]?\d*\W{1,3})?"
     r"(?:notes?|help|todo|response|user|assistant|human|model|bot|gpt|sample|generated|generation|input|output|text|"
     r"content|caption|q|a|ref|hyp|target|prediction|predicted|reference|source|src|tgt|title|label)"

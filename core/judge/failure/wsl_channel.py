@@ -15,7 +15,7 @@ from .catalogue import CompiledCatalogue
 from .kernel_lines import read_kernel_line
 
 CHANNEL = LazyPattern(r"\bdxg", re.IGNORECASE)
-NO_NEW_PROCESS = LazyPattern(r"\bdxg.*create_process failed:? ?-75", re.IGNORECASE)
+NO_NEW_PROCESS = LazyPattern(r"\bdxg.{0,200}create_process failed:? ?-75", re.IGNORECASE)
 BREAKS = frozenset({"gpu_lost", "cuda_unknown_error"})
 """Failure classes of a trainer that lost the channel, and of kernel lines that report it."""
 

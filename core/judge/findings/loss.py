@@ -1,13 +1,16 @@
-"""Findings about the loss: not a number, or far above its trend. They warn and stop nothing.
+"""Findings about the loss: far above its trend, diverged, falling or flat. They stop nothing by themselves.
 
-Sources: loss scaling of mixed precision (PyTorch's GradScaler), runs that continued for days after a NaN. Known false
-alarms: one overflowing step under mixed precision prints NaN and is skipped by the gradient scaler; so a NaN is a
-warning, and only a crash that follows makes the resume point older than it. Warm restarts of the learning rate raise
-the loss for a while; so a spike must last.
+Sources: loss scaling of mixed precision (PyTorch's GradScaler), runs that ended with a loss 10,000 times its lowest.
+Known false alarms: warm restarts of the learning rate raise the loss for a while, so it must last, and the
+finding ends with the loss's return; losses of games and of reinforcement learning rise as the opponent or the reward
+does, so a loss beside a reward or a discriminator, and one that was ever negative, does not diverge.
 """
+
+from typing import Literal
 
 import msgspec
 
+from ...model.text.patterns import LazyPattern
 from . import loss_trend
 from .loss_trend import LossTrend
 
@@ -16,40 +19,143 @@ SPIKE_SIGMAS = 8.0
 SPIKE_RATIO = 2.0
 """x the trend, which the loss must exceed as well."""
 SPIKE_BEATS = 10
-"""Steps in a row that make a spike."""
+"""Steps in a row that make a spike, and steps in a row below the bound that end one."""
 LEARN_BEATS = 50
 """Steps that make a first trend."""
 TREND_WEIGHT = 0.02
+FAR = 100.0
+"""x the floor: no spread of batches reaches it, so it needs no trend to be known."""
+BLOCK = 5
+"""Losses whose mean may be the floor: one lucky batch is none."""
+FELL_SHARE = 0.1
+"""Share of the first loss by which the floor must be below it: only what fell can diverge."""
+FALLING_LINES = 100
+"""Losses within which a falling loss has a new floor."""
+
+LossStateName = Literal["falling", "flat", "diverging", "nan", "unknown"]
+_OTHER_AIM = LazyPattern(
+    r"(?i)(?<![a-z])(?:(?:ep(?:isode)?|mean|avg)_)?(?:rew(?:ard)?s?(?:_mean)?|returns?|advantages?|entropy(?:_loss)?"
+    r"|(?:loss[_ ])?(?:d|g|disc(?:riminator)?|gen(?:erator)?)[_ ]?loss|loss[_ ](?:d|g)(?:_\w+)?|[dg]_(?:real|fake|gan))"
+    r"['\"]?\s{0,8}[:=|]\s{0,8}-?\d"
+)
+"""A number beside the loss that shows an aim other than a lower loss."""
 
 
 class Loss(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``trend`` and mean absolute ``deviation``; ``high``: steps in a row above both bounds; ``long``: over windows."""
+    """``trend`` and mean absolute ``deviation``; ``high``: steps in a row above both bounds; ``long``: over windows.
+
+    ``first``: of the run; ``floor``: the lowest mean of a block, ``floor_age`` losses ago. ``block``: under way.
+    ``former``: first and floor are of an attempt before. ``since_t``, ``since_step``: where the high ones began;
+    ``lasting``: they are so many that the loss diverged; ``low``: steps in a row below the bound since.
+    """
 
     trend: float | None = None
     deviation: float = 0.0
     beats: int = 0
     high: int = 0
     long: LossTrend = LossTrend()
+    first: float | None = None
+    floor: float | None = None
+    floor_age: int = 0
+    block: tuple[float, ...] = ()
+    former: bool = False
+    negative: bool = False
+    far: int = 0
+    since_t: float | None = None
+    since_step: int | None = None
+    lasting: bool = False
+    low: int = 0
+
+    @property
+    def fell(self) -> bool:
+        """Whether the loss had fallen, and is one that can diverge."""
+        return (
+            self.first is not None
+            and self.floor is not None
+            and not self.negative
+            and 0.0 < self.floor < (1.0 - FELL_SHARE) * self.first
+        )
+
+    @property
+    def diverges(self) -> bool:
+        return self.fell and (self.lasting or self.long.finding == "diverging")
+
+    @property
+    def is_far(self) -> bool:
+        """Whether each of the newest steps was ``FAR`` above the floor."""
+        return self.far >= SPIKE_BEATS
 
 
-def with_loss(loss: Loss, value: float) -> Loss:
-    """Add the loss of one step."""
+def begin_attempt(before: Loss) -> Loss:
+    """The loss of a resumed attempt: what the run had reached stays known."""
+    return Loss(first=before.first, floor=before.floor, negative=before.negative, former=before.floor is not None)
+
+
+def with_loss(loss: Loss, value: float, t: float = 0.0, step: int | None = None) -> Loss:
+    """Add the loss of one step, printed at run time ``t``."""
+    replace = msgspec.structs.replace
+    loss = replace(loss, long=loss_trend.with_value(loss.long, value), negative=loss.negative or value < 0.0)
+    far = loss.fell and value > _far_bound(loss)
+    loss = replace(loss, far=loss.far + 1 if far else 0)
     trend = loss.trend
-    long = loss_trend.with_value(loss.long, value)
+    spike = trend is not None and loss.beats >= LEARN_BEATS and value > SPIKE_RATIO * abs(trend)
+    if far or (spike and value - (trend or 0.0) > SPIKE_SIGMAS * loss.deviation):
+        if loss.high == 0 and not loss.lasting:
+            loss = replace(loss, since_t=t, since_step=step)
+        high = loss.high + 1
+        return replace(loss, high=high, low=0, lasting=loss.lasting or (loss.fell and high >= SPIKE_BEATS))
+    low = loss.low + 1
+    loss = replace(loss, high=0, low=low, lasting=loss.lasting and low < SPIKE_BEATS)
+    if loss.lasting:
+        return loss
+    loss = _with_floor(loss, value)
     if trend is None:
-        return Loss(trend=value, beats=1, long=long)
-    away = value - trend
-    if loss.beats >= LEARN_BEATS and away > SPIKE_SIGMAS * loss.deviation and value > SPIKE_RATIO * abs(trend):
-        return Loss(trend=trend, deviation=loss.deviation, beats=loss.beats, high=loss.high + 1, long=long)
-    weight = max(TREND_WEIGHT, 1.0 / (loss.beats + 1))
-    return Loss(
+        return replace(loss, trend=value, beats=1)
+    away, weight = value - trend, max(TREND_WEIGHT, 1.0 / (loss.beats + 1))
+    return replace(
+        loss,
         trend=trend + weight * away,
         deviation=loss.deviation + weight * (abs(away) - loss.deviation),
         beats=loss.beats + 1,
-        long=long,
     )
+
+
+def _far_bound(loss: Loss) -> float:
+    """A resumed attempt may begin at the beginning again: its loss is then no higher than the first one was."""
+    bound = FAR * (loss.floor or 0.0)
+    return max(bound, loss.first or 0.0) if loss.former else bound
+
+
+def _with_floor(loss: Loss, value: float) -> Loss:
+    replace = msgspec.structs.replace
+    block = (*loss.block, value)
+    loss = replace(loss, first=value if loss.first is None else loss.first, floor_age=loss.floor_age + 1, block=block)
+    if len(block) < BLOCK:
+        return loss
+    mean = sum(block) / BLOCK
+    loss = replace(loss, block=())
+    if loss.floor is not None and mean >= loss.floor:
+        return loss
+    better = loss.floor is None or loss.floor - mean > loss_trend.BETTER_SHARE * abs(loss.floor)
+    return replace(loss, floor=mean, floor_age=0 if better else loss.floor_age)
+
+
+def state_of(loss: Loss, *, is_nan: bool, diverges: bool) -> LossStateName:
+    """``diverges``: it was told so."""
+    if is_nan:
+        return "nan"
+    if diverges:
+        return "diverging"
+    if loss.floor is None or loss.beats < SPIKE_BEATS:
+        return "unknown"
+    return "falling" if loss.floor_age < FALLING_LINES and loss.floor < (loss.first or 0.0) else "flat"
 
 
 def is_spike(loss: Loss) -> bool:
     """Return whether the loss has just been far above its trend for ``SPIKE_BEATS`` steps; true once per spike."""
     return loss.high == SPIKE_BEATS
+
+
+def has_another_aim(text: str) -> bool:
+    """Whether these lines show a reward or a game of two networks, whose losses may rise."""
+    return _OTHER_AIM.search(text) is not None

@@ -3,7 +3,7 @@
 import msgspec
 
 from ...model.fact import PhaseChanged, ProgressMade, SaveMeasured
-from ...model.incident import AVERAGE_IS_NAN
+from ...model.incident import AVERAGE_IS_NAN, DIVERGING
 from ...model.observation import HEARTBEAT, LogChunk
 from ...model.progress import Progress
 from ...model.record import Entry
@@ -23,6 +23,7 @@ from ..run_machine import is_watched
 from ..run_states import Hung, Queued, Running, Stopping, Suspended
 from ..state import NOTHING, JudgeState, Result
 from ..step_builder import StepBuilder
+from ..text.lines import LineFold
 from ..text.position.reading import Reading
 from . import hints, no_step, on_ranks, rate_advice
 from .hang_check import check_hang
@@ -51,6 +52,8 @@ def on_log(knowledge: Knowledge, state: JudgeState, chunk: LogChunk) -> Result:
     before = state.reading if source is None or _is_read(state, source) else state.other_logs.get(source, START)
     if chunk.skipped_bytes:
         before = after_gap(before)
+        gap = LineFold(lines=state.diagnosis.fold.lines)
+        state = replace(state, diagnosis=replace(state.diagnosis, fold=gap)) if source is None else state
     after = read_progress(before, chunk.text, knowledge.shapes)
     found = state.diagnosis if source is not None else _evidence(knowledge, state, chunk.text)
     now = active_time.now(state.time)
@@ -146,7 +149,6 @@ def _on_beat(knowledge: Knowledge, state: JudgeState, chunk: LogChunk, after: Pr
     announced = bool(state.log_activity.announced) or state.saving.took_s > step_clock.PAUSE_FLOOR_S
     before_means = state.clock.means
     clock = step_clock.beat(state.clock, now, steps, knowledge.settings.hang.warmup_steps, announced=announced)
-    lost = state.loss if progress.loss is None else loss.with_loss(state.loss, progress.loss)
     first = state.clock.beats == 0
     if first and not state.attempt.adopted:
         lasted = phase_times.started(
@@ -171,7 +173,7 @@ def _on_beat(knowledge: Knowledge, state: JudgeState, chunk: LogChunk, after: Pr
         pause=pauses.with_step(state.pause, t),
         saving=NO_SAVE,
         peak=_peak(state, step, progress, now),
-        loss=lost,
+        loss=_with_loss(state, progress, t),
         pace=_measured(state, step, now),
     )
     entries: tuple[Entry, ...] = NOTHING
@@ -194,10 +196,8 @@ def _on_beat(knowledge: Knowledge, state: JudgeState, chunk: LogChunk, after: Pr
         state, entries = _pace(knowledge, state, entries)
     if state.attempt.nan_t is not None and progress.loss is not None:
         state, entries = _finite_again(knowledge, state, entries)
-    if lost.high and loss.is_spike(lost):
-        state, entries = _spike(knowledge, state, entries)
-    if lost.long.fresh and progress.loss is not None:
-        state, entries = _trend(knowledge, state, entries)
+    if progress.loss is not None:
+        state, entries = _on_loss(knowledge, state, entries)
     if phase_changed or state.progress_t is None or t - state.progress_t >= JOURNAL_S:
         state, more = _write_progress(knowledge, state, changed=phase_changed)
         state, entries = _check_pace_and_saves(knowledge, state, (*entries, *more))
@@ -279,6 +279,12 @@ def _write_progress(knowledge: Knowledge, state: JudgeState, *, changed: bool) -
         overall_step=now.position,
         step_offset=now.step_offset,
         stride=now.stride,
+        loss_state=loss.state_of(
+            state.loss,
+            is_nan=state.reading.now.loss_is_nan,
+            diverges=any(i.class_ == DIVERGING for i in state.incidents),
+        ),
+        loss_floor=state.loss.floor,
     )
     state = replace(state, progress_t=state.time.t)
     if not changed:
@@ -305,7 +311,7 @@ def _finite_again(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry,
     """Close the warning: a bad step that was skipped does no harm."""
     builder = StepBuilder(knowledge, replace(state, attempt=replace(state.attempt, nan_t=None)))
     for incident in state.incidents:
-        if incident.kind == "loss":
+        if incident.kind == "loss" and incident.class_ != DIVERGING:
             builder.close_incident(incident.id, "the loss is a number again")
     return builder.state, (*entries, *builder.entries)
 
@@ -330,6 +336,25 @@ def _pace(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -
     return builder.state, (*entries, *builder.entries)
 
 
+def _with_loss(state: JudgeState, progress: Progress, t: float) -> loss.Loss:
+    if progress.loss is None:
+        return state.loss
+    position = None if progress.run_step is None else (state.attempt.offset or 0) + progress.run_step
+    return loss.with_loss(state.loss, progress.loss, t, position)
+
+
+def _on_loss(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
+    """What the newest loss shows, together with those before it."""
+    seen = state.loss
+    if loss.is_spike(seen) and not seen.diverges:
+        state, entries = _spike(knowledge, state, entries)
+    if seen.long.fresh:
+        state, entries = _trend(knowledge, state, entries)
+    if seen.diverges != any(i.class_ == DIVERGING for i in state.incidents):
+        state, entries = _diverged(knowledge, state, entries)
+    return state, entries
+
+
 def _spike(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
     builder = StepBuilder(knowledge, state)
     progress = state.progress
@@ -340,13 +365,30 @@ def _spike(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) 
     return builder.state, (*entries, *builder.entries)
 
 
+def _diverged(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
+    """The loss diverged, or came back: the incident is open as long as it lasts."""
+    builder = StepBuilder(knowledge, state)
+    seen = state.loss
+    if not seen.diverges:
+        for incident in state.incidents:
+            if incident.class_ == DIVERGING:
+                builder.close_incident(incident.id, "the loss is near its lowest again")
+    elif loss.has_another_aim(state.diagnosis.tail):
+        return state, entries
+    else:
+        nan_rollback.on_divergence(builder)
+    return builder.state, (*entries, *builder.entries)
+
+
 def _trend(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:
     builder = StepBuilder(knowledge, state)
     long = state.loss.long
     found = rate_advice.rate_options(builder)
     reason = f"{loss_trend.describe_trend(long)}{rate_advice.describe(builder, found)}"
-    if long.finding == "diverging":
-        number = builder.warn("loss", "diverging", reason, ending="reported")
+    if long.finding == DIVERGING and state.loss.diverges:
+        return state, entries  # an incident of its own, which lasts
+    if long.finding == DIVERGING:
+        number = builder.warn("loss", DIVERGING, reason, ending="reported")
     else:
         number = builder.open_incident("loss", long.finding or "", reason, severity="info", ending="reported")
     rate_advice.propose(builder, found, loss_trend.describe_trend(long), number)

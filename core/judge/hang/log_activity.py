@@ -17,7 +17,7 @@ from ...model.progress import Phase
 
 EXIT_WORK = re.compile(
     r"upload|push_to_hub|syncing\b|"
-    r"(?:push|send|sav|writ)(?:ing|ed)? (?:\w+ )*to (?:the )?(?:hub|s3|gs|cloud|bucket|remote|storage)|"
+    r"(?:push|send|sav|writ)(?:ing|ed)? (?:\w+ ){0,8}to (?:the )?(?:hub|s3|gs|cloud|bucket|remote|storage)|"
     r"wandb: (?:Waiting|Uploading)|finali[sz]|merging|exporting|converting|compressing|archiv|copying|"
     r"transferring|back(?:ing up|up)\b|quantizing|running final|final (?:test|report|evaluation)",
     re.IGNORECASE,

@@ -87,8 +87,8 @@ def begin_attempt(before: ProgressState, *, resumed: bool = False, began: int | 
 
 
 def after_gap(before: ProgressState) -> ProgressState:
-    """The state after text that was left out: where the attempt began is not certain any more."""
-    return ProgressState(before.fold, _after_gap(before.settled), _after_gap(before.now))
+    """The state after text that was left out: where the attempt began is not certain any more. A line begins."""
+    return ProgressState(LineFold(lines=before.fold.lines), _after_gap(before.settled), _after_gap(before.now))
 
 
 def _after_gap(reading: Reading) -> Reading:

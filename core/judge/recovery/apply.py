@@ -106,7 +106,7 @@ def answer_failure(
         gpus_usable=False if needs_reset(state) else state.gpus_usable,
         job=job,
         ordered=ordered,
-        nan_action=settings.nan.action,
+        nan_action=cause.diverged or settings.nan.action,
         curable=curable,
         unread="" if class_.elsewhere else _unread(builder, cause, plan, reason, at_once=older_helps),
         elsewhere=class_.elsewhere,

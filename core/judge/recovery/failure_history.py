@@ -19,7 +19,8 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``epochs``: epochs of the run that had been saved by then, if its checkpoints tell any.
 
-    ``kind`` *nan*: the loss or the weights are NaN, and the trainer does not end by itself.
+    ``kind`` *nan*: the loss or the weights are NaN, and the trainer does not end by itself. ``diverged``: the loss is
+    not NaN but diverged, and what the settings say of that.
     """
 
     kind: Literal["crash", "hang", "launch", "nan"]
@@ -40,6 +41,7 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     raised: Literal["", "own", "parser"] = ""
     """Raised in the person's own code, or by the parser of the command's options; "" = elsewhere, or not known."""
     lasted_s: float | None = None
+    diverged: Literal["rollback", "stop"] | None = None
 
     @property
     def lives(self) -> bool:

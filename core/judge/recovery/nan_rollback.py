@@ -5,11 +5,13 @@ so each further step is lost. Known false alarms: an overflowing step under mixe
 an average keeps one such value (text/loss_run.py tells both apart).
 """
 
+from typing import Literal
+
 import msgspec
 
 from ...model.checkpoints.checkpoint import Verdict
 from ...model.decision import CaptureStacks
-from ...model.incident import Evidence
+from ...model.incident import DIVERGING, Evidence
 from ...model.observation import CheckpointValues
 from ...model.text.plural import plural
 from ..failure.diagnosis import hidden_failure
@@ -49,31 +51,59 @@ def on_nan_steps(builder: StepBuilder, read: Reading) -> None:
     act(builder, f"the loss was NaN for {plural(losses.nan_steps, 'step')}{since}", nan_position(state, read))
 
 
-def act(builder: StepBuilder, reason: str, position: int | None, lost_t: float | None = None) -> None:
+def on_divergence(builder: StepBuilder) -> None:
+    """The loss had fallen and is far above its floor for good: told, and acted on if ``[loss] diverged`` says so.
+
+    Only a loss ``FAR`` above its floor is acted on: what else rises may come back, as after a warm restart.
+    """
+    state, seen = builder.state, builder.state.loss
+    since_step = seen.since_step if seen.lasting else state.attempt.position
+    far = f"{state.progress.loss:.3g}, its lowest was {seen.floor:.3g}"
+    reason = f"the loss diverged: it is {far}"
+    incident = builder.open_incident("loss", DIVERGING, reason, step=since_step)
+    builder.notify("warning", reason, "", incident)
+    action = builder.knowledge.settings.loss.diverged
+    if action != "warn" and seen.is_far:
+        act(builder, reason, since_step, seen.since_t, action)
+
+
+def act(
+    builder: StepBuilder,
+    reason: str,
+    position: int | None,
+    lost_t: float | None = None,
+    diverged: Literal["rollback", "stop"] | None = None,
+) -> None:
     """The training is lost since ``position``: end the attempt and go back, or only report it, as the settings say.
 
-    ``lost_t``: run time of the first checkpoint that is not finite.
+    ``lost_t``: run time of the first checkpoint that is not finite, or since which the loss is ``diverged``, which is
+    what the settings say of that.
     """
-    state, setting = builder.state, builder.knowledge.settings.nan
+    state, action = builder.state, diverged or builder.knowledge.settings.nan.action
     number = state.attempt.number
     before_t = min((t for t in (state.attempt.nan_t, lost_t) if t is not None), default=None)
     if any(i.class_ == CLASS and i.attempt == number for i in state.incidents):
         return  # reported, and the settings say that nothing follows
     explanation = builder.knowledge.catalogue.class_of(CLASS).explanation
-    if setting.action == "warn":
+    if action == "warn":
         incident = builder.open_incident("loss", CLASS, reason, explanation=explanation)
         builder.notify("warning", "NaN", f'{reason}; it trains on ([nan] action = "warn")', incident)
         return
     incident = builder.open_incident("crash", CLASS, reason, evidence=(Evidence(what=reason),), explanation=explanation)
-    builder.notify("incident", f"NaN ({CLASS})", reason, incident)
+    what = "loss" if diverged else "NaN"
+    builder.notify("incident", f"{'loss diverged' if diverged else 'NaN'} ({CLASS})", reason, incident)
     builder.decide(
-        CaptureStacks, "take evidence before the attempt is ended for its NaN", incident=incident, attempt=number
+        CaptureStacks, f"take evidence before the attempt is ended for its {what}", incident=incident, attempt=number
     )
     fallback.remember(builder)
     answer_failure(
         builder,
-        Cause(kind="nan", class_=CLASS, attempt=number, position=position),
-        RestartPlan(reason="back to the last checkpoint from before the NaN", incident=incident, before_t=before_t),
+        Cause(kind="nan", class_=CLASS, attempt=number, position=position, diverged=diverged),
+        RestartPlan(
+            reason=f"back to the last checkpoint from before the {'divergence' if diverged else 'NaN'}",
+            incident=incident,
+            before_t=before_t,
+        ),
         incident=incident,
         reason=reason,
         advice=builder.knowledge.catalogue.class_of(CLASS).remedies,

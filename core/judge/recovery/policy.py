@@ -119,10 +119,11 @@ def new_settings_do_not_start(failure: FailureInput) -> Answer | None:
 
 
 def nan_is_left_to_a_person(failure: FailureInput) -> Answer | None:
-    """``[nan] action = "stop"``."""
+    """``[nan] action = "stop"``, ``[loss] diverged = "stop"``."""
     if failure.cause.class_ != NAN or failure.nan_action != "stop":
         return None
-    return _end(failure, f'{failure.reason}; [nan] action = "stop" leaves what follows to a person')
+    setting = "[loss] diverged" if failure.cause.diverged else "[nan] action"
+    return _end(failure, f'{failure.reason}; {setting} = "stop" leaves what follows to a person')
 
 
 def rung_is_too_high(failure: FailureInput) -> Answer | None:

@@ -9,8 +9,7 @@ from ...model.observation import Start
 from .. import run_machine, run_states
 from ..attempt_progress import AttemptProgress, read_anew
 from ..failure.evidence_state import DiagnosisState
-from ..findings import eta, unread_steps
-from ..findings.loss import Loss
+from ..findings import eta, loss, unread_steps
 from ..findings.save_cost import SaveCost
 from ..findings.slow import Stall
 from ..findings.unread_steps import UnreadLog
@@ -191,7 +190,7 @@ def started(builder: StepBuilder, start: Start) -> None:
         ranks=(),
         launcher=Launcher(),
         gpu_fault=None,
-        loss=Loss(),
+        loss=loss.begin_attempt(state.loss),
         save_cost=SaveCost(),
         stall=Stall(usual_s=state.stall.usual_s, learned=state.stall.learned),
         pace=eta.begin_attempt(state.pace),

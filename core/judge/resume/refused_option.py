@@ -28,7 +28,7 @@ _ADVISED = re.compile(
 _OF_A_COMMAND = re.compile(r"^\++ |\bCommand '|\bnon-zero exit status\b")
 _VALUE = r"\s*[:=]\s*(?:['\"\d\[{-]|None|True|False|null|true|false)"
 _USAGE = re.compile(r"\s*[Uu]sage:(?:\s|$)")
-_SYNOPSIS = re.compile(r"\s|$|\S[\w ]*:$")
+_SYNOPSIS = re.compile(r"\s|$|\S[\w ]{0,80}:$")
 _QUIET = frozenset({"debug", "info", "warning"})
 
 

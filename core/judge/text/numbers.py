@@ -4,16 +4,16 @@ from functools import lru_cache
 
 from ...model.text.patterns import LazyPattern
 
-NUMBER = r"[-+]?(?:[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?|\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+NUMBER = r"[-+]?(?:[1-9]\d{0,2}(?:,\d{3}){1,5}(?:\.\d+)?|\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 """A real number, possibly grouped by commas. The same as ``NUMBER`` in ``configs/log_shapes.toml``."""
 
 _OBJECTS = ("ensor(", "rray(", "loat(", "oat16(", "oat32(", "oat64(", "int32(", "int64(", "ecimal(", "calar(", "umpy=")
 _OBJECT = LazyPattern(
     r"(?:\b(?:np|numpy|jnp|torch|tf|mx)\.)?(?<!\w)"
     r"(?:[tT]ensor|(?:Device|ND)?[aA]rray|b?float\d*|u?int\d+|Scalar|Decimal)\("
-    rf"(?:(?:[^()]|\([^()]*\))*?\bvalue\s?=)?\s*['\"\[]*\s*(?P<value>{NUMBER}|[-+]?(?:nan|inf))['\"\]]*"
-    r"(?:\s*,(?:[^()]|\([^()]*\))*)?\)"
-    rf"|<tf\.\w+[^>]*\bnumpy=(?P<eager>{NUMBER}|[-+]?(?:nan|inf))>"
+    rf"(?:(?:[^()]|\([^()]{{0,80}}\)){{0,80}}?\bvalue\s?=)?\s*['\"\[]*\s*(?P<value>{NUMBER}|[-+]?(?:nan|inf))['\"\]]*"
+    r"(?:\s*,(?:[^()]|\([^()]{0,80}\)){0,200})?\)"
+    rf"|<tf\.\w+[^>]{{0,200}}\bnumpy=(?P<eager>{NUMBER}|[-+]?(?:nan|inf))>"
 )
 """A number as the object that holds it prints itself: ``tensor(0.5, device='cuda:0')``, ``np.float32(0.5)``."""
 

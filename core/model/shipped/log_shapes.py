@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from ..progress import Phase
+from ..text.patterns import bounded
 
 ShapeKind = Literal["bar", "step", "eval"]
 """*step*: printed for training steps only. *bar*: redraws itself and may belong to any phase; its label decides.
@@ -122,5 +123,5 @@ _ABBREVIATION = re.compile(r"%\{(\w+)\}")
 
 
 def expand(pattern: str, abbreviations: Mapping[str, str]) -> str:
-    """The pattern with each ``%{NAME}`` replaced. An unknown name stays as it is."""
-    return _ABBREVIATION.sub(lambda found: abbreviations.get(found[1], found[0]), pattern)
+    """The bounded pattern with each ``%{NAME}`` replaced. An unknown name stays as it is."""
+    return bounded(_ABBREVIATION.sub(lambda found: abbreviations.get(found[1], found[0]), pattern))

@@ -7,6 +7,16 @@ from typing import Any
 METHODS = ("search", "match", "fullmatch", "finditer", "split", "sub")
 
 
+GAP_CHARS = 300
+"""Characters between two parts of one message. Why a bound: "a.*b" tries the rest of a line from each "a" in it."""
+_ANYTHING = re.compile(r"(?<!\\)\.\*")
+
+
+def bounded(pattern: str) -> str:
+    """The pattern of a table with at most ``GAP_CHARS`` where it allows any text."""
+    return _ANYTHING.sub(f".{{0,{GAP_CHARS}}}", pattern)
+
+
 class LazyPattern:
     """A regular expression that is not compiled yet.
 

@@ -10,7 +10,7 @@ from ...model.summary import Need
 from ...model.text.suggestion import typed
 from .. import quantity
 from ..state.by_itself import next_by_itself
-from ..state.concerns import NAN, nan_since
+from ..state.concerns import NAN, diverged_since, nan_since
 from ..state.held_words import room_now
 from ..state.position_words import frozen, unwatched
 from ..state.readings import reason_now
@@ -112,8 +112,14 @@ def _of_incidents(now: Situation) -> Iterator[Need]:
         at = "" if nan.step is None else f" since step {quantity.count(nan.step)}"
         text = f"The loss is NaN{at}: what was saved since then may be worthless. Resume from a checkpoint before it."
         yield Need(kind="nan", text=text, incident=nan.id)
+    diverged = diverged_since(now.story)
+    if diverged is not None and not diverged.acknowledged:
+        at = "" if diverged.step is None else f" since step {quantity.count(diverged.step)}"
+        back = _typed(now, "resume", "--from", "CHECKPOINT")
+        text = f"{sentence(diverged.reason)}{at}: what was saved since then may be worthless. `{back}` goes back."
+        yield Need(kind="diverged", text=text, incident=diverged.id)
     for incident in sorted(now.story.incidents, key=lambda i: i.severity != "danger"):
-        if (incident.class_ in NAN and nan is not None) or next_by_itself(incident, now):
+        if (incident.class_ in NAN and nan is not None) or incident is diverged or next_by_itself(incident, now):
             continue
         if incident.open and not incident.acknowledged and incident.severity != "info":
             title = title_of(incident) if incident.kind in {"crash", "hang"} else reason_now(incident, now)

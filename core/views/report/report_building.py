@@ -21,7 +21,7 @@ from .. import quantity
 from ..checkpoint_list import score_of, scores_of, step_words
 from ..state.by_itself import next_by_itself
 from ..state.cadence import cadence
-from ..state.concerns import SILENT, nan_since
+from ..state.concerns import SILENT, diverged_since, nan_since
 from ..state.last_step import last_step
 from ..state.lost_time import lost_time
 from ..state.position_words import last_seen, nobody_sees, standstill
@@ -68,6 +68,7 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
         lost_s=sum(i.down_s or 0.0 for i in incidents),
         waiting=len(waiting),
         nan=nan_since(story) is not None,
+        diverged=diverged_since(story) is not None,
         unproven=NOT_SAID in story.state_reason,
         last_seen=seen,
     )

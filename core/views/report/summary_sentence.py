@@ -42,6 +42,8 @@ class SummaryNumbers(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int
     nan: bool = False
     """The loss is NaN now, or was at the end."""
+    diverged: bool = False
+    """The loss is diverged now, or was at the end."""
     unproven: bool = False
     """It ended with success, and nothing shows whether that was the end of the training."""
     last_seen: str = ""
@@ -62,10 +64,10 @@ def summary_sentence(state: RunState, n: SummaryNumbers) -> str:
     if troubles:
         said = [f"{word} {_times(count)}" for word, count in (("crashed", n.crashes), ("hung", n.hangs)) if count]
         clauses.append("it " + " and ".join(said) + _brought_back(troubles, n.recovered))
-    elif n.wall_s is not None and not (n.nan or n.unproven or n.last_seen):
+    elif n.wall_s is not None and not (n.nan or n.diverged or n.unproven or n.last_seen):
         clauses.append("nothing went wrong")
-    if n.nan:
-        clauses.append("its loss is NaN")
+    if n.nan or n.diverged:
+        clauses.append("its loss is NaN" if n.nan else "its loss diverged")
     again = "no step was lost" if n.lost_steps == 0 else "how many steps were lost is not known"
     if n.lost_steps:
         again = f"{quantity.plural(n.lost_steps, 'step')} had to be repeated"

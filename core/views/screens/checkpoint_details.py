@@ -13,7 +13,7 @@ from ...model.text.verdict_words import verdict_word
 from .. import quantity
 from ..checkpoint_list import LEVELS, how_many
 from ..columns import Column
-from ..state.concerns import AFTER_NAN, saved_after_nan
+from ..state.concerns import AFTER_NAN, doubt_of
 
 MOVED_MOST = 12
 """Number of the tensors with the largest change that are listed."""
@@ -40,7 +40,7 @@ class CheckpointRow(msgspec.Struct, frozen=True, kw_only=True):
     now_wall: float
     resume: bool = False
     verification: Verification | None = None
-    after_nan: bool = False
+    doubt: str = ""
     """It was saved when the loss was NaN already."""
     evaluation: Evaluation | None = None
     best: bool = False
@@ -70,15 +70,20 @@ class CheckpointRow(msgspec.Struct, frozen=True, kw_only=True):
         return self.after_nan and self.verdict == "complete"
 
     @property
+    def after_nan(self) -> bool:
+        """The loss was NaN when it was saved."""
+        return self.doubt == AFTER_NAN
+
+    @property
     def level(self) -> Level:
         """The level of its verdict; no complete one is safe if the loss was NaN."""
         level = LEVELS[self.judged.verdict]
-        return "warning" if self.after_nan and level == "safe" else level
+        return "warning" if self.doubt and level == "safe" else level
 
     @property
     def why(self) -> str:
         """The reason of its verdict, and that it was saved after the NaN, unless ``word`` says it."""
-        said = AFTER_NAN if self.after_nan and not self.spoiled else ""
+        said = "" if self.spoiled else self.doubt
         return "; ".join(filter(None, (said, self.judged.reason)))
 
 
@@ -172,8 +177,8 @@ def checkpoint_rows(
     """
     known = [(c, _verification(c, verifications)) for c in checkpoints]
     judged = [_with_damage(c if v is None else v.checkpoint, v, story) for c, v in known]
-    spoiled = {c.path for c in judged if story is not None and saved_after_nan(c, story)}
-    resume = newest_resumable([c for c in judged if c.path not in spoiled], skipped)
+    doubts = {c.path: "" if story is None else doubt_of(c, story) for c in judged}
+    resume = newest_resumable([c for c in judged if doubts[c.path] != AFTER_NAN], skipped)
     best = None if story is None else story.best
     return tuple(
         CheckpointRow(
@@ -181,7 +186,7 @@ def checkpoint_rows(
             now_wall=now_wall,
             resume=c is resume,
             verification=v,
-            after_nan=c.path in spoiled,
+            doubt=doubts[c.path],
             evaluation=None if story is None else story.evaluation(c),
             best=best is not None and best.path == c.path,
         )

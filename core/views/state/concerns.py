@@ -9,7 +9,7 @@ import msgspec
 
 from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.health import GPU_IS_GONE, SLOWED_BY_FAULT, Level
-from ...model.incident import AVERAGE_IS_NAN, ENDED_WITH_ATTEMPT, NAN_CLASSES, Incident
+from ...model.incident import AVERAGE_IS_NAN, DIVERGING, ENDED_WITH_ATTEMPT, NAN_CLASSES, Incident
 from ...model.run import LIVE_STATES
 from ...model.situation import Situation
 from ...model.story import RunStory
@@ -21,6 +21,7 @@ from .readings import reason_now
 
 NAN = NAN_CLASSES
 AFTER_NAN = "saved after the loss became NaN"
+AFTER_DIVERGENCE = "saved after the loss diverged"
 """What is said of a checkpoint of that time."""
 FRESH_S = 30.0
 """A GPU sample that is older says nothing about now."""
@@ -65,14 +66,39 @@ def nan_since(story: RunStory) -> Incident | None:
     return min(found, key=lambda i: i.t)
 
 
+def diverged_since(story: RunStory) -> Incident | None:
+    """The incident of a loss that is diverged now, or was when the run ended; None if it is not."""
+    return next((i for i in reversed(story.incidents) if i.class_ == DIVERGING and unresolved(i, story)), None)
+
+
+def loss_state(story: RunStory) -> str:
+    """``falling``, ``flat``, ``diverging``, ``nan`` or ``unknown``."""
+    if nan_since(story) is not None:
+        return "nan"
+    if diverged_since(story) is not None:
+        return "diverging"
+    return story.loss_state if story.loss_state not in ("nan", "diverging") else "unknown"
+
+
 def saved_after_nan(c: Checkpoint, story: RunStory) -> bool:
-    """Whether it was saved when the loss was NaN already, by its step or else by its time."""
-    nan = nan_since(story)
-    if nan is None:
+    """Whether it was saved when the loss was NaN already. Such a one is no resume point."""
+    return _saved_after(c, nan_since(story), story)
+
+
+def doubt_of(c: Checkpoint, story: RunStory) -> str:
+    """What speaks against its weights: it was saved after the loss became NaN, or diverged; "" = nothing."""
+    if saved_after_nan(c, story):
+        return AFTER_NAN
+    return AFTER_DIVERGENCE if _saved_after(c, diverged_since(story), story) else ""
+
+
+def _saved_after(c: Checkpoint, incident: Incident | None, story: RunStory) -> bool:
+    """By its step, or else by its time."""
+    if incident is None:
         return False
-    if c.step is not None and nan.step is not None:
-        return c.step >= nan.step
-    return story.written_t(c) >= nan.t
+    if c.step is not None and incident.step is not None:
+        return c.step >= incident.step
+    return story.written_t(c) >= incident.t
 
 
 def _is_nan(incident: Incident) -> bool:

@@ -20,6 +20,7 @@ from ..resume_words import resume_object
 from ..withheld_words import commands
 from ..words import title_of
 from .backup_state import backup_state
+from .concerns import doubt_of, loss_state
 from .level import bounds_of
 from .lost_time import lost_time
 from .readings import current_readings
@@ -97,6 +98,7 @@ def status_object(
         "checkpoints": {
             "newest": msgspec.to_builtins(newest) if newest else None,
             "age_s": max(0.0, wall - newest.mtime) if newest else None,
+            "doubt": doubt_of(newest, story) if newest else "",
             "count": len(story.checkpoints) + story.left_out,
             "best": _score(story.best),
             "quality": scores_of(story) or None,
@@ -138,6 +140,7 @@ def status_object(
         "withheld": [_withheld(w) for w in story.withheld],
         "wall0": story.wall0,
         "resume": resume_object(resume),
+        "loss": {"state": loss_state(story), "floor": story.loss_floor},
         "supervisor": supervisor.shown(),
         "troubles": shown(troubles(now, supervisor, own, run_id=run_id)),
     }

@@ -13,7 +13,7 @@ from .. import quantity
 from ..checkpoint_list import how_many, resume_point
 from ..withheld_words import question_clause
 from ..words import PHASE_WORDS, STATE_WORDS, sentence, title_of
-from .concerns import NAN, concerns, nan_since, saved_after_nan, worst_clause
+from .concerns import AFTER_NAN, NAN, concerns, doubt_of, nan_since, worst_clause
 from .held_words import room_now
 from .last_step import usually
 from .level import SEVERITY
@@ -290,9 +290,10 @@ def _finished(now: Situation) -> Verdict:
     clauses.append(f"{quantity.plural(step, 'step')} in {took}" if step is not None else f"took {took}")
     if story.checkpoints:
         clauses.append(how_many((c.verdict for c in story.checkpoints), "checkpoint", story.left_out))
-    spoiled = sum(saved_after_nan(c, story) for c in story.checkpoints)
-    if spoiled:
-        clauses.append(f"{quantity.count(spoiled)} of them saved after the NaN")
+    doubts = [doubt for c in story.checkpoints if (doubt := doubt_of(c, story))]
+    if doubts:
+        what = "NaN" if doubts[-1] == AFTER_NAN else "divergence"
+        clauses.append(f"{quantity.count(len(doubts))} of them saved after the {what}")
     restarts = max(0, len(story.attempts) - 1)
     if restarts:
         clauses.append(quantity.plural(restarts, "restart"))

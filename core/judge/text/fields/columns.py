@@ -13,13 +13,15 @@ LINES_BETWEEN = 60
 LEAST_CELLS, MOST_CELLS = 2, 40
 _DIVIDERS = (LazyPattern(r"\s*[,;|│┃\t]\s*|\s{2,}"), LazyPattern(r"\s{2,}"), LazyPattern(r"\s+"))
 """Separators of the cells of a line; the first one that gives cells that fit is used."""
-_NAMED_STEP = LazyPattern(r"#?(?:(?:global|train(?:ing)?|total|num|n)[_ ])*(?:step|iter|iteration|update|batch)s?|#")
+_NAMED_STEP = LazyPattern(
+    r"#?(?:(?:global|train(?:ing)?|total|num|n)[_ ]){0,4}(?:step|iter|iteration|update|batch)s?|#"
+)
 _NAMED_EPOCH = LazyPattern(r"epochs?|e|ep")
 _NUMERIC = LazyPattern(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|nan|-?inf")
 _VALUE = LazyPattern(r"(?<![a-z])\d|=|:\s|:$")
 _CELL = LazyPattern(
     r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?\s?(?:%|m?s|sec|min|[hkmg]|[kmgt]i?b)?"
-    r"|nan|-?inf|none|no log|-*|[\d:]+|\[[^\]]*\]"
+    r"|nan|-?inf|none|no log|-*|[\d:]+|\[[^\]]{0,60}\]"
 )
 _FRAMES = ("|", "│", "┃")
 """What the rows of a table begin with if some of its cells are words: Ray Tune's table of trials."""

@@ -6,15 +6,15 @@ from typing import NamedTuple
 from ....model.text.patterns import LazyPattern
 from ..numbers import parse_count, parse_number
 
-_COUNT = r"(?:\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?[km]\b|\d+)"
+_COUNT = r"(?:\d{1,3}(?:,\d{3}){1,5}|\d+(?:\.\d+)?[km]\b|\d+)"
 """A count in lower case: "12,000", "12.5k", "12000"."""
 _STEP = LazyPattern(
     r"(?<![a-z0-9_])(?:(?:global|train(?:ing)?|current|cur|optim(?:izer)?|completed|local|num|micro|learner"
-    r"|grad(?:ient)?|[ng])[ _\-]?)*"
+    r"|grad(?:ient)?|[ng])[ _\-]?){0,4}"
     r"(?P<key>(?:time)?steps?(?:_in_[a-z]+)?|iters?|iterations?|it|updates?|batch(?:_?(?:id|idx|no|num))?|minibatch|step_i"
     r"|episodes?|rounds?)\b(?:\.\.\.)?"
-    rf"['\"]?\s*[:=#|]{{0,2}}\s*['\"\[(<]*\s*(?P<step>{_COUNT})(?:st|nd|rd|th)?"
-    r"(?![\w%]|\.\d)(?:\s*(?:/|of|out of|from)\s*"
+    rf"['\"]?\s*+[:=#|]{{0,2}}\s*+['\"\[(<]*\s*+(?P<step>{_COUNT})(?:st|nd|rd|th)?"
+    r"(?![\w%]|\.\d)(?:\s*+(?:/|of|out of|from)\s*+"
     rf"(?P<total>{_COUNT})(?![\w.]|/\d))?"
 )
 _STEP_RANK = {
@@ -30,7 +30,7 @@ _STEP_RANK = {
     "updates": 4,
 }
 _STEP_AFTER = LazyPattern(
-    r"(?P<head>^\W*|\b(?:trained|completed|finished|done|after)\s|[|,;\])(:][\s\[(]*|\s-\s|\s{2}|\s(?=\d{1,9}\s?/\s?\d)|\b\d+-)"
+    r"(?P<head>^\W{0,16}|\b(?:trained|completed|finished|done|after)\s|[|,;\])(:][\s\[(]{0,8}|\s-\s|\s{2}|\s(?=\d{1,9}\s?/\s?\d)|\b\d+-)"
     rf"(?P<step>{_COUNT})(?:\s*(?:/|of|out of)\s*(?P<total>{_COUNT}))?"
     r"\s?-?(?:(?:optimi[sz]er|train(?:ing)?|gradient|global|model|update)\s)?"
     r"(?:steps?|iters?|iterations?|its?|updates?|(?:mini)?batch(?:es)?)\b"
@@ -39,7 +39,7 @@ _STEP_AFTER = LazyPattern(
 """A count with its name behind it, at the beginning of a field: "91300 iter", "683-1364batch", "12/90 steps"."""
 _DONE = frozenset({"trained", "completed", "finished", "done", "after"})
 _DONE_AFTER = LazyPattern(
-    r"\W*(?:were |are |have been )?(?:trained|completed|finished|done|so far|elapsed|passed|taken)\b"
+    r"\W{0,8}(?:were |are |have been )?(?:trained|completed|finished|done|so far|elapsed|passed|taken)\b"
 )
 """Words beside "420 steps" that make it a position; without one it may be how many there will be."""
 _MAX_STEPS = LazyPattern(
@@ -48,9 +48,9 @@ _MAX_STEPS = LazyPattern(
 )
 """The total in a field of its own."""
 PAIR = LazyPattern(
-    r"(?<![\w./:\-+])(?<![/:] )[bis]?(?P<step>\d{1,3}(?:,\d{3})+|\d+)"
+    r"(?<![\w./:\-+])(?<![/:] )[bis]?(?P<step>\d{1,3}(?:,\d{3}){1,5}|\d+)"
     r"(?:\s?/\s{0,8}|\s(?:of|out of|von|sur|de|из|->|→)\s{1,8})"
-    r"(?P<total>\d{1,3}(?:,\d{3})+|\d+)(?![\w./\-+]|:(?!\s|$)|,\d|\s\d\d?:\d\d|\s?[:=]\s?(?!\d+(?:\.\d+)?%)\d|\s?/\s?\d)"
+    r"(?P<total>\d{1,3}(?:,\d{3}){1,5}|\d+)(?![\w./\-+]|:(?!\s|$)|,\d|\s\d\d?:\d\d|\s?[:=]\s?(?!\d+(?:\.\d+)?%)\d|\s?/\s?\d)"
 )
 """Two whole numbers as a position and its end: "12/90", "12 / 90", "12 of 90". No date, clock time or path."""
 _EPOCH_BESIDE = LazyPattern(
@@ -70,10 +70,10 @@ _EPOCH_AFTER = LazyPattern(
 """An epoch with its name behind it: "2/200epoch", "7 epoch / 20 epochs", "1epoch:train"."""
 _STEP_NAME = LazyPattern(r"(?:steps?|iters?|iterations?|its?|updates?|batch(?:es)?)['\"]?\s*[:=]?\s*[\[(]?\s*$")
 _EPOCH = LazyPattern(
-    r"(?<![a-z0-9_])(?:(?:train(?:ing)?|current|cur)[ _\-]?)*(?:epochs?|ep|eph)(?![a-z])(?:\.\.\.|\.)?(?:_(?:num|idx"
-    r"|id))?['\"]?\s*[:=#\-|_]{0,2}\s*['\"\[(<]*\s*"
+    r"(?<![a-z0-9_])(?:(?:train(?:ing)?|current|cur)[ _\-]?){0,4}(?:epochs?|ep|eph)(?![a-z])(?:\.\.\.|\.)?"
+    r"(?:_(?:num|idx|id))?['\"]?\s*+[:=#\-|_]{0,2}\s*+['\"\[(<]*\s*+"
     r"(?P<epoch>(?>\d+(?:\.\d+)?(?:e[-+]?\d+)?))"
-    r"(?![\w]|\.[a-z])(?:\s*(?:/|of|out of|from)\s*(?P<epochs>\d+))?"
+    r"(?![\w]|\.[a-z])(?:\s*+(?:/|of|out of|from)\s*+(?P<epochs>\d+))?"
 )
 _NOT_EPOCH = LazyPattern(r"(?<![a-z])(?:num|max|total|n|save|every|each|per|warmup|after|best|last)[ _]?$")
 

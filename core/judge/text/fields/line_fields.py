@@ -71,7 +71,7 @@ _AVERAGE = LazyPattern(
 """Words in the name of a loss that is an average over several steps."""
 _LOSS_LIKE = LazyPattern(rf"(?<![a-z0-9_])l_[a-z][a-z0-9_]*{_GLUE}(?P<loss>{_VALUE})")
 _LR = LazyPattern(
-    r"(?<![a-z])(?:[a-z]+_)?(?:lr|learning[ _\-]?rate)(?:[_\-]?\d+|\([^)\d]*\)|(?:[_\-/][a-z]+\d*)+)?"
+    r"(?<![a-z])(?:[a-z]+_)?(?:lr|learning[ _\-]?rate)(?:[_\-]?\d+|\([^)\d]{0,40}\)|(?:[_\-/][a-z]+\d*)+)?"
     rf"{_GLUE}(?P<lr>(?>{NUMBER}))(?![a-z/])"
 )
 _EVAL_WORD = LazyPattern(

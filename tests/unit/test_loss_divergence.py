@@ -1,0 +1,140 @@
+"""A loss that had fallen and rises for good: told as long as it lasts, acted on only if the settings say so."""
+
+import random
+from typing import Any
+
+import pytest
+
+from tests.builders import World, judge
+from tests.unit.test_judge_recovery import crash, save
+from trainwatch.core.model.decision import Decision, NotifyPeople, StartAttempt
+from trainwatch.core.model.observation import Exit, LogChunk
+from trainwatch.core.model.record import Record
+from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.settings import LossSettings, Settings
+from trainwatch.core.model.situation import Situation
+from trainwatch.core.model.story import RunStory
+from trainwatch.core.model.story_fold import apply
+from trainwatch.core.views.checkpoint_list import checkpoint_views
+from trainwatch.core.views.report.open_decisions import needs
+from trainwatch.core.views.report.report import ReportSources
+from trainwatch.core.views.report.report_building import build_report
+from trainwatch.core.views.state.status import status_object
+from trainwatch.core.views.state.verdict import verdict
+
+PLAIN = "step {}/9000 loss: {:.6g}\n"
+KOHYA = "\rsteps:   1%| | {}/9000 [01:00<1:00:00, 2.5s/it, avr_loss={:.6g}]"
+WORDED = "INFO Epoch 1 | iter {} / 9000 | train_loss {:.6g} | lr 1e-4\n"
+
+
+def falling(count: int, start: float = 0.9) -> list[float]:
+    dice = random.Random(3)
+    return [start / (1 + n / 3) * dice.uniform(0.8, 1.2) for n in range(count)]
+
+
+def train(world: World, line: str, values: list[float], start: int = 0) -> World:
+    for value in values:
+        step = (world.state.attempt.step or start) + 1
+        world.see(LogChunk(t=world.t + 2.0, text=line.format(step, value)))
+    return world
+
+
+def now_of(world: World) -> Situation:
+    told = RunStory()
+    for seq, (t, entry) in enumerate(world.entries, 1):
+        body = {"decision": entry} if isinstance(entry, Decision) else {"fact": entry}
+        told = apply(told, Record(seq=seq, t=t, wall=1000.0 + t, **body))
+    return Situation(story=told, now_t=world.t, now_wall=told.wall0 + world.t, supervisor_alive=True)
+
+
+def status(world: World) -> dict[str, Any]:
+    now = now_of(world)
+    return status_object(now.story, run="run", wall=now.now_wall, gpu=None, host=None, progress=None)
+
+
+@pytest.mark.parametrize(
+    ("line", "before", "factor"), [(PLAIN, 35, 1e4), (KOHYA, 120, 300.0), (WORDED, 20, 1e5), (PLAIN, 700, 30.0)]
+)
+def test_a_diverged_loss_is_a_trouble_that_lasts(line: str, before: int, factor: float) -> None:
+    good = falling(before)
+    world = train(World(judge()).begin(), line, good)
+    step = world.state.attempt.step
+    save(world, f"out/step-{step}", step)
+    assert status(world)["loss"]["state"] == "falling"
+    train(world, line, [good[-1] * factor] * 40)
+    late = world.state.attempt.step
+    save(world, f"out/step-{late}", late)
+    train(world, line, [good[-1] * factor] * 300)
+    loss = status(world)["loss"]
+    assert loss["state"] == "diverging"
+    assert loss["floor"] == pytest.approx(good[-1], rel=0.5)
+    assert world.of(NotifyPeople)[0].title.startswith("run: the loss diverged: it is ")
+    assert verdict(now_of(world)).level == "danger"
+    assert "loss diverged" in verdict(now_of(world)).sentence
+    assert [need.kind for need in needs(now_of(world))] == ["diverged"]
+    new, old = checkpoint_views(now_of(world))
+    assert ("diverged" in new.reason, "diverged" in old.reason, new.resume) == (True, False, True)
+    assert world.of(StartAttempt)[1:] == [], "told, not acted on"
+    world.see(Exit(t=world.t + 1.0, code=0, died_t=world.t + 0.5))
+    assert status(world)["loss"]["state"] == "diverging", "the end makes it no better"
+    report = build_report(
+        now_of(world), ReportSources(spec=RunSpec(id="r", name="r", command=("c",), cwd="/", created_wall=1000.0))
+    )
+    assert "its loss diverged" in report.summary
+    assert "nothing went wrong" not in report.summary
+
+
+def test_a_loss_that_comes_back_ends_the_trouble() -> None:
+    good = falling(200)
+    world = train(World(judge()).begin(), PLAIN, [*good, *[good[-1] * 500] * 30, *good[-60:]])
+    assert [(i.class_, i.open) for i in world.incidents] == [("diverging", False)]
+    assert status(world)["loss"]["state"] in ("falling", "flat")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        PLAIN.replace("loss", "ep_rew_mean: 1.5 loss"),
+        PLAIN.replace("loss", "D_loss: 0.5 loss"),
+        PLAIN.replace("loss: ", "loss: -"),
+    ],
+)
+def test_the_loss_of_a_game_or_a_reward_does_not_diverge(line: str) -> None:
+    good = falling(200)
+    world = train(World(judge()).begin(), line, [*good, *[good[-1] * 1e4] * 60])
+    assert not [i for i in world.incidents if i.class_ == "diverging"]
+
+
+def test_a_flat_loss_that_never_fell_does_not_diverge() -> None:
+    dice = random.Random(5)
+    world = train(World(judge()).begin(), PLAIN, [dice.uniform(0.05, 0.15) for _ in range(400)])
+    assert status(world)["loss"]["state"] in ("flat", "falling")
+    assert not world.incidents
+
+
+def test_a_restart_from_the_newest_checkpoint_does_not_make_it_good() -> None:
+    good = falling(100)
+    world = train(World(judge()).begin(), PLAIN, [*good, *[good[-1] * 1e5] * 30])
+    save(world, "out/step-130", 130)
+    crash(world)
+    world.wait(60.0)
+    train(world, PLAIN, [good[-1] * 1e5] * 30, start=130)
+    assert status(world)["loss"]["state"] == "diverging"
+
+
+@pytest.mark.parametrize("action", ["rollback", "stop"])
+def test_the_settings_may_end_it(action: str) -> None:
+    good = falling(100)
+    mind = judge(Settings(loss=LossSettings(diverged=action)))  # type: ignore[arg-type]
+    world = train(World(mind).begin(), PLAIN, good)
+    save(world, "out/step-100", 100)
+    train(world, PLAIN, [good[-1] * 1e5] * 4)
+    save(world, "out/step-104", 104)
+    train(world, PLAIN, [good[-1] * 1e5] * 30)
+    world.see(Exit(t=world.t + 1.0, signal=15, died_t=world.t + 0.5))
+    world.wait(60.0)
+    if action == "stop":
+        assert world.word == "given_up"
+        assert '[loss] diverged = "stop"' in status(world)["reason"]
+    else:
+        assert [start.resume_from for start in world.of(StartAttempt)][1:] == ["out/step-100"]
