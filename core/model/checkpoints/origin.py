@@ -16,10 +16,14 @@ from typing import Literal
 import msgspec
 
 Origin = Literal["run", "earlier", "unknown"]
-"""run: it was written since the run began. earlier: it stood there before. unknown: nothing tells which."""
+"""run: it was written since the run began. earlier: it stood there before, or another wrote it. unknown: nothing tells
+which."""
 
 Made = Literal["before", "since", "unclear"]
 """What the list of a folder tells of an entry."""
+
+Whose = Literal["other", "unsure"]
+"""What speaks against the run in its own folder: a process outside the run was seen writing it, or may have."""
 
 OF_LISTED: dict[Made, Origin] = {"before": "earlier", "since": "run", "unclear": "unknown"}
 SECOND_NS = 1_000_000_000
@@ -92,11 +96,16 @@ def origin_of(
     changed: float | None = None,
     born: float | None = None,
     made: Made | None = None,
+    whose: Whose | None = None,
 ) -> Origin:
     """Whether a run that began then (seconds since the epoch) wrote an entry with these times.
 
     None: not known. Without any time it is the run's: it was seen to appear.
     """
+    if whose == "other":
+        return "earlier"
+    if whose == "unsure" and made != "before":
+        return "unknown"
     if made is not None:
         return OF_LISTED[made]
     if mtime is None or mtime >= begun_wall or (born is not None and born >= begun_wall):
