@@ -16,8 +16,7 @@ from typing import Literal
 import msgspec
 
 Origin = Literal["run", "earlier", "unknown"]
-"""run: it was written since the run began. earlier: it stood there before, or another wrote it. unknown: nothing tells
-which."""
+"""run: it was written since the run began. earlier: it stood there before. unknown: nothing tells which."""
 
 Made = Literal["before", "since", "unclear"]
 """What the list of a folder tells of an entry."""
@@ -102,8 +101,6 @@ def origin_of(
 
     None: not known. Without any time it is the run's: it was seen to appear.
     """
-    if whose == "other":
-        return "earlier"
     if whose == "unsure" and made != "before":
         return "unknown"
     if made is not None:
