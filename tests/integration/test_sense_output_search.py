@@ -279,6 +279,18 @@ def test_a_save_that_nobody_saw_is_found_before_the_next_launch_and_is_not_sure(
         assert world.seen() == {"runs/2026-11-22": False}
 
 
+def test_a_place_that_the_source_saves_to_is_the_runs_though_nobody_saw_the_save(tmp_path: Path) -> None:
+    folder, away = tmp_path / "work", tmp_path / "disk" / "out"
+    world = begun(folder)
+    with world.trainer, world.stranger:
+        world.trainer.do(f"put({str(away / 'model_10.safetensors')!r})")
+        world.trainer.ends()
+        search = late_search(world, folder, saved={str(away): "train.py:3"}, elsewhere=[str(away)])
+        with running(search):
+            assert search.look_again(60.0)
+        assert [(each.folder, each.sure) for each in world.inbox.of(OutputSeen)] == [(str(away), True)]
+
+
 def test_what_another_process_was_seen_writing_is_left_out_of_a_late_search(world: World) -> None:
     world.stranger.do("put('theirs/model_10.safetensors', 1.5)")
     assert world.search.look_again(60.0)

@@ -53,7 +53,7 @@ from ...store.clock import RunClock
 from ...store.home import runtime_folder
 from ...store.run_directory import RunDirectory
 from ..plan.launch_plan import LaunchPlan
-from ..plan.named_places import folders_elsewhere
+from ..plan.named_places import folders_elsewhere, saved_places
 from ..preflight.beside_attempt import BesideAttempt
 from ..runs.known_runs import home
 from ..runs.output_claim import OutputClaim, is_network
@@ -71,16 +71,14 @@ def checkpoint_sensor(
     known: Sequence[str],
     on_complete: Callable[[Path, float], None],
     lists: OutputLists,
-    whose: Callable[[Path], Whose | None],
+    whose: Callable[[Path, bool], Whose | None],
     on_problem: Callable[[str], None],
 ) -> CheckpointFolders:
     globs, layout = preset.checkpoint_globs, preset.layout
     told = output.spec.without_outputs().output_dir
 
     def whose_here(path: Path) -> Whose | None:
-        """In the folder that was told, only what another process was seen to write is not the run's."""
-        found = whose(path)
-        return None if found == "unsure" and told is not None and is_below(str(path), told) else found
+        return whose(path, told is not None and is_below(str(path), told))
 
     def look(path: Path, *, rewritten: bool = False) -> Checkpoint | None:
         if output.holds_output(path):
@@ -146,6 +144,7 @@ def output_search(
         state_of=state_of,
         ignored=[str(run.path.parents[1]), *map(str, annex.roots(os.environ)), *overlays],
         taken=claim.is_taken,
+        saved=saved_places(spec, os.environ) if unknown else {},
         last=last,
         created_wall=spec.created_wall,
         written=written,

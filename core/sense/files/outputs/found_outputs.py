@@ -6,7 +6,7 @@ another run has locked, and what nobody of the run was seen with outside the pla
 """
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -50,6 +50,7 @@ class FoundOutputs:
     """Puts an ``OutputSeen`` for each checkpoint of the run in a folder that is not watched, once for each state of it.
 
     ``watched``: folders whose checkpoints are watched. ``taken``: whether another run has locked a folder.
+    ``saved``: path → the place of the trainer's source that saves there.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class FoundOutputs:
         watched: Callable[[], Collection[str]],
         taken: Callable[[str], bool],
         writers: Writers,
+        saved: Mapping[str, str],
         checkpoint_of: CheckpointLook,
         state_of: CheckpointLook,
     ) -> None:
@@ -68,6 +70,7 @@ class FoundOutputs:
         self._watched = watched
         self._taken = taken
         self._writers = writers
+        self._saved = saved
         self._checkpoint_of = checkpoint_of
         self._state_of = state_of
         self._reported: set[tuple[str, float]] = set()
@@ -137,6 +140,9 @@ class FoundOutputs:
             return None
         if writer is not None:
             return written_by(found, writer[1]), True
+        place = self._saved.get(found.path) or self._saved.get(folder)
+        if place is not None:
+            return f"{place} saves there", True
         above = [folder, *map(str, Path(folder).parents)]
         inside = [each for each in above if any(each == root or is_below(each, root) for root in roots)]
         if not inside or (followed.over and not written.live and _came_after_end(found, followed.target)):

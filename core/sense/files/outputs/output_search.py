@@ -12,8 +12,9 @@ a process of the run was seen with it.
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from ....model.checkpoints.origin import Whose
 from ....model.checkpoints.other_files import is_copy_folder, is_other_file
@@ -58,7 +59,7 @@ class OutputSearch:
     ``roots``: where output is expected (the working folder …). ``watched``: folders whose checkpoints are watched.
     ``state_of``: as ``checkpoint_of``, for whatever may be state, of any make and name (None = ``checkpoint_of``).
     ``ignored``: folders of trainwatch itself. ``open_files``: what processes hold open for writing.
-    ``taken``: whether another run has locked a folder. ``last``: the newest attempt, also one that has ended.
+    ``taken``, ``saved``: as in ``FoundOutputs``. ``last``: the newest attempt, also one that has ended.
     ``written``: told each file that is written while an attempt is followed, in this sensor's thread. ``directory``: of
     the run's attempts; ``apart``, ``is_network``: as in ``Writers``.
     """
@@ -75,6 +76,7 @@ class OutputSearch:
         ignored: Sequence[str] = (),
         open_files: Callable[[Iterable[int]], Iterable[OpenFile]] = open_for_writing,
         taken: Callable[[str], bool] = lambda _folder: False,
+        saved: Mapping[str, str] = MappingProxyType({}),
         last: AttemptTarget | None = None,
         created_wall: float = 0.0,
         written: Callable[[str], None] = ignore_problem,
@@ -102,9 +104,11 @@ class OutputSearch:
             watched=watched,
             taken=taken,
             writers=self._writers,
+            saved=saved,
             checkpoint_of=checkpoint_of,
             state_of=checkpoint_of if state_of is None else state_of,
         )
+        self._saved = saved
         self._created_wall = created_wall
         self._problems = ProblemReport(on_problem)
         self._target: AttemptTarget | None = None
@@ -141,15 +145,20 @@ class OutputSearch:
         """Paths that the run was seen to hold open for writing."""
         return self._writers.held_open()
 
-    def whose(self, checkpoint: Path) -> Whose | None:
+    def whose(self, checkpoint: Path, *, told: bool = False) -> Whose | None:
         """Who wrote a checkpoint in a folder of the run; None: nothing speaks against the run. For any thread.
 
-        ``unsure``: nobody was seen with it, and another process works there, too.
+        ``unsure``: nobody was seen with it, and another process works there, too. ``told``: the run's folder was told;
+        then a process that works in a folder above it is no reason for doubt, only one that was seen writing there is.
         """
-        writer = self._writers.whose(str(checkpoint))
+        path, folder = str(checkpoint), str(checkpoint.parent)
+        writer = self._writers.whose(path)
         if writer is not None:
             return "other" if writer[0] == "other" else None
-        return None if self._writers.beside(str(checkpoint)) is None else "unsure"
+        told = told or not self._saved.keys().isdisjoint((path, folder))
+        if told and folder not in self._writers.shared:
+            return None
+        return None if self._writers.beside(path) is None else "unsure"
 
     def drain(self, timeout_s: float | None = None) -> bool:
         """Block until all that was written is examined without the settle time, because its writer is dead."""

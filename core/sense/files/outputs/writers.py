@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from ....model.checkpoints.checkpoint import Checkpoint
+from ....model.checkpoints.checkpoint_names import is_temporary
+from ....model.checkpoints.other_files import is_other_file
 from ....model.launch.output_place import is_below
 from ....model.ports.supervision import AttemptTarget
 from ...process.proc_stat import ProcStat, read_all
@@ -101,6 +103,8 @@ class Writers:
         self._runner: int | None = None
         self._paths: dict[str, None] = {}
         self._keys: dict[FileKey, tuple[Whose, str]] = {}
+        self.shared: set[str] = set()
+        """Folders in which another process was seen with a file open for writing that may be a checkpoint."""
         self._others: tuple[Other, ...] = ()
         self._before: tuple[Other, ...] = ()
         self._looked_at = float("-inf")
@@ -187,8 +191,8 @@ class Writers:
         at = {cwd, *(_argument(cwd, word) for word in words[1:] if "/" in word)}
         for number, path, writable in descriptors(pid):
             at.add(os.path.dirname(path))  # noqa: PTH120
-            if writable and (key := key_of(f"{place}/fd/{number}", path)) is not None:
-                self._keys.setdefault(key, ("other", f"{name} (pid {pid})"))
+            if writable:
+                self._remember(OpenFile(pid, path, number), "other")
         return Other(pid, name, owner, tuple(at))
 
     def beside(self, path: str) -> str | None:
@@ -232,6 +236,9 @@ class Writers:
         key = key_of(f"/proc/{each.pid}/fd/{each.number}", each.path)
         if key is None or (key in self._keys and whose == "other"):
             return  # an open file that both have was opened by the run and left to what it started
+        folder, name = os.path.split(each.path)
+        if whose == "other" and (is_temporary(name) or not is_other_file(name)):
+            self.shared.add(folder)
         self._keys[key] = whose, f"{_name(each.pid)} (pid {each.pid})"
         while len(self._keys) > REMEMBERED:
             self._keys.pop(next(iter(self._keys)))
