@@ -29,7 +29,7 @@ from ..written_files import OpenFile, open_for_writing
 from .folder_tree import FolderTree
 from .found_outputs import CheckpointLook, Followed, FoundOutputs, Written
 from .recent_files import written_since
-from .writers import Writers
+from .writers import Writers, may_be_saved
 
 WAKE_S = 0.2
 """Period of the turns while files that were written settle, or if there are no file events."""
@@ -235,7 +235,7 @@ class OutputSearch:
             self._look(now)
         for path in paths:
             self._note(path, now, live=_is_fresh(path))
-            if not self._is_other(path):
+            if may_be_saved(path) and not self._is_elsewhere(path):
                 self._writers.look_at(path, now)
         if now >= next_round(self._sampled, self._period()) and not self._over:
             self._sample(now)

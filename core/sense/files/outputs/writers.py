@@ -40,7 +40,7 @@ OWN_MARK = b"TRAINWATCH_ATTEMPT="
 _NO_WRITERS = """
 sh bash dash zsh fish ksh csh tcsh login su sudo tmux screen zellij sshd ssh ssh-agent gpg-agent systemd (sd-pam) init
 dbus-daemon dbus-broker vi vim nvim nano emacs helix hx less more most man pager bat tail watch top htop btop nvtop
-nvidia-smi trainwatch
+nvidia-smi sleep trainwatch
 """
 NO_WRITERS = frozenset(_NO_WRITERS.split())
 """Shells, terminals, editors, pagers, monitors, by the program's name; none of them saves checkpoints."""
@@ -236,12 +236,17 @@ class Writers:
         key = key_of(f"/proc/{each.pid}/fd/{each.number}", each.path)
         if key is None or (key in self._keys and whose == "other"):
             return  # an open file that both have was opened by the run and left to what it started
-        folder, name = os.path.split(each.path)
-        if whose == "other" and (is_temporary(name) or not is_other_file(name)):
-            self.shared.add(folder)
+        if whose == "other" and may_be_saved(each.path):
+            self.shared.add(os.path.dirname(each.path))  # noqa: PTH120
         self._keys[key] = whose, f"{_name(each.pid)} (pid {each.pid})"
         while len(self._keys) > REMEMBERED:
             self._keys.pop(next(iter(self._keys)))
+
+
+def may_be_saved(path: str) -> bool:
+    """Whether a file may be a checkpoint, or become one under another name."""
+    name = os.path.basename(path)  # noqa: PTH119
+    return is_temporary(name) or not is_other_file(name)
 
 
 def written_by(found: Checkpoint, who: str) -> str:
