@@ -36,19 +36,6 @@ class Process(NamedTuple):
         return self.pid, self.start_ticks
 
 
-def written_bytes() -> int | None:
-    """Bytes that this process wrote, with those of all children that it waited for; None if the kernel counts none.
-
-    The larger of requested bytes and bytes that reached the disk: mapped files are written without a request.
-    """
-    try:
-        with open("/proc/self/io", encoding="ascii") as file:
-            values = dict(line.split(": ", 1) for line in file.read().splitlines())
-        return max(int(values["wchar"]), int(values["write_bytes"]))
-    except (OSError, KeyError, ValueError):
-        return None
-
-
 def boot_id() -> str:
     """Id of this boot. Start ticks of different boots cannot be compared."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:

@@ -94,8 +94,13 @@ def is_named_state(found: Checkpoint) -> bool:
         return True
     path = Path(found.path)
     if path.is_dir():
-        return any((path / name).exists() for name in _ORBAX)
+        return is_orbax(path)
     return _model_format(path)
+
+
+def is_orbax(folder: Path) -> bool:
+    """Whether a folder is an item of Orbax or holds items."""
+    return any((folder / name).exists() for name in _ORBAX)
 
 
 def _model_format(path: Path) -> bool:
@@ -143,8 +148,7 @@ def _what_folder(path: Path, *, named: bool) -> str | None:
     """What a folder is, in words; None if nothing in it may be the state of a training."""
     if is_other_folder(path.name) and not named:
         return None
-    orbax = next((name for name in _ORBAX if (path / name).exists()), None)
-    if orbax is not None:
+    if is_orbax(path):
         return "orbax"
     for inner, strict in _walk(path, strict=is_log_folder(path.name)):
         if strict and not (has_checkpoint_suffix(inner.name) or says_state(inner.name)):
@@ -166,7 +170,7 @@ def _state_inside(path: Path) -> bool:
 
 def holds_state(folder: Path) -> str | None:
     """What of an unknown make is in a checkpoint folder and may be its weights, in words; else None."""
-    if any((folder / name).exists() for name in _ORBAX):
+    if is_orbax(folder):
         return "orbax"
     for inner, _ in _walk(folder, strict=False):
         try:

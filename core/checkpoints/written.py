@@ -13,8 +13,10 @@ from ..model.checkpoints.checkpoint_names import (
 from ..model.checkpoints.other_files import says_state
 from .inspection import inspect_any
 from .layouts.recognition import is_checkpoint_directory
-from .unknown_state import is_named_state
+from .unknown_state import is_named_state, is_orbax
 
+UNFINISHED_ORBAX = "orbax-checkpoint-tmp"
+"""In the name of a folder that Orbax is writing."""
 LEVELS = 4
 """``checkpoint-500/unet/model.safetensors`` lies two levels below the folder that holds the checkpoint."""
 
@@ -32,10 +34,12 @@ def checkpoint_of(path: Path, stops: Container[Path] = ()) -> Checkpoint | None:
 def state_of(path: Path, stops: Container[Path] = ()) -> Checkpoint | None:
     """As ``checkpoint_of``, with all that may be the state of a training, whatever its make and name."""
     folder = None
+    if any(UNFINISHED_ORBAX in above.name for above in path.parents[:LEVELS]):
+        return None  # it is given its name when it is complete
     for above in path.parents[:LEVELS]:
         if above in stops:
             break
-        if _is_one(above):
+        if _is_one(above) or is_orbax(above):
             folder = above
     if folder is not None:
         return inspect_any(folder)

@@ -38,6 +38,8 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     run_id: str = ""
     created_wall: float = 0.0
     output_dir: str | None = None
+    cwd: str = ""
+    """The working folder, to which paths in the log are relative."""
     remedies: tuple[Remedy, ...] = ()
     values: Values = {}
     families: Mapping[str, str] = {}

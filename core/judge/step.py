@@ -171,6 +171,10 @@ class Judge:
         if slept_s > 0.0:
             return self._after_sleep(state, observation, slept_s)
         state, entries = self._handlers[type(observation)](self.knowledge, state, observation)
+        if isinstance(observation, LogChunk) and state.outputs.seen:
+            builder = StepBuilder(self.knowledge, state)
+            on_output.on_lines(builder, observation.text)
+            state, entries = builder.state, (*entries, *builder.entries)
         if state.wake_t is not None and due(state):
             state, more = _on_due(self.knowledge, state)
             entries = (*entries, *more)

@@ -92,8 +92,6 @@ class ExitRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Processes of the command that go on and are not the training: ``tensorboard --logdir runs (pid 77)``."""
     spared: tuple[tuple[int, int], ...] = ()
     """Those of them that are helpers of a failed command: (pid, start ticks)."""
-    written_bytes: int | None = None
-    """Bytes written by the runner and by all processes that it waited for: the trainer with its tree."""
 
 
 class StopOrder(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import field
 
 from .beside.other_trainer import OtherTrainersSeen as OtherTrainersSeen  # noqa: PLC0414  an observation, too
-from .checkpoints.origin import Made
+from .checkpoints.origin import Made, Whose
 from .launch.change import Change
 from .launch.elsewhere.job import JobCause, JobPhase
 from .launch.habits import Habits
@@ -234,6 +234,8 @@ class CheckpointEvent(Base, frozen=True, kw_only=True, tag="checkpoint"):
     """When it was made, seconds since the epoch; None = the file system does not tell."""
     made: Made | None = None
     """Whether it stood in the folder before the first attempt, as the list of that time tells; None = it does not."""
+    whose: Whose | None = None
+    """What speaks against the run as its writer, in a folder that others use, too; None = nothing does."""
     absent_t: float | None = None
     """Run time of the last look at the folder that did not see it as it is; None = it was so at the first look."""
 

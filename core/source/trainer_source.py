@@ -25,7 +25,7 @@ from .options.subcommands import BEFORE, Subcommands, subcommands_of
 from .options.switches import switches
 from .project_modules import Module, Project, Stamp, read_module, read_project, stamp_of
 from .resume_finding import Finding, find_resume
-from .script_values import Default, Number, defaults_in, imported_by, numbers_in, texts_in_module
+from .script_values import Default, Number, defaults_in, imported_by, numbers_in, saves_in, texts_in_module
 from .start_deletes import StartDeletes, start_deletes
 
 FETCHES = re.compile(r"download|urlretrieve|load_dataset|\bgdown\b|\bwget\b|kaggle", re.IGNORECASE)
@@ -153,6 +153,15 @@ class TrainerSource:
 
         def told(project: Project) -> tuple[tuple[str, str], ...]:
             return tuple(text for module in project.modules for text in texts_in_module(module))
+
+        return self._asked(told, ())
+
+    @cached_property
+    def saves(self) -> tuple[tuple[str, str], ...]:
+        """The paths that the project saves to, as far as they can be told, with their places."""
+
+        def told(project: Project) -> tuple[tuple[str, str], ...]:
+            return tuple(path for module in project.modules for path in saves_in(module, self.target.args))
 
         return self._asked(told, ())
 

@@ -73,7 +73,8 @@ def how_many(verdicts: Iterable[str], noun: str = "", more: int = 0) -> str:
 def resume_point(now: Situation) -> Checkpoint | None:
     """The newest checkpoint that a restart may take, complete or opaque, from before a NaN of the loss, or None."""
     story = now.story
-    finite = (c for c in reversed(story.checkpoints) if not saved_after_nan(c, story))
+    own = (c for c in reversed(story.checkpoints) if story.origin(c) != "unknown")
+    finite = (c for c in own if not saved_after_nan(c, story))
     return newest_resumable(finite, story.set_aside)
 
 

@@ -87,6 +87,7 @@ def test_checkpoint_globs_select_what_the_supervisor_watches(spec: RunSpec, tmp_
         known=(),
         on_complete=lambda _path, _mtime: None,
         lists=OutputLists(tmp_path / "folders.json"),
+        whose=lambda _path, _told: None,
         on_problem=lambda _text: None,
     )
     sensor.start()

@@ -1,8 +1,11 @@
 """Where a run saves, found by who writes: real processes, real files, no name told."""
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -14,9 +17,11 @@ from trainwatch.core.checkpoints import checkpoint_of, state_of
 from trainwatch.core.model.observation import OutputSeen
 from trainwatch.core.sense.files.outputs.output_search import OutputSearch
 from trainwatch.core.sense.files.written_files import open_for_writing
+from trainwatch.core.sense.process.proc_stat import read_stat
 
 WRITER = """
 import os, sys, time
+RUN = ("run.json", "journal.jsonl")
 DATA = bytes.fromhex(sys.argv[1]) + bytes(int(sys.argv[2]))
 def put(path, slow=0.0, held=False):
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
@@ -40,30 +45,35 @@ def header(size_bytes: int) -> str:
 
 
 class Writer:
-    """A process that does what it is told and saves checkpoints in one call."""
+    """A process that does what it is told and saves checkpoints in one call. ``stranger``: nobody here started it."""
 
-    def __init__(self, folder: Path, size_bytes: int) -> None:
+    def __init__(self, folder: Path, size_bytes: int, *, stranger: bool = False) -> None:
+        words = [sys.executable, "-S", "-c", WRITER, header(size_bytes), str(size_bytes)]
+        left = ["sh", "-c", 'exec 3<&0; "$@" <&3 & echo $!', "sh"] if stranger else []
         self.process = subprocess.Popen(
-            [sys.executable, "-S", "-c", WRITER, header(size_bytes), str(size_bytes)],
-            cwd=folder,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
+            [*left, *words], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
-
-        self.identity = identity(self.process.pid)
+        assert self.process.stdout is not None
+        self.pid = int(self.process.stdout.readline()) if stranger else self.process.pid
+        if stranger:
+            self.process.wait()
+        self.identity = identity(self.pid)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        self.process.kill()
-        self.process.communicate()
+        self.ends()
+        for pipe in (self.process.stdin, self.process.stdout):
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()  # type: ignore[union-attr]
 
     def ends(self) -> None:
         """Die as a trainer does that is killed."""
-        self.process.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
         self.process.wait()
+        wait_until(lambda: not _lives(self.pid), "it has ended")
 
     def do(self, line: str, answer: str = "done") -> None:
         assert self.process.stdin is not None
@@ -73,12 +83,17 @@ class Writer:
         assert self.process.stdout.readline() == f"{answer}\n"
 
 
+def _lives(pid: int) -> bool:
+    stat = read_stat(pid)
+    return stat is not None and stat.state not in "ZX"
+
+
 class World:
     """A working folder, the run's trainer in it, and another process that is not of the run."""
 
     def __init__(self, folder: Path, *, looks: bool = True, size_bytes: int = 4096) -> None:
         self.folder, self.inbox = folder, ListInbox()
-        self.trainer, self.stranger = Writer(folder, size_bytes), Writer(folder, size_bytes)
+        self.trainer, self.stranger = Writer(folder, size_bytes), Writer(folder, size_bytes, stranger=True)
         self.watched: list[str] = []
         self.search = OutputSearch(
             inbox=self.inbox,
@@ -129,11 +144,14 @@ def test_a_folder_far_from_the_working_folder_is_found_by_its_open_file(world: W
     assert [each.folder for each in world.inbox.of(OutputSeen)] == [str(away)]
 
 
-def test_a_log_that_is_open_in_a_new_folder_shows_whose_it_is(world: World) -> None:
-    world.trainer.do("os.makedirs('logs/version_0/checkpoints'); log = open('logs/version_0/metrics.csv', 'w')")
+def test_a_log_that_is_open_in_a_new_folder_says_nothing_of_the_checkpoints_in_it(world: World) -> None:
+    world.trainer.do("os.makedirs('logs/a'); os.makedirs('logs/b'); log = open('logs/a/metrics.csv', 'w')")
     wait_until(lambda: any("metrics.csv" in path for path in world.search.opened), "the open log is seen")
-    world.trainer.do("put('logs/version_0/checkpoints/step=3.safetensors')")
-    wait_until(lambda: world.seen() == {"logs/version_0/checkpoints": True}, "the folder is found")
+    world.stranger.do("put('logs/b/step=3.safetensors', 0.3)")
+    world.saves("logs/a/step=3.safetensors")
+    wait_until(lambda: world.seen().get("logs/a"), "the folder is found")
+    assert world.search.drain(60.0)
+    assert not world.seen().get("logs/b")
 
 
 def test_what_another_process_writes_is_not_the_runs(world: World) -> None:
@@ -143,6 +161,42 @@ def test_what_another_process_writes_is_not_the_runs(world: World) -> None:
     wait_until(lambda: "mine" in world.seen(), "the folder of the run is found")
     assert world.search.drain(60.0)
     assert not any(sure for folder, sure in world.seen().items() if folder != "mine")
+
+
+def test_in_one_folder_each_checkpoint_is_its_writers(world: World) -> None:
+    world.stranger.do("put('shared/b_1.safetensors', 0.3)")
+    world.saves("shared/a_1.safetensors")
+    whose = world.search.whose
+    wait_until(lambda: whose(world.folder / "shared/b_1.safetensors") == "other", "the stranger's file is known")
+    assert whose(world.folder / "shared/a_1.safetensors") is None
+    world.trainer.do("os.rename('shared/a_1.safetensors', 'shared/a_last.safetensors')")
+    assert whose(world.folder / "shared/a_last.safetensors") is None
+    world.stranger.do("os.rename('shared/b_1.safetensors', 'shared/b_last.safetensors')")
+    assert whose(world.folder / "shared/b_last.safetensors") == "other"
+
+
+def test_a_probe_file_of_tempfile_makes_the_temporary_folder_nobodys(world: World, tmp_path: Path) -> None:
+    common = tmp_path / "tmp"
+    common.mkdir()
+    world.saves(str(common / "probe.safetensors"))
+    world.stranger.do(f"put({str(common / 'model_5.safetensors')!r}, 0.1)")
+    world.stranger.do(f"put({str(common / 'other' / 'model_6.safetensors')!r}, 0.1)")
+    assert world.search.drain(60.0)
+    assert world.search.look_again(60.0)
+    assert {each.path for each in world.inbox.of(OutputSeen)} <= {str(common / "probe.safetensors")}
+
+
+def test_what_a_supervisor_keeps_and_the_inside_of_an_orbax_item_are_no_output_folders(world: World) -> None:
+    world.trainer.do("os.makedirs('state/runs/a'); [open(f'state/runs/a/{n}', 'w') for n in RUN]")
+    world.saves("state/runs/a/attempts/model_1.safetensors")
+    world.trainer.do("os.makedirs('ckpts/50.orbax-checkpoint-tmp/default/ocdbt.process_0/d')")
+    for name in ("_CHECKPOINT_METADATA", "default/manifest.ocdbt", "default/_METADATA"):
+        world.trainer.do(f"open('ckpts/50.orbax-checkpoint-tmp/{name}', 'w').write('x')")
+    world.saves("ckpts/50.orbax-checkpoint-tmp/default/ocdbt.process_0/d/model_4f9a.safetensors")
+    world.trainer.do("time.sleep(1.0); os.rename('ckpts/50.orbax-checkpoint-tmp', 'ckpts/50')")
+    wait_until(lambda: world.seen() == {"ckpts": True}, "the folder of the items is found")
+    assert world.search.look_again(60.0)
+    assert world.seen() == {"ckpts": True}
 
 
 def test_caches_trackers_and_watched_folders_are_left_out(world: World) -> None:
@@ -155,17 +209,39 @@ def test_caches_trackers_and_watched_folders_are_left_out(world: World) -> None:
     assert list(world.seen()) == ["out"]
 
 
-def test_a_save_that_nobody_saw_open_is_told_by_its_bytes(tmp_path: Path) -> None:
-    folder = tmp_path / "work"
-    folder.mkdir()
-    made = World(folder, looks=False, size_bytes=16_000_000)
-    with made.trainer, made.stranger, running(made.search):
-        made.follow()
-        made.trainer.do("put('out/checkpoint_2.safetensors')")
-        wait_until(lambda: made.seen() == {"out": True}, "the folder is found")
-        made.stranger.do("put('theirs/checkpoint_3.safetensors')")
-        assert made.search.drain(60.0)
-        assert list(made.seen()) == ["out"]
+@pytest.mark.parametrize("stranger_is_there", [False, True])
+def test_a_save_that_nobody_saw_open_is_sure_only_if_nobody_else_is_there(stranger_is_there: bool) -> None:
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as place:  # nobody works in a folder above it
+        folder = Path(place, "work")
+        folder.mkdir()
+        made = World(folder, looks=False)
+        if not stranger_is_there:
+            made.stranger.ends()
+        with made.trainer, made.stranger, running(made.search):
+            made.trainer.do("pass")
+            made.search.follow(target(identity(made.trainer.process.pid)))
+            wait_until(lambda: made.search.members, "the run's processes are known")
+            made.trainer.do("put('out/checkpoint_2.safetensors')")
+            wait_until(lambda: made.seen() == {"out": not stranger_is_there}, "the folder is found")
+            assert (made.search.whose(folder / "out/checkpoint_2.safetensors") == "unsure") == stranger_is_there
+
+
+def test_a_program_that_saves_nothing_is_nobody_else() -> None:
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as place:
+        made = World(Path(place), looks=False)
+        made.stranger.ends()
+        with (
+            subprocess.Popen(["tail", "-f", "/dev/null"], cwd=place) as reader,
+            made.trainer,
+            made.stranger,
+            running(made.search),
+        ):
+            made.trainer.do("pass")
+            made.search.follow(target(identity(made.trainer.process.pid)))
+            wait_until(lambda: made.search.members, "the run's processes are known")
+            made.trainer.do("put('out/checkpoint_2.safetensors')")
+            wait_until(lambda: made.seen() == {"out": True}, "the folder is found")
+            reader.kill()
 
 
 def late_search(world: World, folder: Path, *, elsewhere: Sequence[str] = (), **more: Any) -> OutputSearch:
@@ -203,28 +279,22 @@ def test_a_save_that_nobody_saw_is_found_before_the_next_launch_and_is_not_sure(
         assert world.seen() == {"runs/2026-11-22": False}
 
 
-def test_a_place_that_the_source_names_is_the_runs_though_nobody_saw_the_save(tmp_path: Path) -> None:
+def test_a_place_that_the_source_saves_to_is_the_runs_though_nobody_saw_the_save(tmp_path: Path) -> None:
     folder, away = tmp_path / "work", tmp_path / "disk" / "out"
     world = begun(folder)
     with world.trainer, world.stranger:
         world.trainer.do(f"put({str(away / 'model_10.safetensors')!r})")
         world.trainer.ends()
-        named = {str(away): "train.py:3"}
-        search = late_search(world, folder, named=named, elsewhere=[str(away)])
+        search = late_search(world, folder, saved={str(away): "train.py:3"}, elsewhere=[str(away)])
         with running(search):
             assert search.look_again(60.0)
         assert [(each.folder, each.sure) for each in world.inbox.of(OutputSeen)] == [(str(away), True)]
 
 
-def test_what_only_another_process_wrote_is_left_out_of_a_late_search(tmp_path: Path) -> None:
-    folder = tmp_path / "work"
-    world = begun(folder)
-    with world.trainer, world.stranger:
-        world.stranger.do("put('theirs/model_10.safetensors')")
-        search = late_search(world, folder)
-        with running(search):
-            assert search.look_again(60.0)
-        assert world.seen() == {}
+def test_what_another_process_was_seen_writing_is_left_out_of_a_late_search(world: World) -> None:
+    world.stranger.do("put('theirs/model_10.safetensors', 1.5)")
+    assert world.search.look_again(60.0)
+    assert world.seen() == {}
 
 
 def test_a_folder_that_another_run_saves_to_is_left_out_of_a_late_search(tmp_path: Path) -> None:

@@ -1,14 +1,24 @@
 """Which folder becomes an output folder of a run, from the checkpoints that it was seen to write."""
 
 import msgspec
+import pytest
 
 from tests.builders import Story, World, judge, knowledge
 from tests.unit.test_judge_resume_listing import outcome
 from trainwatch.core.judge.step import Judge
+from trainwatch.core.model.checkpoints.origin import Whose
 from trainwatch.core.model.decision import CopyAside, ListCheckpoints, NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import MetricFilesKnown, OutputKnown
 from trainwatch.core.model.launch.resume_support import resume_support
-from trainwatch.core.model.observation import CheckpointEvent, Exit, LogChunk, MetricValues, OutputSeen, Start
+from trainwatch.core.model.observation import (
+    CheckpointEvent,
+    CheckpointValues,
+    Exit,
+    LogChunk,
+    MetricValues,
+    OutputSeen,
+    Start,
+)
 from trainwatch.core.model.settings import Restart, Settings
 from trainwatch.core.model.shipped.preset import Preset, ResumeStyle
 
@@ -54,10 +64,76 @@ def test_a_model_that_is_written_before_the_first_step_is_no_output() -> None:
     assert known(world) == []
 
 
-def test_a_checkpoint_that_another_process_may_have_written_says_nothing_alone() -> None:
-    world = seen(running(), sure=False)
+def test_saves_of_an_unsure_writer_never_make_a_folder_the_runs_however_many() -> None:
+    world = running()
+    for number in range(5):
+        seen(world, f"00000{number}0.pt", sure=False, t=world.t + number)
     assert known(world) == []
-    assert known(seen(world, "0000050.pt", sure=False, t=world.t + 1.0)) == [FOLDER]
+    assert known(crashed(world)) == []
+
+
+def test_the_first_unsure_save_is_told_with_the_option_that_names_the_folder() -> None:
+    world = seen(seen(running(), sure=False), "0000050.pt", sure=False)
+    [notice] = [n for n in world.of(NotifyPeople) if FOLDER in n.body]
+    assert "--output-dir" in notice.body
+    assert [i.class_ for i in world.state.incidents] == ["unsure_output"]
+    seen(world, "0000060.pt", sure=True)
+    assert world.state.incidents == ()
+
+
+def test_once_a_folder_is_known_an_unsure_one_holds_nothing() -> None:
+    world = seen(running(judge()), sure=True)
+    seen(world, folder="/data/neighbour", sure=False)
+    world.silent.add("list_checkpoints")
+    over(crashed(world))
+    assert len(world.of(StartAttempt)) == 2
+    assert world.of(StartAttempt)[-1].resume_from is None
+
+
+@pytest.mark.parametrize(
+    ("line", "sure"),
+    [
+        (f"saved {FOLDER}/0000040.pt", True),
+        ("Saving to ./results/000-DiT/checkpoints/0000040.pt.", True),
+        ("wrote 'results/000-DiT/checkpoints/0000040.pt'", True),
+        ("saved 0000040.pt", False),
+        ("wrote other/results/000-DiT/checkpoints/0000040.pt", False),
+        (f"saved {FOLDER}/0000040.pt.ema", False),
+        (f"reads {FOLDER}", False),
+    ],
+)
+def test_the_log_of_the_run_names_its_save(line: str, sure: bool) -> None:
+    for line_is_first in (True, False):
+        world = running(Judge(msgspec.structs.replace(knowledge(), cwd="/data")))
+        if line_is_first:
+            world.see(LogChunk(t=world.t, text=f"{line}\n"))
+        seen(world, sure=False)
+        if not line_is_first:
+            world.see(LogChunk(t=world.t + 1.0, text=f"{line}\n"))
+        assert known(world) == ([FOLDER] if sure else [])
+
+
+@pytest.mark.parametrize(("whose", "resumed"), [("other", "a_30.pt"), ("unsure", "a_30.pt"), (None, "b_40.pt")])
+def test_in_a_folder_that_others_use_only_saves_of_the_run_count(whose: Whose | None, resumed: str) -> None:
+    world = running(told("/data/out") if whose is None else judge())
+    for name, by in (("a_30.pt", None), ("b_40.pt", whose)):
+        step = int(name[2:4])
+        path = f"/data/out/{name}"
+        world.see(CheckpointEvent(t=world.t, path=path, event="complete", step=step, mtime=world.t + step, whose=by))
+    crashed(world)
+    assert world.of(StartAttempt)[-1].resume_from == f"/data/out/{resumed}"
+
+
+def test_the_nan_of_a_checkpoint_of_another_process_ends_nothing() -> None:
+    world = running(judge())
+    event = CheckpointEvent(
+        t=world.t, path="/data/out/b_40.pt", event="complete", step=40, mtime=world.t, whose="other"
+    )
+    world.see(event)
+    world.see(CheckpointValues(t=world.t + 1.0, path=event.path, mtime=world.t, nonfinite=("w",), nan=("w",)))
+    world.watch(Story(meta=False, period_s=5.0).train(20))
+    assert world.word == "running"
+    assert not world.of(NotifyPeople)
 
 
 def test_one_save_that_is_seen_twice_is_one_save() -> None:
@@ -179,24 +255,15 @@ def test_a_held_run_goes_on_from_what_a_person_names() -> None:
     assert world.of(StartAttempt)[-1].resume_from == path
 
 
-def test_what_the_run_may_have_saved_is_copied_aside_if_the_settings_say_so() -> None:
+def test_what_may_be_of_another_run_is_not_copied_and_holds_the_run() -> None:
     world = seen(searching(judge(Settings(restart=Restart(if_not_understood="copy_and_restart")))), sure=False)
     over(world)
-    assert world.of(CopyAside)[-1].paths == (f"{FOLDER}/0000040.pt",)
-    assert len(world.of(StartAttempt)) == 2
-
-
-def test_a_copy_that_cannot_be_made_holds_the_run() -> None:
-    world = seen(searching(judge(Settings(restart=Restart(if_not_understood="copy_and_restart")))), sure=False)
-    world.answers["copy_aside"] = [(False, "no space left on device", {})]
-    over(world)
-    assert (len(world.of(StartAttempt)), world.word) == (1, "stopped")
-    assert "no space left on device" in world.of(NotifyPeople)[-1].body
+    assert (len(world.of(CopyAside)), world.word) == (0, "stopped")
 
 
 def test_a_trainer_that_resumes_by_itself_is_started_again_though_it_is_not_sure_who_saved() -> None:
     world = over(seen(searching(by_itself()), sure=False))
-    assert known(world) == [FOLDER]
+    assert known(world) == []
     assert len(world.of(StartAttempt)) == 2
 
 
@@ -232,11 +299,11 @@ def test_a_save_just_before_the_first_line_was_read_is_one_of_the_training() -> 
 
 
 def test_what_an_earlier_attempt_was_seen_to_write_says_nothing_of_this_one() -> None:
-    world = seen(running(judge(Settings(restart=Restart(if_not_understood="copy_and_restart")))), sure=False)
-    crashed(world)
+    world = crashed(seen(running(judge()), sure=False))
+    world.command("resume", fresh=True)
     assert world.state.attempt.number == 2
-    world.watch(Story(meta=False, period_s=5.0).load(10).train(10))
-    assert known(seen(world, "0000050.pt", sure=False)) == []
+    crashed(world.watch(Story(meta=False, period_s=5.0).load(10).train(10)))
+    assert world.state.attempt.number == 3
 
 
 def test_where_files_of_metrics_are_is_told_once() -> None:

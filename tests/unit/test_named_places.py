@@ -1,10 +1,10 @@
-"""Which places a trainer's command, environment and source name."""
+"""Which places a trainer's command, environment and source name, and where the source saves."""
 
 from pathlib import Path
 
 import pytest
 
-from trainwatch.core.app.plan.named_places import folders_elsewhere, named_places
+from trainwatch.core.app.plan.named_places import folders_elsewhere, saved_places
 from trainwatch.core.model.run import RunSpec
 
 SCRIPT = """
@@ -29,16 +29,46 @@ def run(tmp_path: Path) -> RunSpec:
     return spec(tmp_path, "python", "train.py", "--data", "/data/sets/a", "--log=/var/tmp/logs/x")
 
 
-def test_constants_of_the_source_are_places_below_the_working_folder(run: RunSpec) -> None:
-    named = named_places(run, {})
-    assert named[f"{run.cwd}/ckpt"] == "train.py:4"
-    assert named[f"{run.cwd}/weights/model.pt"] == "train.py:9"
+SAVES = """
+import argparse, os, torch
+parser = argparse.ArgumentParser()
+parser.add_argument("--keep-in", default="kept")
+parser.add_argument("-w", "--where", dest="target", default="unused")
+parser.add_argument("--init")
+args = parser.parse_args()
+ROOT = "/mnt/disk"
+name = "a"
+name = "b"
+def save_all(model, folder, step):
+    os.makedirs(folder)
+    torch.save(model, os.path.join(args.keep_in, f"model_{step}.pt"))
+    draft = Path(ROOT) / args.target / f".draft-{step}"
+    torch.save(model, draft)
+    model.save_pretrained(f"{args.target}/last")
+    torch.save(model, f"{name}/model.pt")
+    torch.save(model, folder + "/x.pt")
+    torch.load(os.path.join(args.init, "weights.pt"))
+"""
 
 
-def test_joined_paths_and_values_of_variables_are_places(run: RunSpec) -> None:
-    named = named_places(run, {"MY_OUT": "/mnt/big/out"})
-    assert named["/data/far/runs"] == "train.py:5"
-    assert named["/mnt/big/out"] == "the variable MY_OUT (train.py:7)"
+@pytest.mark.parametrize(
+    ("words", "kept", "target"),
+    [
+        ((), "kept", "unused"),
+        (("--keep-in", "here", "-w", "there"), "here", "there"),
+        (("--where=c/d",), "kept", "c/d"),
+    ],
+)
+def test_a_path_that_the_source_saves_to_is_built_from_constants_and_options(
+    tmp_path: Path, words: tuple[str, ...], kept: str, target: str
+) -> None:
+    (tmp_path / "train.py").write_text(SAVES)
+    found = saved_places(spec(tmp_path, "python", "train.py", "--init", "../teacher/out", *words), {})
+    assert found == {
+        f"{tmp_path}/{kept}": "train.py:13",
+        f"/mnt/disk/{target}": "train.py:15",
+        f"{tmp_path}/{target}/last": "train.py:16",
+    }
 
 
 def test_a_search_also_looks_in_the_folders_that_are_named_elsewhere(run: RunSpec) -> None:
@@ -56,8 +86,7 @@ def test_the_whole_disk_and_what_is_installed_are_not_searched(run: RunSpec, tmp
 
 def test_a_config_that_the_command_names_is_read(run: RunSpec, tmp_path: Path) -> None:
     (tmp_path / "cfg.yaml").write_text("lr: 0.1\nsaves: /data/deep/saves\n")
-    named = named_places(spec(tmp_path, "python", "train.py", "cfg.yaml"), {})
-    assert named["/data/deep/saves"] == "cfg.yaml"
+    assert "/data/deep/saves" in folders_elsewhere(spec(tmp_path, "python", "train.py", "cfg.yaml"), {})
 
 
 def test_the_folder_of_a_script_that_lies_elsewhere_is_searched(tmp_path: Path) -> None:
@@ -66,4 +95,3 @@ def test_the_folder_of_a_script_that_lies_elsewhere_is_searched(tmp_path: Path) 
     (tmp_path / "code" / "train.py").write_text('OUT = "saved"')
     away = spec(tmp_path / "work", "python", "../code/train.py")
     assert folders_elsewhere(away, {}) == (str(tmp_path / "code"),)
-    assert str(tmp_path / "code" / "saved") in named_places(away, {})

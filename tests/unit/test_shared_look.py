@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from trainwatch.core.sense.files.outputs.byte_evidence import ByteEvidence, written_by_all
 from trainwatch.core.sense.host.host_sensor import Host
 from trainwatch.core.sense.shared_look import ABANDONED_S, SharedLook
 
@@ -115,20 +114,6 @@ def test_nothing_is_left_behind_and_what_killed_ones_left_is_removed(path: Path)
     assert {each.name for each in path.parent.iterdir()} == {"live.writes", path.name, f"{path.name}.lock"}
     reader.look.close()
     assert [each.name for each in path.parent.iterdir()] == ["live.writes"]
-
-
-def test_the_bytes_of_other_processes_come_from_anothers_reading(path: Path) -> None:
-    counted: list[bytes] = []
-
-    def read() -> bytes:
-        counted.append(written_by_all())
-        return counted[-1]
-
-    first, second = (ByteEvidence(SharedLook(path, read)) for _ in "ab")
-    first.sample_others((), LONG_S)
-    second.sample_others((os.getppid(),), LONG_S)
-    second.sample_others((), LONG_S)
-    assert len(counted) == 1
 
 
 def test_memory_of_the_machine_is_read_once_for_two_sensors_and_anew_when_a_trainer_has_ended(tmp_path: Path) -> None:

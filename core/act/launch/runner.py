@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...bound_process import bound
 from ...private_folder import make_private
-from ..processes import Process, boot_id, descendants, own_process, read_process, written_bytes
+from ..processes import Process, boot_id, descendants, own_process, read_process
 from ..stop.save_in_progress import SaveWatch
 from ..stop.stop_sequence import POLL_S, StopResult, StopSequence, stop_steps
 from . import log_room, spawn, spool
@@ -324,7 +324,6 @@ class Runner:
                 "stop_signal": self._stop.last_signal if self._stop is not None and stopping else None,
                 "left": [f"{describe(process.pid) or process.name} (pid {process.pid})" for process in left],
                 "spared": [list(key) for key in self._spared],
-                "written_bytes": written_bytes(),
             },
         )
 

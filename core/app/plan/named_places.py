@@ -1,7 +1,7 @@
 """The places that a trainer's command, environment, config or source names, wherever on the machine they are.
 
-A checkpoint that came to such a place while the run trained is the run's, and a search for it must look there. Only
-texts that are written out are read, so a place that is put together at run time is not found.
+A search for what it saved must look there; whose a file there is they do not tell. Only a path that the source itself
+saves to does, built from constants and the options of this command.
 """
 
 import os
@@ -20,14 +20,16 @@ CONFIG_BYTES = 1 << 18
 _WORDS = re.compile(r"""[^\s"'`,;=()\[\]{}<>|&]+""")
 
 
-def named_places(spec: RunSpec, env: Mapping[str, str]) -> dict[str, str]:
-    """Absolute path → where it is named (``train.py:12``, ``the command``). ``env``: the trainer's environment."""
+def saved_places(spec: RunSpec, env: Mapping[str, str]) -> dict[str, str]:
+    """Absolute path of a checkpoint or its folder → the place of the source that saves there (``train.py:12``)."""
+    source = read_source(spec.command, spec.cwd, {**env, **spec.env})
+    if isinstance(source, str) or source.target.package:
+        return {}
     found: dict[str, str] = {}
-    for text, place in _texts(spec, env):
-        for base in (spec.cwd, *_script_folders(spec), str(Path.home())):
-            path = _path(text, base)
-            if path is not None and len(found) < MOST:
-                found.setdefault(path, place)
+    for text, place in source.saves:
+        path = _path(text, spec.cwd)
+        if path is not None and path != spec.cwd and len(found) < MOST:
+            found.setdefault(os.path.realpath(path), place)
     return found
 
 

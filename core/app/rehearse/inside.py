@@ -21,6 +21,7 @@ from ...judge.resume.proof_words import VERIFIED
 from ...model.attempt import AttemptStory
 from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.fact import Note
+from ...model.launch.output_place import is_below
 from ...model.launch.resume_support import resume_support
 from ...model.run import RunSpec
 from ...model.shipped.preset import Preset
@@ -156,7 +157,8 @@ def _seen(
         over=story.state_reason,
         timed_out=stages.timed_out,
         interrupted=interrupted,
-        saved_in=spec.output_dir or next((place.folder for place in story.outputs), None),
+        saved_in=spec.output_dir
+        or next((o.folder for o in story.outputs if not is_below(o.folder, str(scratch))), None),
         checkpoint=None if stages.first_checkpoint is None else stages.first_checkpoint.name,
         checkpoint_after_s=stages.checkpoint_after_s,
         resumed_from=None if attempt is None else attempt.resume_from,

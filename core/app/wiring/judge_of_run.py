@@ -50,6 +50,7 @@ def knowledge(
         run_id=spec.id,
         created_wall=spec.created_wall,
         output_dir=spec.without_outputs().output_dir,
+        cwd=spec.cwd,
         remedies=load_remedies(),
         values=trainer_values(spec, preset, profiles, load_remedies(), os.environ),
         families={name: profile.family for name, profile in profiles.items()},

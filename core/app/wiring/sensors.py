@@ -17,6 +17,8 @@ from ...judge.failure.log_evidence import is_news
 from ...judge.progress.log_progress import progress_of
 from ...light_sha256 import sha256
 from ...model.checkpoints.checkpoint import Checkpoint
+from ...model.checkpoints.origin import Whose
+from ...model.launch.output_place import is_below
 from ...model.ports.supervision import AttemptTarget, DetailDesk, Inbox, Sensor
 from ...model.run import RunSpec
 from ...model.settings import Watch
@@ -25,7 +27,6 @@ from ...model.text.setting_place import place_of
 from ...sense.files.checkpoint_directory import CheckpointDirectory
 from ...sense.files.checkpoint_folders import CheckpointFolders
 from ...sense.files.checkpoint_values import CheckpointValuesSensor
-from ...sense.files.outputs.byte_evidence import written_by_all
 from ...sense.files.outputs.output_search import OutputSearch
 from ...sense.files.scalar_files import ScalarFiles
 from ...sense.gpu.gpu_sensor import GpuSensor
@@ -45,17 +46,17 @@ from ...sense.process.other_trainers import OtherTrainers
 from ...sense.process.process_tree import ProcessTree
 from ...sense.process.run_tree import RunTree
 from ...sense.sampler import Sampler, SamplersInOneThread
-from ...sense.shared_look import SharedLook, namespaces
+from ...sense.shared_look import namespaces
 from ...store import annex
 from ...store.atomic import write_atomically
 from ...store.clock import RunClock
 from ...store.home import runtime_folder
 from ...store.run_directory import RunDirectory
 from ..plan.launch_plan import LaunchPlan
-from ..plan.named_places import folders_elsewhere, named_places
+from ..plan.named_places import folders_elsewhere, saved_places
 from ..preflight.beside_attempt import BesideAttempt
 from ..runs.known_runs import home
-from ..runs.output_claim import OutputClaim
+from ..runs.output_claim import OutputClaim, is_network
 from ..runs.output_lists import OutputLists
 from ..supervise.run_output import RunOutput
 from .judge_of_run import compiled_catalogue
@@ -70,9 +71,14 @@ def checkpoint_sensor(
     known: Sequence[str],
     on_complete: Callable[[Path, float], None],
     lists: OutputLists,
+    whose: Callable[[Path, bool], Whose | None],
     on_problem: Callable[[str], None],
 ) -> CheckpointFolders:
     globs, layout = preset.checkpoint_globs, preset.layout
+    told = output.spec.without_outputs().output_dir
+
+    def whose_here(path: Path) -> Whose | None:
+        return whose(path, told is not None and is_below(str(path), told))
 
     def look(path: Path, *, rewritten: bool = False) -> Checkpoint | None:
         if output.holds_output(path):
@@ -96,6 +102,7 @@ def checkpoint_sensor(
             known=known,
             on_complete=on_complete,
             listed=lists.of,
+            whose=whose_here,
             on_problem=on_problem,
         )
 
@@ -126,6 +133,8 @@ def output_search(
     spec = output.spec
     unknown = not output.folders
     hint = () if spec.output_hint is None else (spec.output_hint,)
+    rehearsal = "rehearsal_of" in spec.labels
+    overlays = [str(run.path.parents[2] / "upper")] if rehearsal else []
     return OutputSearch(
         inbox=inbox,
         clock=clock,
@@ -133,14 +142,16 @@ def output_search(
         watched=lambda: output.folders,
         checkpoint_of=checkpoint_of,
         state_of=state_of,
-        ignored=[str(run.path.parents[1]), *map(str, annex.roots(os.environ))],
-        named=named_places(spec, os.environ) if unknown else {},
+        ignored=[str(run.path.parents[1]), *map(str, annex.roots(os.environ)), *overlays],
         taken=claim.is_taken,
+        saved=saved_places(spec, os.environ) if unknown else {},
         last=last,
         created_wall=spec.created_wall,
         written=written,
         tree=tree,
-        machine=SharedLook(shared_path("writes"), written_by_all),
+        directory=str(run.path),
+        apart=rehearsal,
+        is_network=is_network,
         on_problem=on_problem,
     )
 

@@ -143,6 +143,7 @@ def build_supervisor(
         clock,
         known=[each.path for each in state.checkpoints.known],
         lists=lists,
+        whose=lambda path, told: search.whose(path, told=told),
         on_complete=(lambda _path, _mtime: None) if values is None else values.completed,
         on_problem=lambda text: supervisor.note(text),  # noqa: PLW0108  made below
     )

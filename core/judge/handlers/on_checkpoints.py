@@ -116,7 +116,7 @@ def _is_ending(state: JudgeState) -> bool:
 def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEvent) -> Result:
     """Process a checkpoint that appeared, grew, is complete, or was removed."""
     before = checkpoint_index.find(state.checkpoints, event.path)
-    if event.event == "removed":
+    if event.event == "removed" or event.whose == "other":  # what another process wrote is none of this run
         return _removed(knowledge, state, before)
     now = active_time.now(state.time)
     attempt = state.attempt

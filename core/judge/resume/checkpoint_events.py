@@ -61,7 +61,7 @@ def with_event(
     if event.verdict != "writing":
         fresh = before is not None and not before.complete and before.fresh
     set_back = before is None and _was_set_back(index, event, created_wall, position)
-    origin = "run" if fresh or set_back else origin_of_event(event, created_wall)
+    origin = "run" if (fresh or set_back) and event.whose is None else origin_of_event(event, created_wall)
     old = origin != "run"
     wrong_time = has_wrong_time(event, created_wall) and not old
     epoch = event.epoch if event.epoch is not None else before.epoch if before is not None else None
@@ -128,7 +128,9 @@ def may_be_of_before(index: CheckpointIndex, t: float) -> bool:
 
 def origin_of_event(event: CheckpointEvent, created_wall: float) -> Origin:
     """Return whether this run wrote what the event tells of."""
-    return origin_of(created_wall, mtime=event.mtime, changed=event.changed, born=event.born, made=event.made)
+    return origin_of(
+        created_wall, mtime=event.mtime, changed=event.changed, born=event.born, made=event.made, whose=event.whose
+    )
 
 
 def has_wrong_time(event: CheckpointEvent, created_wall: float) -> bool:

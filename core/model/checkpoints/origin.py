@@ -21,6 +21,9 @@ Origin = Literal["run", "earlier", "unknown"]
 Made = Literal["before", "since", "unclear"]
 """What the list of a folder tells of an entry."""
 
+Whose = Literal["other", "unsure"]
+"""What speaks against the run in its own folder: a process outside the run was seen writing it, or may have."""
+
 OF_LISTED: dict[Made, Origin] = {"before": "earlier", "since": "run", "unclear": "unknown"}
 SECOND_NS = 1_000_000_000
 
@@ -92,11 +95,14 @@ def origin_of(
     changed: float | None = None,
     born: float | None = None,
     made: Made | None = None,
+    whose: Whose | None = None,
 ) -> Origin:
     """Whether a run that began then (seconds since the epoch) wrote an entry with these times.
 
     None: not known. Without any time it is the run's: it was seen to appear.
     """
+    if whose == "unsure" and made != "before":
+        return "unknown"
     if made is not None:
         return OF_LISTED[made]
     if mtime is None or mtime >= begun_wall or (born is not None and born >= begun_wall):

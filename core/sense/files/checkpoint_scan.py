@@ -9,7 +9,7 @@ import msgspec
 
 from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.checkpoints.checkpoint_suffixes import has_checkpoint_suffix
-from ...model.checkpoints.origin import FolderList
+from ...model.checkpoints.origin import FolderList, Whose
 from ...model.checkpoints.other_files import kind_of_name
 from ...model.observation import CheckpointChange, CheckpointEvent
 from ...model.ports.supervision import Clock, Inbox
@@ -29,6 +29,11 @@ def ignore_complete(_path: Path, _mtime: float) -> None:
 
 def no_list(_directory: Path) -> FolderList | None:
     """For folders whose entries nobody listed when the run began."""
+    return None
+
+
+def nobody_else(_checkpoint: Path) -> Whose | None:
+    """For folders in which no other process is looked for."""
     return None
 
 
@@ -77,7 +82,9 @@ class CheckpointScan:
         known: Iterable[str] = (),
         inspect_rewritten: Callable[[Path], Checkpoint | None] | None = None,
         listed: Callable[[Path], FolderList | None] = no_list,
+        whose: Callable[[Path], Whose | None] = nobody_else,
     ) -> None:
+        self._whose = whose
         self._inspect_rewritten = inspect_rewritten or inspect
         self._listed = listed
         self._list_of_entries: FolderList | None = None
@@ -330,6 +337,7 @@ class CheckpointScan:
                 changed=state.changed_ns / 1e9,
                 born=None if state.born_ns is None else state.born_ns / 1e9,
                 made=None if listed is None else listed.made(name, state),
+                whose=self._whose(self._directory / checkpoint.name),
                 absent_t=entry.absent_t,
             )
         )

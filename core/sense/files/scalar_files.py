@@ -140,9 +140,9 @@ class ScalarFiles(Sampler):
     def _opened(self) -> Iterator[Path]:
         if self.target is None:
             return
-        for _, path in self._open_files(self._tree.look(self.target, max_age_s=1.0)):
-            if NAME in os.path.basename(path):  # noqa: PTH119  each file that is open
-                yield Path(path)
+        for each in self._open_files(self._tree.look(self.target, max_age_s=1.0)):
+            if NAME in os.path.basename(each.path):  # noqa: PTH119  each file that is open
+                yield Path(each.path)
 
     # --- reading ---
 

@@ -196,12 +196,3 @@ def read_io(pid: int) -> ProcIo | None:
         return parse_io(_text_of(f"/proc/{pid}/io"))
     except OSError:
         return None
-
-
-def read_written(pid: int) -> int | None:
-    """``write_bytes`` of ``read_io`` alone: it is read of every process of the machine."""
-    try:
-        words = _text_of(f"/proc/{pid}/io").split()
-        return max(int(words[words.index("wchar:") + 1]), int(words[words.index("write_bytes:") + 1]))
-    except (OSError, ValueError, IndexError):
-        return None

@@ -62,7 +62,7 @@ def status_object(
     ``own``: troubles of trainwatch's own files, of which ``troubles`` has one list with the others.
     """
     attempt = story.attempt
-    newest = story.checkpoints[-1] if story.checkpoints else None
+    newest = next((each for each in reversed(story.checkpoints) if story.origin(each) != "unknown"), None)
     seen = progress if progress is not None and attempt is not None else story.progress
     if story.state in HALTED_STATES:
         seen = msgspec.structs.replace(seen, eta_s=None)

@@ -15,17 +15,52 @@ from . import kept_copies
 from .training_times import training_of
 
 CLASS = "not_understood"
+UNSURE = "unsure_output"
+"""Class of the incident (kind ``checkpoint``) of a checkpoint that may be the run's, while it trains."""
 SHOWN = 3
 UNKNOWN_ORIGIN = "its modification time is older than the run, but it was changed or copied there since"
 
 
 def found(builder: StepBuilder) -> tuple[Sighting, ...]:
-    """Such checkpoints, oldest first. None if the settings leave the choice to a trainer that finds its own."""
-    seen = output_folders.unclear(builder.state.outputs, training_of(builder.state))
-    knowledge = builder.knowledge
-    if not knowledge.resume_support.forms and knowledge.settings.restart.if_not_told == "go_on":
-        return seen
-    return (*seen, *map(_sighting, resume_point.of_unknown_origin(builder.state.checkpoints)))
+    """Such checkpoints, oldest first. None for a trainer that finds its own."""
+    if _finds_its_own(builder):
+        return ()
+    return (*_unsure(builder), *map(_sighting, resume_point.of_unknown_origin(builder.state.checkpoints)))
+
+
+def _finds_its_own(builder: StepBuilder) -> bool:
+    support, settings = builder.knowledge.resume_support, builder.knowledge.settings.restart
+    return support.by_itself or (not support.forms and settings.if_not_told == "go_on")
+
+
+def _unsure(builder: StepBuilder) -> tuple[Sighting, ...]:
+    return output_folders.unclear(builder.state.outputs, training_of(builder.state), builder.knowledge.output_dir)
+
+
+def tell(builder: StepBuilder) -> None:
+    """Notify people once of what may be the run's."""
+    seen = _unsure(builder)
+    if not seen or any(i.class_ == UNSURE for i in builder.state.incidents):
+        return
+    follows = (
+        "a crash starts it again, and it resumes by itself"
+        if _finds_its_own(builder)
+        else "it is never resumed from, and a crash holds the run"
+    )
+    reason = f"{_names(seen)} in {seen[-1].folder} may be of this run, which is not known ({seen[-1].evidence})"
+    builder.warn(
+        "checkpoint",
+        UNSURE,
+        reason,
+        title="it is not known where the run saves",
+        explanation=f"{follows}; --output-dir names the folder that the trainer saves to",
+    )
+
+
+def close(builder: StepBuilder) -> None:
+    """A folder of the run is known."""
+    for incident in [i for i in builder.state.incidents if i.class_ == UNSURE]:
+        builder.close_incident(incident.id, "it is known where the run saves")
 
 
 def _sighting(known: KnownCheckpoint) -> Sighting:
@@ -34,8 +69,12 @@ def _sighting(known: KnownCheckpoint) -> Sighting:
 
 
 def hold_or_copy(builder: StepBuilder, plan: RestartPlan, seen: tuple[Sighting, ...]) -> None:
-    """Ask people, or copy it aside and begin anew, as the settings say."""
-    if builder.knowledge.settings.restart.if_not_understood == "copy_and_restart":
+    """Ask people, or copy it aside and begin anew, as the settings say. What may be of another run is not copied."""
+    known = {k.path for k in builder.state.checkpoints.known}
+    if (
+        all(s.path in known for s in seen)
+        and builder.knowledge.settings.restart.if_not_understood == "copy_and_restart"
+    ):
         at_risk = (k.path for k in kept_copies.at_risk(builder, plan.before_t))
         order = builder.decide(
             CopyAside,
@@ -60,6 +99,7 @@ def hold(builder: StepBuilder, plan: RestartPlan, seen: tuple[Sighting, ...], bu
         "--output-dir names the folder that the trainer saves to, so that no search is needed",
         '[restart] if_not_understood = "copy_and_restart" copies such files aside and begins anew by itself',
     )
+    close(builder)
     builder.close_incident(plan.incident, "held: it is not known whether the run saved a checkpoint")
     number = builder.open_incident("checkpoint", CLASS, reason, severity="danger")
     builder.move("hold", Stopped(), reason)

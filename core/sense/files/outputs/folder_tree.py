@@ -20,21 +20,12 @@ ENTRIES = 2000
 
 
 class FolderTree:
-    """Folders by their real paths. ``made``: those that were created since ``forget``."""
+    """Folders by their real paths."""
 
     def __init__(self, inotify: Inotify) -> None:
         self._inotify = inotify
         self._folders: set[str] = set()
         self._awaited: set[str] = set()
-        self.made: set[str] = set()
-
-    def forget(self) -> None:
-        """Begin a new attempt: nothing was created in it yet."""
-        self.made.clear()
-
-    def covers(self, folder: str) -> bool:
-        """Whether the folder is watched."""
-        return folder in self._folders
 
     def add(self, root: str) -> None:
         """Watch a folder and what is below it; one that does not exist yet as soon as it does."""
@@ -75,7 +66,6 @@ class FolderTree:
         if is_copy_folder(os.path.basename(path)):  # noqa: PTH119
             return
         self._folders.discard(path)
-        self.made.add(path)
         self._awaited.discard(path)
         self.add_alone(path)
         yield from _files_in(path)

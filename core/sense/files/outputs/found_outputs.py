@@ -1,43 +1,56 @@
-"""Which of the files that were written are checkpoints of the run, and what says that the run wrote them."""
+"""Which of the files that were written are checkpoints of the run, and what says that the run wrote them.
+
+Sure are those that a process of the run was seen with, and those that nobody else can have written when they appeared.
+Any other one is reported as not sure, so that a person can tell; what a process outside the run was seen with, what
+another run has locked, and what nobody of the run was seen with outside the places of its output, is not reported.
+"""
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from ....model.checkpoints.checkpoint import Checkpoint
 from ....model.checkpoints.other_files import kind_of_name
+from ....model.launch.output_place import is_below
 from ....model.observation import OutputSeen
 from ....model.ports.supervision import AttemptTarget, Clock, Inbox
-from .writer_evidence import Evidence, WriterEvidence
+from ..written_files import ended_at
+from .writers import Writers, written_by
 
 LONGEST_WRITE_S = 120.0
 """One that is not complete after this long is left to its next event."""
+AFTER_END_S = 60.0
+"""What nobody saw being written so long after the attempt had ended is not its own: its last processes have ended."""
+STATE_FOLDERS = 5
+"""Levels above a checkpoint at which the folder of a run of trainwatch is recognised."""
+UNSEEN = "no process was seen with it while it was written"
 
 CheckpointLook = Callable[[Path, Collection[Path]], Checkpoint | None]
 """Path of a file, folders that are no checkpoints → the checkpoint that it belongs to. May raise OSError."""
 
 
 class Written(NamedTuple):
-    """A file that was written: when first and when last (monotonic seconds)."""
+    """A file that was written: when first and when last (monotonic seconds). ``live``: it was seen to appear."""
 
     first: float
     last: float
+    live: bool = True
 
 
 class Followed(NamedTuple):
-    """An attempt whose files are examined. ``begun_wall``: seconds since the epoch. ``made``: folders made in it."""
+    """An attempt whose files are examined. ``begun_wall``: seconds since the epoch."""
 
     target: AttemptTarget
     begun_wall: float
     over: bool
-    made: Collection[str]
 
 
 class FoundOutputs:
     """Puts an ``OutputSeen`` for each checkpoint of the run in a folder that is not watched, once for each state of it.
 
-    ``watched``: folders whose checkpoints are watched.
+    ``watched``: folders whose checkpoints are watched. ``taken``: whether another run has locked a folder.
+    ``saved``: path → the place of the trainer's source that saves there.
     """
 
     def __init__(
@@ -46,14 +59,18 @@ class FoundOutputs:
         inbox: Inbox,
         clock: Clock,
         watched: Callable[[], Collection[str]],
-        writers: WriterEvidence,
+        taken: Callable[[str], bool],
+        writers: Writers,
+        saved: Mapping[str, str],
         checkpoint_of: CheckpointLook,
         state_of: CheckpointLook,
     ) -> None:
         self._inbox = inbox
         self._clock = clock
         self._watched = watched
+        self._taken = taken
         self._writers = writers
+        self._saved = saved
         self._checkpoint_of = checkpoint_of
         self._state_of = state_of
         self._reported: set[tuple[str, float]] = set()
@@ -70,7 +87,8 @@ class FoundOutputs:
     ) -> dict[str, Written]:
         """Examine ``files``; returns those to be examined again, because they are still being written.
 
-        ``late``: nobody may have looked when they were written. ``last``: none is examined again.
+        ``roots``: where output is expected. ``late``: a search, which looks at files of any make. ``last``: none is
+        examined again.
         """
         watched = {os.path.realpath(folder) for folder in self._watched()}
         stops = {Path(folder) for folder in (*roots, *watched)}
@@ -83,20 +101,19 @@ class FoundOutputs:
             folder = str(Path(found.path).parent)
             key = (found.path, found.mtime)
             alike = (folder, kind_of_name(found.name))
-            if folder in watched or key in self._reported or alike in unknown:
+            if folder in watched or key in self._reported or alike in unknown or _is_state_folder(folder):
                 continue
             if found.verdict in {"torn", "writing"} and now - written.first < LONGEST_WRITE_S and not last:
-                again[path] = Written(written.first, now)
+                again[path] = written._replace(last=now)
                 continue
-            copied = found.mtime < followed.begun_wall
-            wall = _changed_wall(found) if copied and late else found.mtime
-            evidence = None if wall < followed.begun_wall else self._evidence(found, written, followed, late=late)
-            if evidence is None or (found.unknown_make and not evidence.sure and not late):
+            wall = _changed_wall(found) if found.mtime < followed.begun_wall else found.mtime
+            evidence = None if wall < followed.begun_wall else self._evidence(found, written, followed, roots)
+            if evidence is None:
+                continue
+            text, sure = evidence
+            if found.unknown_make and not sure and not late:
                 continue
             self._reported.add(key)
-            text, sure = evidence
-            if copied:  # so its time says nothing of its age
-                sure = False
             if found.unknown_make and late:  # it may be anything, so that only a person can tell; one of a kind says it
                 unknown.add(alike)
                 sure = False
@@ -105,7 +122,7 @@ class FoundOutputs:
                     t=self._clock.now(),
                     folder=folder,
                     path=found.path,
-                    evidence=f"{Path(found.path).name}: {text}",
+                    evidence=f"{found.name}: {text}",
                     sure=sure,
                     mtime=wall,
                     unknown_make=found.unknown_make,
@@ -113,17 +130,31 @@ class FoundOutputs:
             )
         return again
 
-    def _evidence(self, found: Checkpoint, written: Written, followed: Followed, *, late: bool) -> Evidence | None:
-        """How it is known that the run wrote it; None if nothing says so.
-
-        ``late``: then None only if another process or run wrote it.
-        """
-        held = self._writers.held(found, followed.made)
-        if held is not None:
-            return held
-        if late:
-            return self._writers.of_late_place(found, followed.target, written.first, over=followed.over)
-        return self._writers.of_place(found, followed.target, written.first)
+    def _evidence(
+        self, found: Checkpoint, written: Written, followed: Followed, roots: Collection[str]
+    ) -> tuple[str, bool] | None:
+        """How it is known that the run wrote it, and whether that is sure; None if it is not the run's."""
+        folder = os.path.dirname(found.path)  # noqa: PTH120
+        writer = self._writers.whose(found.path)
+        if (writer is not None and writer[0] == "other") or self._taken(folder):
+            return None
+        if writer is not None:
+            return written_by(found, writer[1]), True
+        place = self._saved.get(found.path) or self._saved.get(folder)
+        if place is not None:
+            return f"{place} saves there", True
+        above = [folder, *map(str, Path(folder).parents)]
+        inside = [each for each in above if any(each == root or is_below(each, root) for root in roots)]
+        if not inside or (followed.over and not written.live and _came_after_end(found, followed.target)):
+            return None
+        if not written.live:
+            return UNSEEN, False
+        beside = self._writers.beside(found.path)
+        if beside is None and any(map(self._taken, inside)):
+            beside = "another run"
+        if beside is None:
+            return f"no process outside the run works in {folder} or above it", True
+        return f"{UNSEEN}, and {beside} works in {folder} or above it, too", False
 
 
 def _inspect(path: Path, stops: Collection[Path], look: CheckpointLook) -> Checkpoint | None:
@@ -131,6 +162,17 @@ def _inspect(path: Path, stops: Collection[Path], look: CheckpointLook) -> Check
         return look(path, stops)
     except OSError:
         return None
+
+
+def _is_state_folder(folder: str) -> bool:
+    """Whether it is what a supervisor keeps of a run, or lies in that."""
+    above = [Path(folder), *Path(folder).parents][:STATE_FOLDERS]
+    return any((each / "run.json").exists() and (each / "journal.jsonl").exists() for each in above)
+
+
+def _came_after_end(found: Checkpoint, target: AttemptTarget) -> bool:
+    ended = ended_at(target.directory)
+    return ended is not None and found.mtime > ended + AFTER_END_S
 
 
 def _changed_wall(found: Checkpoint) -> float:

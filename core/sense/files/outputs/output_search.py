@@ -2,13 +2,11 @@
 
 Files of the run are seen in two ways: inotify tells of each file that is written below the working folder and the other
 places where output is expected, but not by whom; ``/proc/PID/fd`` tells which files a process holds open, wherever they
-are, but only at the moment of the look. So each new file causes a look at once, and what was seen open, a log beside
-the checkpoints too, shows whose folder it is. If nothing was seen open, the bytes tell: no other process wrote as much.
+are, but only at the moment of the look. So each new file causes a look at once (writers.py).
 
 Both may come too late: the machine was busy, or no supervisor lived when the attempt saved and died. So before a launch
-``look_again`` takes all files that were written since the attempt began. What it finds is the run's if the trainer's
-own source or command names the folder, or if the bytes say so; it is left out if the bytes say that another process
-wrote it; else it is reported as not sure.
+``look_again`` takes all files that were written since the attempt began. What it finds is reported as not sure, unless
+a process of the run was seen with it.
 """
 
 import os
@@ -18,20 +16,20 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from pathlib import Path
 from types import MappingProxyType
 
+from ....model.checkpoints.origin import Whose
 from ....model.checkpoints.other_files import is_copy_folder, is_other_file
 from ....model.launch.output_place import is_below
 from ....model.ports.rounds import next_round
 from ....model.ports.supervision import AttemptTarget, Clock, Inbox
 from ...process.run_tree import RunTree
 from ...sensor_problem import OnProblem, ProblemReport, ignore_problem
-from ...shared_look import SharedLook
 from ...wakeup import Wakeup
 from ..inotify import Inotify
 from ..written_files import OpenFile, open_for_writing
 from .folder_tree import FolderTree
 from .found_outputs import CheckpointLook, Followed, FoundOutputs, Written
 from .recent_files import written_since
-from .writer_evidence import WriterEvidence
+from .writers import Writers, may_be_saved
 
 WAKE_S = 0.2
 """Period of the turns while files that were written settle, or if there are no file events."""
@@ -39,8 +37,8 @@ SEARCH_S = 0.5
 """Period of the looks at open files while no output folder is known."""
 KNOWN_S = 4.0
 """The same once one is known: another attempt, or another part of the run, may save elsewhere."""
-EVENT_LOOKS_S = 0.005
-"""Shortest time between two looks that new files cause. One takes about 0.1 ms for each process."""
+LOOK_SHARE = 5.0
+"""Looks that new files cause are so many times their own duration apart: about 0.1 ms for each process."""
 SETTLE_S = 0.5
 """A checkpoint that was not written to for this long is examined."""
 ORDER = "order.json"
@@ -50,6 +48,8 @@ UNKNOWN_DRAIN_S = 10.0
 """The same while no output folder is known: what is missed then, a restart would write over."""
 WALK_S = 10.0
 """Longest search for files that were written since the attempt began."""
+LIVE_S = 5.0
+"""An event may be read so late, and who wrote still be told by who is there."""
 REMEMBERED = 4096
 
 
@@ -59,8 +59,9 @@ class OutputSearch:
     ``roots``: where output is expected (the working folder …). ``watched``: folders whose checkpoints are watched.
     ``state_of``: as ``checkpoint_of``, for whatever may be state, of any make and name (None = ``checkpoint_of``).
     ``ignored``: folders of trainwatch itself. ``open_files``: what processes hold open for writing.
-    ``named``, ``taken``, ``machine``: as in ``WriterEvidence``. ``last``: the newest attempt, also one that has ended.
-    ``written``: told each file that is written while an attempt is followed, in this sensor's thread.
+    ``taken``, ``saved``: as in ``FoundOutputs``. ``last``: the newest attempt, also one that has ended.
+    ``written``: told each file that is written while an attempt is followed, in this sensor's thread. ``directory``: of
+    the run's attempts; ``apart``, ``is_network``: as in ``Writers``.
     """
 
     def __init__(
@@ -74,42 +75,48 @@ class OutputSearch:
         state_of: CheckpointLook | None = None,
         ignored: Sequence[str] = (),
         open_files: Callable[[Iterable[int]], Iterable[OpenFile]] = open_for_writing,
-        named: Mapping[str, str] = MappingProxyType({}),
         taken: Callable[[str], bool] = lambda _folder: False,
+        saved: Mapping[str, str] = MappingProxyType({}),
         last: AttemptTarget | None = None,
         created_wall: float = 0.0,
         written: Callable[[str], None] = ignore_problem,
         tree: RunTree | None = None,
-        machine: SharedLook | None = None,
+        directory: str = "",
+        apart: bool = False,
+        is_network: Callable[[str], bool] = lambda _folder: False,
         on_problem: OnProblem = ignore_problem,
     ) -> None:
         self._tell_written = written
         self._roots = list(_with_links(roots))
         self._watched = watched
         self._ignored = [os.path.realpath(folder) for folder in ignored]
-        self._writers = WriterEvidence(
+        self._writers = Writers(
             working_folder=self._roots[0],
-            named=named,
-            taken=taken,
-            open_files=open_files,
+            directory=directory,
             tree=tree or RunTree(),
-            machine=machine,
+            apart=apart,
+            is_network=is_network,
+            open_files=open_files,
         )
         self._outputs = FoundOutputs(
             inbox=inbox,
             clock=clock,
             watched=watched,
+            taken=taken,
             writers=self._writers,
+            saved=saved,
             checkpoint_of=checkpoint_of,
             state_of=checkpoint_of if state_of is None else state_of,
         )
+        self._saved = saved
         self._created_wall = created_wall
         self._problems = ProblemReport(on_problem)
         self._target: AttemptTarget | None = None
         self._tree: FolderTree | None = None
         self._inotify: Inotify | None = None
         self._written: dict[str, Written] = {}
-        self._looked = self._sampled = self._waited = 0.0
+        self._look_due = self._sampled = 0.0
+        self._look_wanted = False
         self._begun_wall = 0.0
         self._drained = threading.Condition()
         self._drains_asked = self._drains_done = 0
@@ -137,6 +144,21 @@ class OutputSearch:
     def opened(self) -> Collection[str]:
         """Paths that the run was seen to hold open for writing."""
         return self._writers.held_open()
+
+    def whose(self, checkpoint: Path, *, told: bool = False) -> Whose | None:
+        """Who wrote a checkpoint in a folder of the run; None: nothing speaks against the run. For any thread.
+
+        ``unsure``: nobody was seen with it, and another process works there, too. ``told``: the run's folder was told;
+        then a process that works in a folder above it is no reason for doubt, only one that was seen writing there is.
+        """
+        path, folder = str(checkpoint), str(checkpoint.parent)
+        writer = self._writers.whose(path)
+        if writer is not None:
+            return "other" if writer[0] == "other" else None
+        told = told or not self._saved.keys().isdisjoint((path, folder))
+        if told and folder not in self._writers.shared:
+            return None
+        return None if self._writers.beside(path) is None else "unsure"
 
     def drain(self, timeout_s: float | None = None) -> bool:
         """Block until all that was written is examined without the settle time, because its writer is dead."""
@@ -171,7 +193,6 @@ class OutputSearch:
     # --- the thread ---
 
     def _run(self) -> None:
-        self._writers.count_others()
         self._open()
         while not self._stopping:
             self._wakeup.clear()
@@ -186,7 +207,6 @@ class OutputSearch:
             with self._drained:
                 self._drains_done, self._looks_done = asked, done
                 self._drained.notify_all()
-        self._writers.close()
         if self._inotify is not None:
             self._inotify.close()
 
@@ -210,17 +230,18 @@ class OutputSearch:
         now = time.monotonic()
         if self._followed is None:
             return
-        for path in paths:
-            self._note(path, now, self._waited)
-        self._waited = now
-        if paths and now - self._looked >= EVENT_LOOKS_S:
+        self._look_wanted = self._look_wanted or bool(paths)
+        if self._look_wanted and now >= self._look_due:
             self._look(now)
+        for path in paths:
+            self._note(path, now, live=_is_fresh(path))
+            if may_be_saved(path) and not self._is_elsewhere(path):
+                self._writers.look_at(path, now)
         if now >= next_round(self._sampled, self._period()) and not self._over:
             self._sample(now)
         if again:
-            folders = [*self._roots, *self._writers.folders()]
-            for path in written_since(folders, self._begun_wall, WALK_S):
-                self._note(path, time.monotonic())
+            for path in written_since(self._roots, self._begun_wall, WALK_S):
+                self._note(path, time.monotonic(), live=False)
         if again or not self._over:
             self._examine(time.monotonic(), settle_s=0.0 if drains or again else SETTLE_S, late=again)
 
@@ -229,6 +250,8 @@ class OutputSearch:
 
     def _pause(self) -> float:
         """Until the next turn has something to do, file events and requests aside, which end the wait."""
+        if self._look_wanted:
+            return max(0.0, self._look_due - time.monotonic())
         if self._written or self._inotify is None:
             return WAKE_S
         if self._followed is None or self._over:
@@ -250,12 +273,8 @@ class OutputSearch:
             return
         self._followed = self._target
         self._written.clear()
-        self._writers.begin()
-        self._looked = self._sampled = 0.0
-        self._waited = time.monotonic()
+        self._look_due = self._sampled = 0.0
         self._begun_wall = self._begin_of(self._followed)
-        if self._tree is not None:
-            self._tree.forget()
 
     def _begin_of(self, target: AttemptTarget) -> float:
         """When an attempt began, in seconds since the epoch: as its order says, or the run, if it was found running."""
@@ -266,16 +285,18 @@ class OutputSearch:
 
     # --- what is written ---
 
-    def _note(self, path: str, now: float, since: float | None = None) -> None:
-        """Remember a file that was written, unless it is known as something else. ``since``: not before that."""
-        name = os.path.basename(path)  # noqa: PTH119
+    def _note(self, path: str, now: float, *, live: bool = True) -> None:
+        """Remember a file that was written, unless it is known as something else. ``live``: it has just appeared."""
         self._tell_written(path)
-        if is_other_file(name) or self._is_elsewhere(path):
+        if self._is_other(path):
             return
         before = self._written.pop(path, None)
-        self._written[path] = Written((now if since is None else since) if before is None else before.first, now)
+        self._written[path] = Written(now, now, live) if before is None else before._replace(last=now)
         if len(self._written) > REMEMBERED:
             self._written.pop(next(iter(self._written)))
+
+    def _is_other(self, path: str) -> bool:
+        return is_other_file(os.path.basename(path)) or self._is_elsewhere(path)  # noqa: PTH119
 
     def _is_elsewhere(self, path: str) -> bool:
         """Whether it lies where no output is: caches, trackers, installed code, folders of trainwatch."""
@@ -285,50 +306,35 @@ class OutputSearch:
         return any(is_copy_folder(part) for part in below.split("/")[:-1] if part)
 
     def _look(self, now: float) -> None:
-        """Take what the run holds open for writing at this moment."""
-        self._looked = now
-        for path, new in self._writers.opened(self._is_elsewhere):
-            if new:
-                self._begin_folder(os.path.dirname(path), now)  # noqa: PTH120
+        """Take what the run holds open for writing at this moment, and watch the folders of that, wherever they are."""
+        self._look_wanted = False
+        for path in self._writers.opened(self._is_elsewhere):
+            folder = os.path.dirname(path)  # noqa: PTH120
+            if self._tree is not None and len(Path(folder).parts) > 2:
+                self._tree.add_alone(folder)
             self._note(path, now)
-
-    def _begin_folder(self, folder: str, now: float) -> None:
-        """Watch a folder that the run writes to, wherever it is, and take what it holds since the attempt began."""
-        if self._tree is None or self._tree.covers(folder) or len(Path(folder).parts) <= 2:
-            return
-        self._tree.add(folder)
-        try:
-            with os.scandir(folder) as entries:
-                for _, entry in zip(range(REMEMBERED), entries, strict=False):
-                    if entry.is_file() and entry.stat().st_mtime >= self._begun_wall:
-                        self._note(entry.path, now)
-        except OSError:
-            return
+        self._look_due = now + (1.0 + LOOK_SHARE) * (time.monotonic() - now)
 
     def _sample(self, now: float) -> None:
-        """Take the processes of the run as they are now, their working folders, bytes and open files.
-
-        If nothing was written since the last sample, only every second one looks at open files: a file that is written
-        through a memory map counts no bytes.
-        """
+        """Take the processes of the run as they are now, their working folders and open files."""
         target = self._followed
         if target is None:
             return
         self._sampled = now
         for pid in self._writers.sample(target, now, known=bool(self._watched())):
             self._begin_working_folder(pid)
-        if self._writers.wrote or now - self._looked > 1.5 * self._period():
-            self._look(now)
+        self._look(now)
 
     def _begin_working_folder(self, pid: int) -> None:
         try:
             folder = os.readlink(f"/proc/{pid}/cwd")  # noqa: PTH115  (2 Hz)
         except OSError:
             return
-        if self._tree is not None and folder not in self._roots and Path(folder).is_dir():
-            self._roots.append(folder)
-            if len(Path(folder).parts) > 2:
-                self._tree.add(folder)
+        if folder in self._roots or len(Path(folder).parts) <= 2 or not Path(folder).is_dir():
+            return
+        self._roots.append(folder)
+        if self._tree is not None:
+            self._tree.add(folder)
 
     def _examine(self, now: float, *, settle_s: float, late: bool) -> None:
         due = {path: written for path, written in self._written.items() if now - written.last >= settle_s}
@@ -336,9 +342,7 @@ class OutputSearch:
             return
         for path in due:
             del self._written[path]
-        followed = Followed(
-            self._followed, self._begun_wall, self._over, self._tree.made if self._tree is not None else ()
-        )
+        followed = Followed(self._followed, self._begun_wall, self._over)
         last = settle_s == 0.0
         self._written |= self._outputs.examine(due, now, roots=self._roots, followed=followed, late=late, last=last)
 
@@ -357,3 +361,10 @@ def _with_links(roots: Sequence[str]) -> Iterator[str]:
                 ]
         except OSError:
             continue
+
+
+def _is_fresh(path: str) -> bool:
+    try:
+        return time.time() - os.stat(path).st_ctime < LIVE_S  # noqa: PTH116
+    except OSError:
+        return True
