@@ -71,6 +71,7 @@ def test_the_line_is_the_title() -> None:
         traced("TimeoutError: the mount did not come"),
         traced("RuntimeError: Address already in use (port 29500)"),
         traced("torch.AcceleratorError: CUDA error: all CUDA-capable devices are busy or unavailable"),
+        traced("AssertionError", 'assert os.path.ismount("/mnt/data")'),
         traced("RuntimeError: pool is empty", "return pool.get()", "/usr/lib/python3.11/site-packages/pool/a.py"),
         "fatal: the share is not there\n",
     ],

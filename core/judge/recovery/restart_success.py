@@ -41,12 +41,12 @@ def on_beat(builder: StepBuilder) -> None:
     """A step was made: check the resume, and close the incidents of earlier attempts if it took effect."""
     reading = main_reading(builder.state).certain
     attempt, shows = check_count(builder.state.attempt, reading)
-    if shows == "anew" and not attempt.counts_anew:
+    first = shows == "anew" and not attempt.counts_anew
+    if first:
         attempt = _counted_on(attempt)
-        builder.set(attempt=attempt)
-        _put_aside(builder)
-        attempt = builder.state.attempt
     found = judge(attempt, reading) if shows in {"anew", "unclear"} else None
+    if first and (found is None or not found.went_on):
+        attempt = _put_aside(builder, attempt)
     if found is None and shows in {"anew", "unclear"} and awaits_losses(attempt, reading):
         shows = "open"
     verdict: str = "unclear" if shows == "anew" else shows
@@ -83,20 +83,19 @@ def _counted_on(attempt: AttemptProgress) -> AttemptProgress:
     return replace(attempt, counts_anew=True, offset=at, position=None if attempt.step is None else at + attempt.step)
 
 
-def _put_aside(builder: StepBuilder) -> None:
+def _put_aside(builder: StepBuilder, attempt: AttemptProgress) -> AttemptProgress:
     """Copy the resume point out of the way of a trainer that may have begun anew, unless there is a copy."""
-    attempt = builder.state.attempt
     known = checkpoint_index.find(builder.state.checkpoints, attempt.resume_from)
     kept = builder.state.found_resume.kept
     if known is None or known.kept is not None or (kept is not None and kept[0] == known.path):
-        return
+        return attempt
     name = known_checkpoint.base_name(known.path)
     order = builder.decide(
         CopyAside,
         f"copy {name} aside: the trainer counts from the beginning and may write over it",
         paths=(known.path,),
     )
-    builder.set(attempt=replace(attempt, aside=order))
+    return replace(attempt, aside=order)
 
 
 def on_put_aside(builder: StepBuilder, outcome: Outcome) -> None:

@@ -202,6 +202,12 @@ def _crashed(
     )
 
 
+OUTSIDE = LazyPattern(
+    r"(?i)exists|is_?(?:file|dir|mount)|mount|cuda|gpu|device|driver|nvidia|connect|socket|network|\bport\b|lock|busy|space"
+)
+"""Words of what may be there again later: ``assert os.path.ismount(DATA)`` in the own code is no mistake in it."""
+
+
 def _cause(builder: StepBuilder, observation: Exit, diagnosis: Diagnosis, *, signalled: bool) -> Cause:
     """What ended the attempt, as the history keeps it."""
     attempt, seen = builder.state.attempt, builder.state.diagnosis
@@ -209,6 +215,7 @@ def _cause(builder: StepBuilder, observation: Exit, diagnosis: Diagnosis, *, sig
     at = 0 if diagnosis.cause is None else diagnosis.cause.line
     block = next((b for b in reversed(seen.blocks) if b.raised is not None and at in {0, b.raised.line}), None)
     own = block is not None and bool(block.own) and block.last.startswith(f"{block.own.rpartition(':')[0]}:")
+    asks_outside = block is not None and OUTSIDE.search(f"{block.code} {line}") is not None
     parser = diagnosis.failure == "config_error" and observation.code == exit_status.USAGE
     return Cause(
         kind="crash",
@@ -218,7 +225,7 @@ def _cause(builder: StepBuilder, observation: Exit, diagnosis: Diagnosis, *, sig
         stepped=attempt.beat_t is not None or attempt.saved,
         given=attempt.resume_from,
         said=words_of(line.strip()),
-        raised="parser" if parser else "own" if own and not is_of_the_system(line) else "",
+        raised="parser" if parser else "own" if own and not (asks_outside or is_of_the_system(line)) else "",
         signal_t=builder.t if signalled else None,
         lasted_s=max(0.0, (builder.t if observation.died_t is None else observation.died_t) - attempt.start_t),
     )
