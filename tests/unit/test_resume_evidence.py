@@ -6,6 +6,7 @@ import pytest
 
 from tests.builders import World, judge
 from tests.unit.test_judge_recovery import crash, quick, save
+from trainwatch.core.judge.resume.resume_evidence import says_that_it_loads
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import CopyAside, GiveUp, NotifyPeople, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import Note, ProgressMade
@@ -77,6 +78,23 @@ def test_the_words_of_the_trainer_show_that_it_resumed(words: str) -> None:
     world = flat(words)
     assert "resume verified: the trainer says that it loads step-60" in notes(world)
     assert not [i for i in world.incidents if i.open]
+
+
+@pytest.mark.parametrize(
+    ("line", "path", "says"),
+    [
+        ("Loading 2048 images of 20 classes", "runs/x/20", False),
+        ("restored runs/x/20", "/w/runs/x/20", True),
+        ("load the best model of all", "out/best", False),
+        ("=> loaded checkpoint 'out/best' (epoch 3)", "/w/out/best", True),
+        ("Loads checkpoint by local backend from path: /w/out/last.pt", "/w/out/last.pt", True),
+        ("resuming from last.pt", "/w/out/last.pt", True),
+        ("resuming from not-last.pt", "/w/out/last.pt", False),
+        ("loading data/step-60/images, not out/step-60", "/w/out/step-60", False),
+    ],
+)
+def test_which_lines_say_that_a_checkpoint_is_loaded(line: str, path: str, *, says: bool) -> None:
+    assert says_that_it_loads(line, path) is says
 
 
 def flat(words: str) -> World:

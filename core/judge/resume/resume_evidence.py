@@ -105,14 +105,18 @@ def curve_of(attempt: AttemptProgress, reading: Reading) -> LossCurve:
 def says_that_it_loads(text: str, path: str) -> bool:
     """Whether a line says that this checkpoint is loaded. Words within a path are names, and settings are no words."""
     name = base_name(path)
+    if _PLAIN.fullmatch(name):  # "20" and "best" may mean anything
+        name = "/".join(path.rstrip("/").split("/")[-2:])
+    named = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-])")
     for line in text.splitlines():
-        if name in line:
+        if name in line and named.search(line) is not None:
             words = _PATH_OR_QUOTE.sub(" ", line)
             if _LOADS.search(words) is not None and _NOT.search(words) is None:
                 return True
     return False
 
 
+_PLAIN = LazyPattern(r"\d+|[A-Za-z]+")
 _PATH_OR_QUOTE = LazyPattern(r"\S*/\S*|'[^']*'|\"[^\"]*\"|\S+[=:]\S+")
-_LOADS = LazyPattern(r"\b(?:resum|restor|load|continu)(?:ed?|ing)?\b(?!\s*[=:])", re.IGNORECASE)
+_LOADS = LazyPattern(r"\b(?:resum|restor|load|continu)(?:e[ds]?|s|ing)?\b(?!\s*[=:])", re.IGNORECASE)
 _NOT = LazyPattern(r"\b(?:not|no|never|cannot|fail\w*|unable|ignor\w*|skip\w*|missing|error)\b|n't\b", re.IGNORECASE)
