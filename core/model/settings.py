@@ -96,6 +96,10 @@ class Restart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Wait before the n-th restart after a network failure; the last repeats. Such restarts cost no budget."""
     without_checkpoint: bool = True
     """Start from the beginning if there is no verified checkpoint."""
+    ended_early: Literal["hold", "restart"] = "hold"
+    """What follows an exit with success clearly before the end: ``hold``: the run is over until a person resumes it.
+    ``restart``: once, it is restarted as after a crash, but never where its log says that it ended on purpose (early
+    stopping, patience, a limit of time or steps)."""
     if_not_told: Literal["wait", "go_on"] = "wait"
     """What to do if there are checkpoints, but the trainer cannot be told which one to resume from, because its command
     has no option or ``{resume}`` for the path. ``wait``: no start until a person acts, because a start from the

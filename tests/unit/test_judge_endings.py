@@ -9,10 +9,11 @@ from trainwatch.core.judge.knowledge import Knowledge
 from trainwatch.core.judge.recovery.ending.ending import Counters, place_of
 from trainwatch.core.judge.recovery.ending.ending_evidence import ended_well, run_total
 from trainwatch.core.judge.step import Judge
-from trainwatch.core.model.decision import EndWatch, NotifyPeople
+from trainwatch.core.model.decision import EndWatch, NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import AttemptEnded, StateChanged
 from trainwatch.core.model.observation import CheckpointEvent, Exit, HostSample, KernelLine, LogChunk
 from trainwatch.core.model.progress import Progress
+from trainwatch.core.model.settings import Restart, Settings
 from trainwatch.core.model.shipped.preset import Preset
 
 SENTENCE = "nothing in the log says that this was the end"
@@ -63,9 +64,10 @@ def yolo(until: int, total: int) -> str:
     return lines
 
 
-def begun(preset: Preset | None = None, status_hidden: str = "") -> World:
+def begun(preset: Preset | None = None, status_hidden: str = "", settings: Settings | None = None) -> World:
     preset = preset or Preset(name="generic")
-    mind = Judge(Knowledge(catalogue=CATALOGUE, shapes=SHAPES, preset=preset, status_hidden=status_hidden))
+    known = Knowledge(catalogue=CATALOGUE, shapes=SHAPES, preset=preset, status_hidden=status_hidden)
+    mind = Judge(known if settings is None else msgspec.structs.replace(known, settings=settings))
     return World(mind).begin()
 
 
@@ -415,3 +417,75 @@ def test_a_step_beyond_the_total_of_a_part_of_the_run_has_no_total() -> None:
     """A bar for each round of 25: *step 24 of 25* was said at step 249."""
     progress = Progress(step=24, total_steps=25, run_step=249)
     assert place_of(Counters(progress=progress, per_epoch=True, bar=True)).words == "step 249"
+
+
+def silent_from(step: int, *saved: int, name: str = "out/model-{:06d}.pt", every: int = 1) -> World:
+    """A log that ends at ``step``, beside saves at each hundredth step before it and at ``saved``."""
+    world, at = begun(), 0
+    for save_at in range(100, step, 100):
+        part = "".join(line + "\n" for line in steps(save_at, every=every).splitlines()[at // every :])
+        at = save_at
+        save(see(world, part), name.format(save_at), save_at)
+    see(world, "".join(line + "\n" for line in steps(step, every=every).splitlines()[at // every :]))
+    for save_at in saved:
+        world.wait(60.0, 30.0)
+        save(world, name.format(save_at), save_at)
+    return world
+
+
+@pytest.mark.parametrize(("name", "every"), [("out/model-{:06d}.pt", 1), ("ckpt/epoch_end_{}.safetensors", 10)])
+def test_save_of_the_last_step_is_the_end_although_the_log_stopped_before(name: str, every: int) -> None:
+    """Its output was closed, or a process without it trained on."""
+    world = leave(silent_from(340, *range(400, 1001, 100), name=name, every=every))
+    assert world.word == "finished"
+    assert "step 1000 of 1000, as " in reason(world)
+    assert "is saved" in reason(world)
+
+
+def test_save_before_the_last_step_says_how_far_it_came() -> None:
+    world = leave(silent_from(340, 400, 500))
+    assert (world.word, "step 500 of 1000, as model-000500.pt holds" in reason(world)) == ("ended_early", True)
+
+
+def test_save_that_counts_something_else_is_no_progress() -> None:
+    """Micro-batches, four to a step."""
+    world = begun()
+    for at in (100, 200):
+        save(
+            see(world, "".join(f"step {n}/1000 loss: 0.25\n" for n in range(at - 99, at + 1))), f"out/m-{at}.pt", 7 * at
+        )
+    assert leave(world).word == "ended_early"
+    assert "step 200 of 1000" in reason(world)
+
+
+AGAIN = Settings(restart=Restart(ended_early="restart", backoff_s=(0.0,)))
+
+
+@pytest.mark.parametrize("last", ["", "closing data server\n"])
+def test_exit_0_in_the_middle_is_restarted_once_if_the_settings_say_so(last: str) -> None:
+    world = leave(see(save(see(begun(settings=AGAIN), steps(300)), "out/step-300.pt", 300), last))
+    assert [a.resume_from for a in world.of(StartAttempt)] == [None, "out/step-300.pt"]
+    see(world, "".join(f"step {n}/1000 loss: 0.25\n" for n in range(301, 600)))
+    assert leave(save(world, "out/step-600.pt", 600)).word == "ended_early"
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        "Early stopping: no improvement for 5 evaluations\n",
+        "patience of 3 is used up, leaving\n",
+        "time limit of 8 h reached\n",
+        "reached max_steps, leaving\n",
+        "wall clock budget exceeded: saving and leaving\n",
+        "Training complete\n",
+    ],
+)
+def test_end_on_purpose_is_never_restarted(last: str) -> None:
+    world = leave(see(save(see(begun(settings=AGAIN), steps(300)), "out/step-300.pt", 300), last))
+    assert len(world.of(StartAttempt)) == 1
+
+
+def test_exit_0_in_the_middle_is_held_by_default_and_names_the_setting() -> None:
+    world = leave(save(see(begun(), steps(300)), "out/step-300.pt", 300))
+    assert world.word == "ended_early"
+    assert "[restart] ended_early" in world.of(NotifyPeople)[-1].body

@@ -257,7 +257,9 @@ def end_early(builder: StepBuilder, observation: Exit, reason: str, incident: in
     builder.move("end_early", EndedEarly(), reason)
     report = builder.knowledge.typed("report")
     again = untold.starts_again(builder.state, builder.knowledge)
-    hint = f"read the end of its log (`{report}`); {again}"
+    hint = (
+        f'read the end of its log (`{report}`); {again}; [restart] ended_early = "restart" would do it once by itself'
+    )
     builder.notify("give_up", "ended early", f"{reason}\n{hint}", incident=incident)
     at_end.run_command(builder, "give_up")
     builder.decide(EndWatch, f"ended early; {again}", incident=incident, exit_code=1)

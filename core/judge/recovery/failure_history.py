@@ -30,6 +30,8 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     epochs: int | None = None
     signal_t: float | None = None
     """Run time at which a SIGTERM or SIGHUP ended it that nobody is known to have ordered; None = none did."""
+    ended_early: bool = False
+    """It exited with success before the end of the training."""
     in_save: bool = False
     """A hang in a save: storage that is slow or away fails at no step of its own."""
     stepped: bool = True

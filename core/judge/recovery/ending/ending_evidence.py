@@ -84,11 +84,32 @@ def place(state: JudgeState) -> Place:
             round_ends=now.round_ends,
         )
     )
+    if found.at == "short" and (saved := _place_of_save(state, now)) is not None:
+        return saved
     if found.at == "short" and _counts_anew(state) and attempt.position is not None:
         whole = attempt.run_total_before or 0
         if abs(whole - attempt.position) <= max(1, attempt.stride, now.interval):
             return Place("end", f"step {attempt.position} of {whole}, counted over the resume")
     return found
+
+
+def _place_of_save(state: JudgeState, now: Reading) -> Place | None:
+    """Where the newest save of the attempt shows that it is, if that is further than its log: its output may be closed.
+
+    Only if its saves and its log are known to count the same: an earlier save came when the log was at its step, or a
+    save holds just the last step.
+    """
+    attempt, total, step = state.attempt, now.progress.run_total_steps, now.progress.run_step
+    if total is None or step is None:
+        return None
+    mine = [k for k in state.checkpoints.known if k.own and k.complete and k.bad is None and k.t >= attempt.start_t]
+    saved = {k.step * attempt.stride: k for k in mine if k.step is not None}
+    furthest = max(saved, default=0)
+    alike = any(at <= step and k.position == at + (attempt.offset or 0) for at, k in saved.items())
+    if furthest <= step + max(1, now.interval) or not (alike or furthest == total):
+        return None
+    words = f"step {furthest} of {total}, as {base_name(saved[furthest].path)} holds"
+    return Place("end" if furthest >= total else "short", words)
 
 
 def _interval(state: JudgeState, now: Reading) -> int:

@@ -26,7 +26,7 @@ from ...run_states import Interrupted, RestartPlan, Starting, Stopping
 from ...state import JudgeState
 from ...step_builder import StepBuilder
 from ...text.source_places import placed
-from .. import restart_stages
+from .. import fallback, restart_stages
 from ..apply import answer_failure
 from ..attempts import PASSING, end_early, ended, finish, launch_again_later
 from ..end_facts import end_facts
@@ -113,8 +113,15 @@ def _on_success(builder: StepBuilder, observation: Exit) -> None:
 
 
 def _end_early(builder: StepBuilder, observation: Exit, why: str) -> None:
-    """It exited with success before the end of the training, and no failure shows: a person has to look."""
+    """It exited with success before the end of the training, and no failure shows: a person has to look.
+
+    ``[restart] ended_early = "restart"`` takes it for a crash, once, unless the trainer says that it ended on purpose.
+    """
     state = builder.state
+    if _may_restart(builder):
+        unknown = diagnosis_as(state.diagnosis, builder.knowledge.catalogue, "unknown")
+        _crashed(builder, observation, unknown, why, ended_early=True)
+        return
     reason = f"{_exit_in_words(observation)}, but {why}"
     incident = builder.open_incident(
         "crash",
@@ -127,6 +134,27 @@ def _end_early(builder: StepBuilder, observation: Exit, why: str) -> None:
     order = "capture evidence: end of the log, kernel log, GPUs, launch"
     builder.decide(CaptureStacks, order, incident=incident, attempt=state.attempt.number)
     end_early(builder, observation, reason, incident)
+
+
+ON_PURPOSE = LazyPattern(
+    r"(?i)\bearly.?stop|\bpatience\b|\bconverged\b|\b(?:time|step|steps|epochs?|duration|budget|deadline)\b.{0,40}"
+    r"\b(?:limit|reached|exceeded|over|up|expired)\b|\bmax(?:imum)?[ _-](?:steps?|time|epochs?|duration|iter\w*)\b"
+    r"|\bstopping\b|\bstopped\b"
+)
+"""What a trainer says in its last lines if it ended before its total on purpose. Taking too much for it only holds."""
+LAST_WORDS = 5
+"""Lines from the end of the log in which it would say so."""
+
+
+def _may_restart(builder: StepBuilder) -> bool:
+    """Whether an exit with success before the end is answered by a restart: the first one of a run that has trained."""
+    state, knowledge = builder.state, builder.knowledge
+    if knowledge.settings.restart.ended_early != "restart" or not fallback.has_trained(state):
+        return False
+    if any(cause.ended_early for cause in state.history) or ending_input(state, knowledge).words is not None:
+        return False
+    lines = (state.diagnosis.tail + state.diagnosis.fold.rest).splitlines()
+    return not any(ON_PURPOSE.search(line) for line in [line for line in lines if line.strip()][-LAST_WORDS:])
 
 
 def _on_crash(builder: StepBuilder, observation: Exit) -> None:
@@ -150,7 +178,13 @@ def _on_crash(builder: StepBuilder, observation: Exit) -> None:
 
 
 def _crashed(
-    builder: StepBuilder, observation: Exit, diagnosis: Diagnosis, where: str = "", *, title: str = ""
+    builder: StepBuilder,
+    observation: Exit,
+    diagnosis: Diagnosis,
+    where: str = "",
+    *,
+    title: str = "",
+    ended_early: bool = False,
 ) -> None:
     """It failed. ``where``: what shows that, if its exit status says success. ``title``: else that of the class."""
     attempt, class_ = builder.state.attempt, diagnosis.failure
@@ -186,7 +220,7 @@ def _crashed(
     signalled = class_ == "killed_by_user" and observation.job is None and _is_bare_signal(diagnosis, observation)
     answer_failure(
         builder,
-        _cause(builder, observation, diagnosis, signalled=signalled),
+        msgspec.structs.replace(_cause(builder, observation, diagnosis, signalled=signalled), ended_early=ended_early),
         RestartPlan(
             reason=f"restart{what}",
             incident=incident,
