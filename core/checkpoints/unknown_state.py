@@ -1,7 +1,7 @@
 """State of a training of a make that is not known: told by what it is not, since no list of makes is complete.
 
 A file or folder that is no checkpoint of a known make, and that is not known as log, sample, cache, config or event
-file either, may be all that a trainer saved. It gets the verdict ``opaque``, reason "unknown format …". Known false
+file either, may be all that a trainer saved. It gets the verdict ``opaque``, reason "saved, not readable here …". False
 alarms: data and tokenizers that a trainer writes into its output folder; the judge leaves out what was written before
 the first step and never again.
 """
@@ -24,6 +24,7 @@ from ..model.checkpoints.checkpoint_suffixes import has_checkpoint_suffix
 from ..model.checkpoints.other_files import (
     TEXT_SUFFIXES,
     is_log_folder,
+    is_numbered_text,
     is_other_file,
     is_other_folder,
     is_text_of_unknown_use,
@@ -36,7 +37,7 @@ from .formats.foreign_checks import foreign_damage
 from .formats.foreign_formats import HEAD_BYTES, foreign_format
 from .formats.tensor_file import looks_like_torch
 
-UNKNOWN = "unknown format"
+UNKNOWN = "saved, not readable here"
 """How the reason begins."""
 _DEPTH = 4
 """``lightning_logs/version_0/checkpoints/last.ckpt`` is three folders deep."""
@@ -70,12 +71,11 @@ def unknown_state(path: Path, *, rewritten: bool = False, named: bool = False) -
         return None
     damage = foreign_damage(path) if stat.S_ISREG(status.st_mode) else None
     counts = read_name(path.name)
-    step = int(path.name) if counts.is_final and path.name.isdecimal() and len(path.name) < 16 else counts.step
     return Checkpoint(
         path=str(path),
         name=path.name,
         kind="unknown",
-        step=step,
+        step=counts.step,
         epoch=counts.epoch,
         size_bytes=size,
         mtime=mtime,
@@ -117,11 +117,12 @@ def _what_file(path: Path, *, likely: bool) -> str | None:
     known = foreign_format(head, path.name)
     if known is not None:
         return known.words if known.may_be_state else None
-    if not _is_text(head):
+    if not is_text(head):
         return "binary"
     if len(head) < HEAD_BYTES and _is_pointer(head.decode("utf-8", "replace"), path):
         return None
-    if likely or (says_state(path.name) and _suffix_is_unknown(path.name)) or says_checkpoint(path.name):
+    named = (says_state(path.name) and _suffix_is_unknown(path.name)) or says_checkpoint(path.name)
+    if likely or named or is_numbered_text(path.name):
         return "text"
     return None
 
@@ -251,7 +252,7 @@ def _head(path: Path) -> bytes | None:
         return None
 
 
-def _is_text(head: bytes) -> bool:
+def is_text(head: bytes) -> bool:
     """Whether it begins like text: UTF-8 without control characters."""
     if b"\0" in head:
         return False

@@ -50,6 +50,7 @@ def _is_one(folder: Path) -> bool:
     """Whether a folder is one checkpoint; one without a word for it in its name is an output folder with an export."""
     if is_temporary(folder.name):
         return False
-    if is_checkpoint_directory_name(folder.name) or is_counted_directory_name(folder.name):
+    named = is_checkpoint_directory_name(folder.name) or is_counted_directory_name(folder.name)
+    if named and not folder.name.isdecimal():  # a number alone may be that of a run
         return True
     return says_state(folder.name) and is_checkpoint_directory(folder)

@@ -3,6 +3,7 @@
 import gzip
 import os
 import pickle
+import shutil
 import sqlite3
 import struct
 import tarfile
@@ -125,7 +126,7 @@ def test_what_is_not_known_as_something_else_may_be_state(name: str, tmp_path: P
     (found,) = not_understood(tmp_path)
 
     assert (found.name, found.kind, found.verdict, found.understood) == (name, "unknown", "opaque", False)
-    assert (found.reason or "").startswith("unknown format (")
+    assert (found.reason or "").startswith("saved, not readable here (")
 
 
 def test_logs_samples_caches_configs_and_events_are_no_state(tmp_path: Path) -> None:
@@ -249,7 +250,7 @@ def test_a_folder_of_an_unknown_make_is_opaque(tmp_path: Path) -> None:
 
     found = verify(folder, deep=False)
 
-    assert (found.verdict, found.reason) == ("opaque", "unknown format (a folder with flax_model.msgpack)")
+    assert (found.verdict, found.reason) == ("opaque", "saved, not readable here (a folder with flax_model.msgpack)")
 
 
 @pytest.mark.parametrize("damage", ["latest names nothing", "no latest", "a rank is missing", "none"])
@@ -427,3 +428,21 @@ def test_a_folder_called_state_without_a_known_file_is_opaque(tmp_path: Path) ->
     found = inspect_any(tmp_path / "net-state")
     assert found is not None
     assert (found.verdict, found.understood) == ("opaque", False)
+
+
+@pytest.mark.parametrize("text", ["avg_loss: 0.5\nstep: 20\n", '{"epoch": 3, "sampler": [1, 2]}'])
+def test_a_member_that_is_text_is_no_damage(text: str, tmp_path: Path) -> None:
+    folder = tmp_path / "SAVE+20"
+    folder.mkdir()
+    torch.save({"w": torch.ones(4)}, folder / "model.ckpt")
+    torch.save({"state": torch.ones(4)}, folder / "optimizer.ckpt")
+    (folder / "brain.ckpt").write_text(text)
+
+    shutil.copytree(folder, tmp_path / "SAVE+10")
+    found = next(c for c in list_checkpoints(tmp_path).checkpoints if c.name == folder.name)
+
+    assert found.verdict == "complete", found.reason
+    assert found.size_bytes > sum((folder / name).stat().st_size for name in ("model.ckpt", "optimizer.ckpt"))
+    (folder / "model.ckpt").write_text(text)
+    (folder / "optimizer.ckpt").unlink()
+    assert inspect(folder) is None or inspect(folder).verdict != "complete", "nothing in it holds weights"  # type: ignore[union-attr]

@@ -37,7 +37,7 @@ def read_safetensors(source: ByteRange) -> FileContents:
     if length > MAX_HEADER_BYTES or length < 2:
         foreign = foreign_format(source.read(0, min(source.size, HEAD_BYTES)), "")
         if foreign is not None:
-            raise Opaque(f"unknown format ({foreign.words})")
+            raise Opaque(f"saved, not readable here ({foreign.words})")
         impossible = f"has a header length of {length} bytes at byte 0; 2 to {MAX_HEADER_BYTES} are possible"
         raise Corrupt(impossible, understood=length == 0)
     if 8 + length > source.size:

@@ -100,7 +100,7 @@ def read_torch_file(source: ByteRange) -> FileContents:
         return read_plain_pickle(source)
     foreign = foreign_format(head, "")
     if foreign is not None:
-        raise Opaque(f"unknown format ({foreign.words})")
+        raise Opaque(f"saved, not readable here ({foreign.words})")
     if head[:1] in {bytes([start]) for start in _TEXT_PICKLE_STARTS}:
         try:
             return read_plain_pickle(source)

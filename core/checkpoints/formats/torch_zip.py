@@ -62,7 +62,7 @@ def read_torch_archive(source: ByteRange) -> FileContents:
 def _find_pickle(archive: ZipArchive) -> ZipMember:
     found = [member for member in archive.members if member.name == "data.pkl" or member.name.endswith("/data.pkl")]
     if not found:
-        raise Opaque("unknown format (an archive without data.pkl, so torch did not write it)")
+        raise Opaque("saved, not readable here (an archive without data.pkl, so torch did not write it)")
     if len(found) > 1:  # torch takes that of the first folder, other readers may take another
         raise Corrupt(f"has {len(found)} members named data.pkl")
     return found[0]

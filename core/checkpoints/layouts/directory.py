@@ -21,6 +21,7 @@ from ..formats.byte_range import open_bytes
 from ..formats.damage import Damage, Torn
 from ..formats.foreign_formats import HEAD_BYTES, TORCH_LEGACY, is_safetensors, is_torch_zip
 from ..formats.tensor_file import FileFinding, counts_of, examine_file, looks_like_torch
+from ..unknown_state import is_text
 from .accelerate import read_accelerate
 from .dcp import check_dcp, is_dcp, read_dcp
 from .deepspeed import read_deepspeed, read_deepspeed_save
@@ -87,6 +88,7 @@ def examine_directory(members: Members, *, scanner: "Scanner | None" = None) -> 
             findings[name] = examine_file(member.path, chosen, scanner=scanner, needed=needed)
         except FileNotFoundError:
             findings[name] = FileFinding(contents=None, damage=Torn("was removed just now"))
+    all_members, members = members, _without_text(members, findings)
     reading = next((found for read in _LAYOUTS if (found := read(members, findings)) is not None), None)
     if reading is None:
         return None
@@ -94,7 +96,7 @@ def examine_directory(members: Members, *, scanner: "Scanner | None" = None) -> 
     # What is opaque has no rules of its own, so only its like tells whether it is whole.
     opaque = bool(reading.damages) and all(damage.verdict == "opaque" for damage in reading.damages)
     if opaque or (reading.layout in _LOOSE and not reading.damages):
-        damages.extend(missing_beside_older(members))
+        damages.extend(missing_beside_older(all_members))
     damages.extend(finding.damage.within(name) for name, finding in findings.items() if finding.damage is not None)
     damages.extend(check_shards(members, findings))
     damages.extend(_check_inner_dcp(members, reading, scanner))
@@ -109,6 +111,20 @@ def examine_directory(members: Members, *, scanner: "Scanner | None" = None) -> 
         ),
         files=findings,
     )
+
+
+def _without_text(members: Members, findings: Findings) -> Members:
+    """The members without those that are text: they are no damage, whatever their suffix, and no weights either.
+
+    Source: SpeechBrain's ``brain.ckpt`` is YAML. What a trainer keeps in it, only the trainer can tell.
+    """
+    for name, found in list(findings.items()):
+        doubted = found.damage is not None and not found.damage.understood
+        if doubted and is_text(_head(members.files[name].path, HEAD_BYTES)):
+            del findings[name]
+            files = {other: member for other, member in members.files.items() if other != name}
+            members = msgspec.structs.replace(members, files=files)
+    return members
 
 
 def _zero_weights(members: Members, findings: Findings) -> list[str]:

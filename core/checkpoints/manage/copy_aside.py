@@ -40,7 +40,7 @@ def folder_for_copies(output_dir: Path, instead: Path, wall: float | None = None
     Beside the output folder, not in it: a trainer may delete its folder at the start, or look in it for the newest
     checkpoint. So a folder that is one of a series (``run/20``) does not count.
     """
-    while output_dir.name.isdecimal() or is_counted_directory_name(output_dir.name):
+    while is_counted_directory_name(output_dir.name):
         output_dir = output_dir.parent
     beside = output_dir.with_name(f"{output_dir.name}{KEPT_SUFFIX}")
     writable = os.access(beside if beside.is_dir() else beside.parent, os.W_OK | os.X_OK)

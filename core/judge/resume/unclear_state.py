@@ -7,11 +7,11 @@ its writer cut off. Known false alarm: a file of results without a known name; i
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
-from ...model.checkpoints.other_files import kind_of_name, says_state
+from ...model.checkpoints.other_files import is_companion, is_text, kind_of_name, says_state
 from ...model.launch.resume_support import ResumeSupport
 from .checkpoint_index import CheckpointIndex
 from .known_checkpoint import KnownCheckpoint, age_of, base_name, is_verified
@@ -23,7 +23,7 @@ OUTLIVED_S = 10.0
 STILL_S = 0.9
 """What had not changed for this long when it was looked at was not being written (``watch.settle_s`` is 1)."""
 SIZE_RATIO = 2.0
-"""A checkpoint that is smaller or larger than the one before by more than this is not like it."""
+"""A checkpoint that is smaller than the one before by more than this may be cut off."""
 STARTS = 2
 """So many attempts may end before their first step after they were given it: one may have ended for another reason."""
 _ALIKE = 2
@@ -56,10 +56,12 @@ def recognised(index: CheckpointIndex, training: Training) -> tuple[KnownCheckpo
         for k in index.known
         if k.unclear is not None and k.own and k.left is None and k.bad is None and not k.is_state
     ]
+    alone = not any(k.own and (is_verified(k) or k.is_state) and not is_text(base_name(k.path)) for k in index.known)
     return tuple(
         k
         for k in undecided
         if (_is_made_in_training(k, index, training) if k.unknown_make else _is_outlived(k, index, training))
+        and (alone or not is_text(base_name(k.path)))
     )
 
 
@@ -119,10 +121,10 @@ def to_resume_from(
 ) -> KnownCheckpoint | None:
     """Return the entry that is not understood and that a launch may be given, or None.
 
-    Settled, like the one before it, and the only thing of its kind: which of several files is to be named, only the
-    trainer knows. One that finds its checkpoint by itself is given no name, so several kinds are no hindrance. One of
-    an unknown make, or one that breaks the rules of a known make as the other saves of its trainer do. ``settled``:
-    False before the folder is looked at again, which tells whether it has changed since.
+    Settled, not much smaller than the one before it, and of the main file of each save. A trainer that finds its
+    checkpoint by itself is given no name, so that it need not be known which that is. One of an unknown make, or one
+    that breaks the rules of a known make as the other saves of its trainer do. ``settled``: False before the folder is
+    looked at again, which tells whether it has changed since.
     """
     found = states(index)
     usable = [
@@ -134,17 +136,23 @@ def to_resume_from(
         and (before_t is None or k.t < before_t)
         and support.objection(k.shape, k.holds) is None
     ]
-    named = [k for k in usable if says_state(base_name(k.path))] or usable
-    if not support.by_itself and len({_series(k) for k in named}) != 1:
-        return None
-    whole = [
-        k
-        for k in named
-        if (_is_settled(k) or not settled) and _is_like_before(k, [o for o in named if _series(o) == _series(k)])
-    ]
-    if not any(says_state(base_name(k.path)) for k in named) and not any(_has_before(k, named) for k in named):
+    main = usable if support.by_itself else _main_files(usable)
+    whole = [k for k in main if (_is_settled(k) or not settled) and not _is_cut_off(k, main)]
+    if not any(says_state(base_name(k.path)) for k in main) and not any(_has_before(k, main) for k in main):
         return None  # only its second writing shows that it is saved again and again
     return max(whole, key=age_of, default=None)
+
+
+def _main_files(usable: list[KnownCheckpoint]) -> list[KnownCheckpoint]:
+    """The saves of the one series that is the main file of each save; none if that cannot be told.
+
+    Not text beside anything else, nor what is called a part of a save (a replay buffer, the state of an optimizer), nor
+    a name that says nothing beside one that speaks of a state.
+    """
+    rules: tuple[Callable[[str], bool], ...] = (lambda n: not is_text(n), lambda n: not is_companion(n), says_state)
+    for is_main in rules:
+        usable = [k for k in usable if is_main(base_name(k.path))] or usable
+    return usable if len({_series(k) for k in usable}) == 1 else []
 
 
 def is_left_to_the_trainer(index: CheckpointIndex, path: str) -> bool:
@@ -173,12 +181,11 @@ def _has_before(known: KnownCheckpoint, others: list[KnownCheckpoint]) -> bool:
     return known.size_before is not None or any(age_of(k) < age_of(known) for k in others)
 
 
-def _is_like_before(known: KnownCheckpoint, others: list[KnownCheckpoint]) -> bool:
-    older = [k for k in others if age_of(k) < age_of(known)]
+def _is_cut_off(known: KnownCheckpoint, others: list[KnownCheckpoint]) -> bool:
+    """Whether it is much smaller than the one before it. A save may grow: of trees, or of a memory."""
+    older = [k for k in others if _series(k) == _series(known) and age_of(k) < age_of(known)]
     before = known.size_before if not older else max(older, key=age_of).size_bytes
-    if before is None or known.size_bytes is None:
-        return True
-    return before <= SIZE_RATIO * known.size_bytes and known.size_bytes <= SIZE_RATIO * before
+    return before is not None and known.size_bytes is not None and before > SIZE_RATIO * known.size_bytes
 
 
 def _series(known: KnownCheckpoint) -> str:

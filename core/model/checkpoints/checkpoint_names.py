@@ -42,7 +42,7 @@ _CHECKPOINT_DIRECTORY = LazyPattern(
 )
 """Directories that are checkpoints by their name, even if they are empty."""
 
-_COUNTED_DIRECTORY = LazyPattern(r"^(step|steps|epoch|ep|iter|iteration)[-_]?\d+$", re.IGNORECASE)
+_COUNTED_DIRECTORY = LazyPattern(r"^((step|steps|epoch|ep|iter|iteration)[-_]?)?\d{1,12}$", re.IGNORECASE)
 """Directories that are checkpoints if tensors lie in them; sample images are kept under such names too."""
 
 SHARD = LazyPattern(rf"^(?P<stem>.+)-(?P<number>\d{{5}})-of-(?P<total>\d{{5}})(?P<suffix>{_SUFFIX})$")
@@ -81,6 +81,7 @@ _COUNTERS: tuple[tuple[LazyPattern, str], ...] = tuple(
 )
 
 
+_DATE = re.compile(r"(19|20)\d{6}")
 _TRY = LazyPattern(r"-try\d+$")
 """What a restart appends to the name if each launch would write the same names again (act/derive_names.py)."""
 _CHECKPOINT_WORD = LazyPattern(r"^(?:checkpoint|ckpt|chkpt)", re.IGNORECASE)
@@ -101,7 +102,9 @@ class NameCounts(msgspec.Struct, frozen=True):
 
 
 def read_name(name: str) -> NameCounts:
-    """Step and epoch in a name, by the shapes of known trainers; ``-00001-of-00003`` is no count."""
+    """Step and epoch in a name, by the shapes of known trainers; ``-00001-of-00003`` is no count, ``20`` alone is."""
+    if name.isdecimal() and len(name) < 16 and not _DATE.fullmatch(name):
+        return NameCounts(int(name))
     found = _counters_in(_without_shard(name))
     step, epoch = found.get("step"), found.get("epoch")
     return NameCounts(step and int(step[1]), epoch and int(epoch[1]))

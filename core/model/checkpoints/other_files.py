@@ -25,6 +25,8 @@ _PICTURE_SUFFIXES = _suffixes(
     " .flac .ogg .opus .m4a .obj .ply .glb .gltf"
 )
 """Samples, plots, audio and models to look at."""
+MODEL_TEXT_SUFFIXES = frozenset({".json", ".txt", ".xml", ".dump"})
+"""Text to which boosted trees and small models are saved, too: XGBoost's JSON, LightGBM's ``.txt``, PMML."""
 _RECORD_SUFFIXES = _suffixes(
     ".wandb .prof .pstats .nsys-rep .qdrep .ncu-rep .perfetto-trace .pyc .pyo .so .o .whl .arrow .parquet .feather"
     " .lmdb .mdb .tfrecord .tfrecords .webdataset .idx .vocab .bpe .tiktoken .ttf .db-wal .db-shm .db-journal"
@@ -62,6 +64,11 @@ KEPT_SUFFIX = ".kept"
 _STATE_WORDS = _words("checkpoints?|ckpts?|chkpts?|snapshots?|weights?|models?|states?|params?|optim|optimizer|ema")
 _CHECKPOINT_WORDS = _words("checkpoints?|ckpts?|chkpts?|snapshots?")
 _PLACE_WORDS = _words("last|latest|best|final|newest|current|resume|epochs?|steps?|iters?")
+_COMPANION_WORDS = _words(
+    "replay|buffers?|vec_?normalize|normali[sz]er|optim|optimizers?|sched|schedulers?|scalers?|rng|random|samplers?|ema"
+    "|meta|stats"
+)
+"""Parts of a save beside its main file: stable-baselines3's replay buffer, an optimizer in a file of its own."""
 _NUMBER = re.compile(r"\d+")
 
 
@@ -75,8 +82,23 @@ def is_other_file(name: str) -> bool:
         return True
     by_words = _CLOSED_WORDS.search(name) is not None or _LOG_WORDS.search(name) is not None
     if suffix in TEXT_SUFFIXES:
-        return by_words or _CHECKPOINT_WORDS.search(stem) is None
+        return by_words or (_CHECKPOINT_WORDS.search(stem) is None and not is_numbered_text(name))
     return by_words and _STATE_WORDS.search(stem) is None
+
+
+def is_text(name: str) -> bool:
+    """Whether it is text by its suffix."""
+    return _suffix(name) in TEXT_SUFFIXES
+
+
+def is_numbered_text(name: str) -> bool:
+    """Whether it may be one of a series of saves that are text: ``round_20.json``."""
+    return _suffix(name) in MODEL_TEXT_SUFFIXES and _NUMBER.search(_stem(name)) is not None
+
+
+def is_companion(name: str) -> bool:
+    """Whether a name calls it a part of a save beside its main file."""
+    return _COMPANION_WORDS.search(_stem(name)) is not None
 
 
 def is_text_of_unknown_use(name: str) -> bool:

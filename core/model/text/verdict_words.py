@@ -6,3 +6,8 @@ WORDS = {"nonfinite": "NaN or Inf", "opaque": "unverified"}
 
 def verdict_word(verdict: str) -> str:
     return WORDS.get(verdict, verdict)
+
+
+def verdict_in_words(verdict: str) -> str:
+    """The same where there is room for a clause."""
+    return "saved, not readable here" if verdict == "opaque" else verdict_word(verdict)

@@ -9,7 +9,7 @@ import msgspec
 from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.run import HALTED_STATES
 from ...model.situation import Situation
-from ...model.text.verdict_words import verdict_word
+from ...model.text.verdict_words import verdict_in_words
 from .. import quantity
 from ..charts.attempts import AttemptSpan, attempt_spans
 from ..checkpoint_list import score_of, scores_of, step_words
@@ -266,7 +266,7 @@ def _title(now: Situation) -> str:
         return "no checkpoint yet" if story.attempts else ""
     c = story.checkpoints[-1]
     age = quantity.age(max(0.0, now.now_wall - c.mtime))
-    what = f"{step_words(c)} · {quantity.size(c.size_bytes)} · {verdict_word(c.verdict)}"
+    what = f"{step_words(c)} · {quantity.size(c.size_bytes)} · {verdict_in_words(c.verdict)}"
     return f"checkpoint {age} · {what}{_quality(now)}{_cadence(now)}"
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ....model.checkpoints.checkpoint import Checkpoint
-from ....model.checkpoints.other_files import kind_of_name
+from ....model.checkpoints.other_files import kind_of_name, says_state
 from ....model.launch.output_place import is_below
 from ....model.observation import OutputSeen
 from ....model.ports.supervision import AttemptTarget, Clock, Inbox
@@ -74,6 +74,7 @@ class FoundOutputs:
         self._checkpoint_of = checkpoint_of
         self._state_of = state_of
         self._reported: set[tuple[str, float]] = set()
+        self._alike: dict[tuple[str, str], set[str]] = {}
 
     def examine(
         self,
@@ -95,8 +96,8 @@ class FoundOutputs:
         unknown: set[tuple[str, str]] = set()
         again: dict[str, Written] = {}
         for path, written in files.items():
-            found = _inspect(Path(path), stops, self._state_of if late else self._checkpoint_of)
-            if found is None:
+            found = _inspect(Path(path), stops, self._state_of)
+            if found is None or self._is_in_watched_item(found.path, watched, stops):
                 continue
             folder = str(Path(found.path).parent)
             key = (found.path, found.mtime)
@@ -114,7 +115,12 @@ class FoundOutputs:
             if found.unknown_make and not sure and not late:
                 continue
             self._reported.add(key)
-            if found.unknown_make and late:  # it may be anything, so that only a person can tell; one of a kind says it
+            found = self._as_item(found, stops)
+            folder = str(Path(found.path).parent)
+            saved_again = not found.unknown_make or self._is_saved_again(found)
+            if folder in watched or not (saved_again or late):
+                continue
+            if not saved_again:  # it may be anything, so that only a person can tell; one of a kind says it
                 unknown.add(alike)
                 sure = False
             self._inbox.put(
@@ -129,6 +135,36 @@ class FoundOutputs:
                 )
             )
         return again
+
+    def _is_saved_again(self, found: Checkpoint) -> bool:
+        """Whether one of an unknown make is a save: its name says so, or another one differs in its number only."""
+        return says_state(found.name) or self._is_one_of_several(Path(found.path))
+
+    def _is_one_of_several(self, path: Path) -> bool:
+        """Whether the run wrote another one beside it whose name differs in its number only."""
+        alike = self._alike.setdefault((str(path.parent), kind_of_name(path.name)), set())
+        alike.add(path.name)
+        return len(alike) > 1
+
+    def _as_item(self, found: Checkpoint, stops: Collection[Path]) -> Checkpoint:
+        """The folder that holds it, if that is one of a series of saves (``run/20/state.pt``) or a whole state."""
+        folder = Path(found.path).parent
+        if "#" not in kind_of_name(folder.name) or folder in stops:
+            return found
+        several = self._is_one_of_several(folder)
+        item = _inspect(folder, stops, self._state_of)
+        is_one = item is not None and item.path == str(folder) and (several or item.holds == "state")
+        return item if item is not None and is_one else found
+
+    def _is_in_watched_item(self, path: str, watched: Collection[str], stops: Collection[Path]) -> bool:
+        """Whether it lies in a checkpoint of a folder that is watched: that sensor tells of it."""
+        for folder in watched:
+            inside = Path(path).relative_to(folder).parts if is_below(path, folder) else ()
+            if len(inside) > 1:
+                item = _inspect(Path(folder, inside[0]), stops, self._state_of)
+                if item is not None and not item.unknown_make:
+                    return True
+        return False
 
     def _evidence(
         self, found: Checkpoint, written: Written, followed: Followed, roots: Collection[str]

@@ -11,7 +11,7 @@ from trainwatch.core.model.text.memory_words import memory, memory_of
 from trainwatch.core.model.text.patterns import LazyPattern
 from trainwatch.core.model.text.size_words import size
 from trainwatch.core.model.text.suggestion import typed
-from trainwatch.core.model.text.verdict_words import verdict_word
+from trainwatch.core.model.text.verdict_words import verdict_in_words
 from trainwatch.core.views import quantity
 from trainwatch.core.views.act_words import ACT_WORDS
 from trainwatch.core.views.length_words import by_words
@@ -136,7 +136,7 @@ def _checkpoint_lines(known: dict[str, Any]) -> list[str]:
     if newest is None:
         return ["  no checkpoint yet"]
     lines = [
-        f"  newest checkpoint {newest['name']} · {verdict_word(newest['verdict'])} · {quantity.age(known['age_s'])}"
+        f"  newest checkpoint {newest['name']} · {verdict_in_words(newest['verdict'])} · {quantity.age(known['age_s'])}"
     ]
     return [*lines, f"  scores: {printable(known['quality'])}"] if known["quality"] else lines
 

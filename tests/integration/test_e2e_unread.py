@@ -1,0 +1,100 @@
+"""Trainers whose saves nobody reads but they: the newest is handed to the trainer, with real processes."""
+
+import sys
+
+import pytest
+
+from tests.fakes.e2e_world import World, world
+
+__all__ = ["world"]
+
+TRAINER = """
+import argparse, json, os, sys, time, zipfile
+parser = argparse.ArgumentParser()
+parser.add_argument("--resume", dest="source")
+args = parser.parse_args()
+place = os.path.join("res", "ults")
+os.makedirs(place, exist_ok=True)
+def save(step):
+    SAVE
+    json.dump({"rmse": 1 / step}, open(f"{place}/metrics_{step}.json", "w"))
+    json.dump({"lr": 0.1}, open(f"{place}/config.json", "w"))
+def load(path):
+    LOAD
+first = load(args.source) if args.source else 0
+with open("truth.txt", "a") as truth:
+    truth.write(f"{first} {os.path.basename(args.source or '')}\\n")
+starts = len(open("truth.txt").read().splitlines())
+for step in range(first + 1, 61):
+    time.sleep(0.12)
+    print(f"step {step}/60 loss {2 / step:.4f}", flush=True)
+    if step % 10 == 0:
+        save(step)
+        time.sleep(0.4)
+    if starts == 1 and step == 37:
+        print("RuntimeError: CUDA error: unspecified launch failure", file=sys.stderr)
+        os._exit(1)
+"""
+ARCHIVE = (
+    """
+    with zipfile.ZipFile(f"{place}/agent_{step}_steps.zip", "w") as z:
+        z.writestr("data", str(step)); z.writestr("policy.bin", os.urandom(900))
+    open(f"{place}/agent_replay_buffer_{step}_steps.pkl", "wb").write(os.urandom(9000))
+""",
+    """
+    return int(zipfile.ZipFile(path).read("data"))
+""",
+    "agent_30_steps.zip",
+)
+BINARY = (
+    """
+    with open(f"{place}/trees{step}.ubj", "wb") as file:
+        file.write(b"{L\\x00\\x00learner" + os.urandom(50 * step) + f"#{step}".encode())
+""",
+    """
+    return int(open(path, "rb").read().rpartition(b"#")[2])
+""",
+    "trees30.ubj",
+)
+TEXT = (
+    """
+    json.dump({"trees": [[0.5] * 20] * step, "step": step}, open(f"{place}/round{step}.json", "w"))
+""",
+    """
+    return json.load(open(path))["step"]
+""",
+    "round30.json",
+)
+MEMBERS = (
+    """
+    import torch
+    folder = f"{place}/SAVE+{step}"; os.makedirs(folder, exist_ok=True)
+    torch.save({"w": torch.ones(8)}, f"{folder}/model.ckpt"); torch.save({"m": torch.ones(8)}, f"{folder}/optimizer.ckpt")
+    open(f"{folder}/counter.ckpt", "w").write(f"step: {step}\\n")
+""",
+    """
+    return int(open(f"{path}/counter.ckpt").read().split()[1])
+""",
+    "SAVE+30",
+)
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["told", "found"])
+@pytest.mark.parametrize("case", [ARCHIVE, BINARY, TEXT, MEMBERS], ids=["archive", "binary", "text", "text member"])
+def test_the_newest_save_is_handed_to_the_trainer(world: World, case: tuple[str, str, str], told: bool) -> None:
+    pytest.importorskip("torch")
+    save, load, newest = case
+    (world.project / "train.py").write_text(
+        TRAINER.replace("SAVE\n", f"{save.strip()}\n").replace("LOAD", load.strip())
+    )
+    command = [sys.executable, "train.py", "--resume", "{resume}"]
+    world.write(command=command, output_dir="res/ults", more={"watch": {"settle_s": 1}})
+    if not told:
+        text = (world.project / "trainwatch.toml").read_text()
+        (world.project / "trainwatch.toml").write_text(text.replace('output_dir = "res/ults"\n', ""))
+
+    watcher = world.headless("--interval", "1")
+
+    assert watcher.ends() == 0, watcher.said
+    assert (world.project / "truth.txt").read_text().splitlines() == ["0 ", f"30 {newest}"]
+    assert not list(world.project.glob("res/ults/SAVE*/.*")), "nothing is written into a checkpoint"
