@@ -64,7 +64,8 @@ size = 8
 
 def row(name: str, title: str, script: str, *, command: str, saves: str, goes_on: str = "", **more: Any) -> Row:
     """``saves``: the main file of each save; ``faults``, ``resume`` and ``goes_on`` as in ``Row``."""
-    ends, faults, file = RESUMED if goes_on else KEPT, more.pop("faults", THREE), more.pop("file", "train.py")
+    ends = (RESUMED if goes_on else KEPT) | more.pop("instead", {})
+    faults, file = more.pop("faults", THREE), more.pop("file", "train.py")
     return Row(
         name=name, title=title, environment=name, files={file: f"@{script}", **more.pop("files", {})},
         command=tuple(command.split()), checkpoints=saves, output_dir=saves.partition("{name}")[0] + "{name}",
@@ -118,6 +119,7 @@ ROWS = (
         "xgboost", "XGBoost", "xgboost_rounds.py", packages=("xgboost-cpu", "scikit-learn"), faults=FIVE,
         command="python train.py --stash boost/{name} --xgb-model {resume}", saves="boost/{name}/model_*.ubj",
         save_every=20, resume="yes", goes_on=r"Continuing from \S+, (\d+) rounds",
+        instead={"nan": "finished"},  # a tree whose gradients are NaN is left out, and rmse stays a number
     ),
     row(
         "lightgbm", "LightGBM", "lightgbm_rounds.py", packages=("lightgbm", "scikit-learn"),
