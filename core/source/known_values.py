@@ -6,15 +6,15 @@ with the same unknown folder still compare; a test of it is neither true nor fal
 
 import ast
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import words
 from .flow.scopes import Scope, Scopes
 from .options.environment import environment_name
 from .options.option import Option
-from .project_modules import Project
-from .syntax import FUNCTIONS, constant, default_of, dotted, last, parameters, root_of, text_of
+from .project_modules import resolved
+from .syntax import FUNCTIONS, constant, default_of, dotted, last, own_nodes, parameters, root_of, text_of
 
 UNKNOWN = "\0"
 DEEPEST = 12
@@ -26,6 +26,8 @@ _OF_FIRST_RANK: dict[str, Any] = {
 """What the process says of itself that writes the checkpoints."""
 _SAME_PATH = frozenset({"Path", "PurePath", "str", "abspath", "realpath", "expanduser", "expandvars", "normpath",
                         "fspath", "resolve", "absolute", "as_posix"})  # fmt: skip
+_MERGES = frozenset({"merge", "merge_from_file", "merge_from_list", "setattr", "merge_with", "deep_update"})
+"""Calls that may set any value of an object."""
 _NO = frozenset({"", "none", "false", "0", "no", "off", "null"})
 
 
@@ -35,8 +37,8 @@ class KnownValues:
     ``there``: a path that exists when the source runs, with something in it; "" = none is known to.
     """
 
-    def __init__(self, project: Project, declared: tuple[Option, ...], options: Mapping[str, Any]) -> None:
-        self.scopes = Scopes(project, (), ())
+    def __init__(self, scopes: Scopes, declared: Sequence[Option], options: Mapping[str, Any]) -> None:
+        self.scopes = scopes
         self.options = options
         self.asked: set[str] = set()
         self.there = ""
@@ -44,7 +46,14 @@ class KnownValues:
         self._bound: dict[tuple[int, str], list[ast.expr | None]] = {}
         self._attributes: dict[str, list[tuple[ast.expr, Scope]]] = {}
         self._calls: dict[str, list[tuple[ast.Call, Scope]]] = {}
+        self._fields: dict[str, list[tuple[ast.expr | None, Scope]]] = {}
+        self._modules: dict[str, list[tuple[str, Scope]]] = {}
+        self._rebound: set[str] = set()
+        """Names that are set from another scope."""
         for scope in self.scopes.all:
+            if scope.name == "<module>":
+                path = scope.module.shown.removesuffix(".py").replace("/", ".")
+                self._modules.setdefault(path.rpartition(".")[2], []).append((path, scope))
             for node in own_nodes(scope.node):
                 self._bind(node, scope)
 
@@ -58,8 +67,20 @@ class KnownValues:
                 self._set(target, value, scope)
             case ast.AugAssign(target=target) | ast.For(target=target):
                 self._set(target, None, scope)
-            case ast.Call():
+            case ast.Call(keywords=keywords):
                 self._calls.setdefault(last(dotted(node.func)), []).append((node, scope))
+                for each in keywords:
+                    self._fields.setdefault(each.arg or "", []).append((each.value, scope))
+            case ast.Global(names=names) | ast.Nonlocal(names=names):
+                self._rebound.update(names)
+            case ast.Dict(keys=keys, values=values):
+                for key, value in zip(keys, values, strict=True):
+                    self._fields.setdefault(text_of(key) or "", []).append((value, scope))
+            case ast.ClassDef(body=body):
+                for field in body:
+                    match field:
+                        case ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)]):
+                            self._fields.setdefault(name, []).append((field.value, scope))
 
     def _set(self, target: ast.expr, value: ast.expr | None, scope: Scope) -> None:
         match target:
@@ -67,6 +88,9 @@ class KnownValues:
                 self._bound.setdefault((id(scope.node), name), []).append(value)
             case ast.Attribute(attr=name) if value is not None and root_of(target) in {"self", "cls"}:
                 self._attributes.setdefault(name, []).append((value, scope))
+            case ast.Attribute(attr=name) | ast.Subscript(slice=ast.Constant(value=str() as name)):
+                self._fields.setdefault(name, []).append((value, scope))
+                self._rebound.add(name)
             case ast.Tuple(elts=elements) | ast.List(elts=elements):
                 for each in elements:
                     self._set(each, None, scope)
@@ -87,10 +111,10 @@ class KnownValues:
         """The value of an expression; an unknown one is a text with ``UNKNOWN`` in it."""
         if node is None or depth > DEEPEST:
             return f"{UNKNOWN}{UNKNOWN}"
+        if isinstance(node, ast.Constant):
+            return node.value
         unknown = f"{UNKNOWN}{ast.unparse(node)}{UNKNOWN}"
         match node:
-            case ast.Constant(value=value):
-                return value
             case ast.Name(id=name):
                 return self._name(name, scope, depth, unknown)
             case ast.Attribute(attr=name, value=base):
@@ -101,11 +125,13 @@ class KnownValues:
                 set_ = self._attributes.get(name, [])
                 if root_of(node) == "self" and len(set_) == 1:
                     return self.of(set_[0][0], set_[0][1], depth + 1)
-                return self._option(name, unknown)
+                if (held := self._of_module(resolved(scope.module, node))) is not None:
+                    return self.of(*held, depth + 1)
+                return self._member(name, unknown)
             case ast.Subscript(slice=index):
                 variable = environment_name(scope.module, node)
                 name = f"${variable}" if variable is not None else text_of(index) or ""
-                return self._option(name, unknown)
+                return self._member(name, unknown)
             case ast.Call():
                 return self._call(node, scope, depth + 1, unknown)
             case ast.BinOp(left=left, op=ast.Div() | ast.Add() as sign, right=right):
@@ -142,12 +168,49 @@ class KnownValues:
                 each for each in self._bound.get((id(at.node), name), []) if not (is_parameter and _uses(each, name))
             ]
             if bound:
-                first = bound[0] if len(bound) == 1 and not is_parameter else None
+                first = bound[0] if len(bound) == 1 and not is_parameter and name not in self._rebound else None
                 return unknown if first is None else self.of(first, at, depth + 1)
             if is_parameter:
                 return self._parameter(name, at, depth, unknown)
             at = at.parent
+        if (variable := self._of_module(scope.module.aliases.get(name, ""))) is not None:
+            return self.of(*variable, depth + 1)
         return _OF_FIRST_RANK.get(name, unknown)
+
+    def _of_module(self, name: str) -> tuple[ast.expr, Scope] | None:
+        """What ``settings.RESUME`` is set to, if one statement of that module sets it."""
+        module, _, variable = name.lstrip(".").rpartition(".")
+        for path, scope in self._modules.get(module.rpartition(".")[2], ()) if variable not in self._rebound else ():
+            if f".{path}".endswith(f".{module}"):
+                bound = self._bound.get((id(scope.node), variable), [])
+                return (bound[0], scope) if len(bound) == 1 and bound[0] is not None else None
+        return None
+
+    def _member(self, name: str, unknown: str) -> Any:
+        """A field or a key: an option, or what it is set to wherever it is set, to the same literal."""
+        set_ = self._fields.get(name, [])
+        literal = all(isinstance(value, ast.Constant) for value, _ in set_) and not self._calls.keys() & _MERGES
+        if name in self.options or not set_ or not literal or len({ast.dump(v) for v, _ in set_ if v}) > 1:
+            return self._option(name, unknown)
+        return constant(set_[0][0])
+
+    def set_at(self, node: ast.expr, scope: Scope) -> tuple[str, int]:
+        """The file and line that set a variable, a parameter or a field; else those of the expression itself."""
+        name = last(dotted(node)) if not isinstance(node, ast.Subscript) else text_of(node.slice) or ""
+        at: Scope | None = scope
+        while isinstance(node, ast.Name) and at is not None:
+            if bound := self._bound.get((id(at.node), name)):
+                return at.module.shown, getattr(bound[0] or node, "lineno", 0)
+            if isinstance(at.node, FUNCTIONS) and any(p.arg == name for p in parameters(at.node)):
+                return at.module.shown, at.node.lineno
+            at = at.parent
+        found = self._of_module(resolved(scope.module, node)) or (
+            None
+            if isinstance(node, ast.Name)
+            else next((each for each in self._fields.get(name, []) if each[0] is not None), None)
+        )
+        value, where = found or (node, scope)
+        return where.module.shown, getattr(value, "lineno", 0)
 
     def _parameter(self, name: str, scope: Scope, depth: int, unknown: str) -> Any:
         """What all calls of a function give it."""
@@ -215,15 +278,6 @@ class KnownValues:
 def _uses(value: ast.expr | None, name: str) -> bool:
     """Whether a name is only set to another form of itself (``out = Path(out)``)."""
     return value is not None and any(isinstance(each, ast.Name) and each.id == name for each in ast.walk(value))
-
-
-def own_nodes(node: ast.AST) -> list[ast.AST]:
-    """The nodes of a scope without those of the functions in it."""
-    found: list[ast.AST] = []
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, FUNCTIONS):
-            found += [child, *own_nodes(child)]
-    return found
 
 
 def set_options(declared: tuple[Option, ...], args: tuple[str, ...], environment: Mapping[str, str]) -> dict[str, Any]:

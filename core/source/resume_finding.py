@@ -399,10 +399,6 @@ def _happens(event: Event, flow: ValueFlow, given: Mapping[int, str]) -> tuple[b
     tests = [(guard, _passes(guard, flow, given)) for guard in event.guards]
     if whens and not any(_passes(guard, flow, given) is not False for guard in whens):
         tests.append((whens[0], False))
-    paths = {each.of for each in event.labels if each.how in {"path", "inside"}}
-    empty = [n for n in paths if n >= 0 and flow.options[n].kind == "switch" and not flow.options[n].default]
-    if len(paths) == 1 and empty:
-        tests.append((Guard(empty[0], on=True), False))
     for wanted in (False, None):
         found = next((guard for guard, holds in tests if holds is wanted), None)
         if found is not None:

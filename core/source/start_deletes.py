@@ -17,7 +17,7 @@ import msgspec
 
 from ..model.checkpoints.other_files import is_other_file
 from . import words
-from .flow.scopes import Scope
+from .flow.scopes import Scope, Scopes
 from .known_values import UNKNOWN, KnownValues, set_options
 from .options.option import Option
 from .project_modules import Project
@@ -196,7 +196,7 @@ class _Reader:
     def __init__(
         self, project: Project, declared: tuple[Option, ...], options: dict[str, Any], output: str | None, cwd: str
     ) -> None:
-        self.values = KnownValues(project, declared, options)
+        self.values = KnownValues(Scopes(project, (), ()), declared, options)
         self._cwd = cwd
         self._output = output
         self._sites: dict[str, list[_Site]] = {}

@@ -22,7 +22,6 @@ from .needed_imports import NeededImport, installs_packages, needed_imports
 from .options.all_options import options_of
 from .options.option import Option
 from .options.subcommands import BEFORE, Subcommands, subcommands_of
-from .options.switches import switches
 from .project_modules import Module, Project, Stamp, read_module, read_project, stamp_of
 from .resume_finding import Finding, find_resume
 from .script_values import Default, Number, defaults_in, imported_by, numbers_in, saves_in, texts_in_module
@@ -199,7 +198,6 @@ class TrainerSource:
             options += file_options(project, dict(settings), config)
         chosen = subcommands.run_by(self.target.args)
         options += [msgspec.structs.replace(dest, default=chosen) for dest in subcommands.dests if chosen]
-        options += switches(project, {option.dest for option in options})
         others = {function for function, name in subcommands.of_function.items() if chosen and name != chosen}
         return find_resume(project, options, self.target, others, closed=closed)
 

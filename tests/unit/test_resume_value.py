@@ -70,10 +70,6 @@ OFF = {
         NET + "def train(resume=False):\n    if resume:" + NEWEST.replace("    ", "        ") + "train()\n" + LOOP,
         "resume is set (t.py:3)",
     ),
-    "no path": (
-        "import lightning as L\nCKPT = None\nL.Trainer().fit(Net(), ckpt_path=CKPT)\n",
-        "CKPT is set (t.py:2)",
-    ),
     "its config": (
         {
             "t.py": PARSER + "import yaml\np.add_argument('--config')\n" + PARSED + NET
@@ -120,9 +116,10 @@ def test_a_trainer_that_goes_on_by_itself(dry: Any, kind: str) -> None:
     [
         "from skorch.callbacks import Checkpoint\nNet(callbacks=[Checkpoint()]).fit(x, y)\n",
         "from catboost import CatBoost\nCatBoost().fit(x, y, save_snapshot=False)\n",
+        "import lightning as L\nCKPT = None\nL.Trainer().fit(Net(), ckpt_path=CKPT)\n",
         "import orbax.checkpoint as ocp\nm = ocp.CheckpointManager('out')\nfor n in range(9):\n    m.save(n)\n",
     ],
-    ids=["skorch", "CatBoost", "orbax"],
+    ids=["skorch", "CatBoost", "Lightning", "orbax"],
 )
 def test_the_same_libraries_without_it(dry: Any, text: str) -> None:
     assert dry(text)["resume"]["will"] == "no"

@@ -68,7 +68,7 @@ def second_start_of(spec: RunSpec, preset: Preset, way: ResumeWay) -> SecondStar
     found, known = StartDeletes(), frozenset[str]()
     if not isinstance(source, str):
         found = source.deletes(args, {**os.environ, **spec.env}, settings, spec.output_dir)
-        known = frozenset() if source.resume(settings, config).unsure else frozenset(o.name for o in source.options)
+        known = frozenset() if source.resume(settings, config).cut else frozenset(o.name for o in source.options)
         in_shell = shell_deletes(source.target.shells, args, spec.output_dir, spec.cwd)
         found = msgspec.structs.replace(found, as_given=(*found.as_given, *in_shell), left=(*found.left, *in_shell))
     destroys = [_deleted(each, found.words) for each in found.as_given]

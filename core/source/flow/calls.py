@@ -131,7 +131,8 @@ class CallReader(GuardReader):
             *(each for arg, each in zip(node.args, given, strict=True) if "device" not in ast.unparse(arg))
         )
         paths = frozenset(each for each in places if each.how in {"path", "inside", "found", "when"})
-        state = frozenset(each for each in inside - base if each.how == "state")
+        own = self._loads.get((str(scope.module.path), node.lineno, node.col_offset))
+        state = frozenset(each for each in inside - base if each.how == "state" and each.of != own)
         if words.TRACKERS.search(called):
             return NOTHING
         for key, labels in named.items():

@@ -27,7 +27,7 @@ class ExpressionReader(CallReader):
                 return self._variable(name, scope)
             case ast.Attribute(value=base, attr=name):
                 if root_of(node) in scope.module.aliases and not self._variable(root_of(node), scope):
-                    return self._of_module(node, scope)
+                    return NOTHING
                 held = self._key(name) | self._value(base, scope, guards)
                 if held or not words.FINDS.search(name):
                     return held

@@ -3,10 +3,12 @@
 import ast
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
+from typing import Any
 
 from .. import words
+from ..known_values import KnownValues
 from ..options.option import Option
-from ..project_modules import Project, resolved
+from ..project_modules import Project
 from .call_names import KNOWN_WAYS
 from .labels import NOTHING, Event, Guard, Label, Labels
 from .scopes import Scope, Scopes
@@ -45,24 +47,17 @@ class FlowTables(ABC):
         self._environment: dict[str, Labels] = {}
         number = sum(option.kind != "switch" for option in options)
         self._telling = [_tells(option, number) for option in options]
-        self._unseen: dict[str, int] | None = None
-        """Switches whose value cannot be seen; None: not looked for yet."""
+        self._values = KnownValues(scopes, options, {})
+        self._valued: dict[int, Any] = {}
+        self._switches: dict[tuple[str, str, int], int] = {}
+        """Values that the source sets itself and tests; from ``_settled`` on also those that cannot be seen."""
+        self._settled = False
         roots = {name.partition(".")[0] for module in project.modules for name in module.aliases.values()}
         self._known_ways = [way for way in KNOWN_WAYS if way.library in roots]
 
     @abstractmethod
     def _value(self, node: ast.expr | None, scope: Scope, guards: frozenset[Guard]) -> Labels:
         """The labels of an expression."""
-
-    def _of_module(self, node: ast.Attribute, scope: Scope) -> Labels:
-        """What ``settings.RESUME`` holds."""
-        name = resolved(scope.module, node)
-        return frozenset(
-            Label(number, "path")
-            for number, option in enumerate(self.options)
-            if option.parameter == "<module>" and option.dest == node.attr
-            if f".{option.file.removesuffix('.py').replace('/', '.')}.{option.dest}".endswith(f".{name.lstrip('.')}")
-        )
 
     def _chosen(self, guards: frozenset[Guard], value: ast.expr) -> Labels:
         """What is set only if an option is given is chosen by it; to set it to nothing or a number chooses nothing."""

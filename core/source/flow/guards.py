@@ -3,10 +3,11 @@
 import ast
 
 from .. import words
+from ..known_values import UNKNOWN
 from ..options.option import Option
 from ..syntax import constant, dotted, last, text_of
 from .flow_tables import FlowTables
-from .labels import NOTHING, Guard
+from .labels import NOTHING, Guard, Labels
 from .scopes import Scope
 
 
@@ -88,22 +89,34 @@ class GuardReader(FlowTables):
             for each in found
             if each.of >= 0 and each.how in {"path", "inside", "found"} and self._telling[each.of]
         }
-        name = "" if self._unseen is None else _named(node)
-        if not isinstance(node, ast.Name):
-            held = self._of_module(node, scope) if isinstance(node, ast.Attribute) else NOTHING
-            found = self._key(name) | held
-        if name and not found and self._unseen is not None:
-            if name not in self._unseen:
-                self._unseen[name] = len(self.options)
-                file, line = scope.module.shown, node.lineno
-                self.options.append(Option(name=name, dest=name, kind="switch", unseen=True, file=file, line=line))
-                self._telling.append(True)
-            of = {self._unseen[name]}
-        return sorted(of)
+        return sorted(of or self._switch(node, found, scope))
+
+    def _switch(self, node: ast.expr, found: Labels, scope: Scope) -> set[int]:
+        """The number of a value that the source sets itself, or of one that is named after a resume and not seen."""
+        name = _named(node)
+        if not name:
+            return set()
+        if id(node) not in self._valued:
+            self._valued[id(node)] = self._values.of(node, scope)
+        value = self._valued[id(node)]
+        unseen = isinstance(value, str) and UNKNOWN in value
+        of = found if isinstance(node, ast.Name) else self._key(name)
+        named = words.RESUME.search(name) or words.CHECKPOINT.search(name)
+        if unseen and (of or not self._settled or not named or words.FINDS.search(name)):
+            return set()
+        file, line = self._values.set_at(node, scope)
+        if (name, file, line) not in self._switches:
+            self._switches[name, file, line] = len(self.options)
+            default = None if unseen else value
+            self.options.append(
+                Option(name=name, dest=name, kind="switch", default=default, unseen=unseen, file=file, line=line)
+            )
+            self._telling.append(True)
+        return {self._switches[name, file, line]}
 
 
 def _named(node: ast.AST) -> str:
-    """The last name of an expression that is named after a resume (``cfg["resume"]``); "" for another one."""
+    """The last name of a variable, a field or a key (``cfg["resume"]``); "" for another expression."""
     match node:
         case ast.Name(id=name) | ast.Attribute(attr=name):
             pass
@@ -113,5 +126,4 @@ def _named(node: ast.AST) -> str:
             pass
         case _:
             return ""
-    named = words.RESUME.search(name) or words.CHECKPOINT.search(name)
-    return name if named and not words.FINDS.search(name) else ""
+    return name

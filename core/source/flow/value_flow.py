@@ -11,7 +11,7 @@ import ast
 from collections.abc import Collection, Iterable, Sequence
 
 from ..options.option import Option
-from ..project_modules import Module, Project
+from ..project_modules import Project
 from ..syntax import FUNCTIONS, constant, ends, parameters
 from .expressions import ExpressionReader
 from .labels import NOTHING, Guard, Label
@@ -30,7 +30,7 @@ class ValueFlow(ExpressionReader):
         self._run()
         self._noted.clear()
         self._called_under.clear()
-        self._unseen = {}  # now all values that can be seen are known
+        self._settled = True
         self._run()
 
     def _seed(self) -> None:
@@ -40,27 +40,15 @@ class ValueFlow(ExpressionReader):
             if option.kind == "environment" or option.dest.startswith("$argv"):
                 self._environment[option.dest] = self._environment.get(option.dest, NOTHING) | label
                 continue
-            if option.kind != "switch" or not option.parameter:
-                self._seeds[option.dest] = self._seeds.get(option.dest, NOTHING) | label
+            self._seeds[option.dest] = self._seeds.get(option.dest, NOTHING) | label
             for scope in self._scopes:
                 if not isinstance(scope.node, FUNCTIONS):
-                    if option.parameter == "<module>" and self._holds(scope.module, option):
-                        self._add_variable(scope, option.dest, label)
-                    continue
-                if option.kind == "switch" and option.parameter:
-                    if scope.name == option.parameter and scope.module.shown == option.file:
+                    if option.parameter == "<module>" and scope.module is self._project.modules[0]:
                         self._add_variable(scope, option.dest, label)
                     continue
                 named = scope.name == option.parameter or (spread and not option.parameter)
                 if named and any(p.arg == option.dest for p in parameters(scope.node)):
                     self._add_variable(scope, option.dest, label)
-
-    def _holds(self, module: Module, option: Option) -> bool:
-        """Whether a module has this module variable: its own, or one that it imports."""
-        if module.shown == option.file:
-            return True
-        of = option.file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
-        return f".{of}.{option.dest}".endswith(f".{module.aliases.get(option.dest, '?').lstrip('.')}")
 
     def _run(self) -> None:
         for _ in range(PASSES):
