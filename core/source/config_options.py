@@ -55,9 +55,11 @@ def _hydra_keys(module: Module, decorator: ast.Call) -> Iterator[Option]:
         if package:
             group = () if package[1] == "_global_" else tuple(package[1].split("."))
         for keys, value, line in yaml_keys(text):
+            default = _plain(value)
             yield Option(
-                name=".".join((*group, *keys)), dest=keys[-1], kind="override", default=_plain(value), file=file.name,
-                line=line, help=value.partition("#")[2].strip(),
+                name=".".join((*group, *keys)), dest=keys[-1], kind="override", default=default, file=file.name,
+                takes="truth" if isinstance(default, bool) else "value", line=line,
+                help=value.partition("#")[2].strip(),
             )  # fmt: skip
 
 

@@ -87,7 +87,7 @@ def find_resume(
     candidates = [c for number in range(len(options)) if (c := _candidate(number, flow, given)) is not None]
     best = max(candidates, key=lambda c: (c.points - len(c.with_flags), -candidates.index(c)), default=None)
     alone = _by_itself(flow, given)
-    if best is not None and alone.place and not best.option.says_resume:
+    if best is not None and alone.place and not words.RESUME.search(best.option.name):
         best = None  # a folder in which the trainer finds it, or a switch against it
     return Finding(
         option=best,
@@ -130,7 +130,7 @@ def _given(options: Sequence[Option], args: Sequence[str]) -> dict[int, str]:
 def _unsure(project: Project, flow: ValueFlow, *, closed: bool) -> Iterator[str]:
     """Why a way may be there that was not seen."""
     for option in flow.options:
-        if option.says_resume and option.kind in {"option", "positional"} and option.library != "transformers":
+        if option.says_resume and option.kind in {"option", "positional"}:
             yield f"{option.name} ({option.place}) is there, but what it does cannot be told"
     if not closed and any(_TAKES_WORDS.search(module.text) for module in project.modules):
         yield "it may take options that are not seen in its source"
@@ -142,14 +142,14 @@ def _unsure(project: Project, flow: ValueFlow, *, closed: bool) -> Iterator[str]
 
 def _candidate(number: int, flow: ValueFlow, given: Mapping[int, str]) -> Candidate | None:
     option = flow.options[number]
+    name = f"{option.name} {option.dest}"
     if option.kind == "switch" or (option.library == "config" and option.default is False):
         return None
     if number in given and option.kind == "positional":
         return None
-    if given.get(number) and not option.says_resume and not words.CHECKPOINT.search(option.name):
+    if given.get(number) and not words.RESUME.search(name) and not words.CHECKPOINT.search(option.name):
         return None  # a name or a folder, by which the trainer finds it itself
-    says = f"{option.name} {option.dest} {option.help}"
-    name = f"{option.name} {option.dest}"
+    says = f"{name} {option.help}"
     if words.TRACKERS.search(name):
         return None
     events = list(flow.events.values())
@@ -191,7 +191,7 @@ def _candidate(number: int, flow: ValueFlow, given: Mapping[int, str]) -> Candid
     )
     if saved and not named:
         return None  # an output folder: what is loaded from it the trainer finds by itself
-    if not used and option.library != "lightning":
+    if not used and option.library != "lightning" and not option.says_resume:
         return None
     if words.SAVING.search(name) and not named and not (whole or restores >= 2):
         points -= 3

@@ -11,8 +11,10 @@ RESUME = re.compile(
     re.IGNORECASE,
 )
 """To go on with a training."""
-RELOADS = re.compile(r"reload", re.IGNORECASE)
-"""Data is reloaded, too."""
+RESUME_OPTION = re.compile(
+    r"(auto_?)?(resume|continue)(_training|_run|_from(_checkpoint|_ckpt|_path)?|_path|_ckpt|_checkpoint|_file|_dir)?"
+)
+"""Whole names that say nothing but that a training goes on."""
 CHECKPOINT = re.compile(
     r"ckpt|checkpoint|snapshot|last_?state|train(ing|er)?_?state|load|start_?from|init_?from|from_?(path|file)|laden|charger"
     r"|cargar|carregar|carica|zagruz|检查点|チェックポイント|zustand|stand\b|sauvegarde|punto|spielstand",

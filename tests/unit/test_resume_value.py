@@ -147,14 +147,13 @@ def test_the_preset_of_a_framework_that_finds_its_newest_file(dry: Any) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        PARSER + "p.add_argument('--resume')\n" + PARSED + NET + LOOP,
         PARSER + "for n in ('resume_from', 'x'):\n    p.add_argument('--' + n)\n" + PARSED + NET
         + "if args.resume_from:" + NEWEST + LOOP,
         NET + "import json\ncfg = json.load(open('c.json'))\nif cfg['resume']:" + NEWEST + LOOP,
         PARSER + "args, _ = p.parse_known_args()\n" + NET + LOOP,
         "from vast import train\ntrain()\n",
     ],
-    ids=["unused", "computed names", "a file that is not read", "an open parser", "a library"],
+    ids=["computed names", "a file that is not read", "an open parser", "a library"],
 )  # fmt: skip
 def test_what_cannot_be_told_is_unknown(dry: Any, text: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert dry(text)["resume"]["will"] == "unknown"

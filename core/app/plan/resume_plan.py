@@ -29,10 +29,9 @@ from ...source.options.subcommands import BEFORE
 from ...source.resume_finding import Candidate, Finding
 from ...source.start_deletes import WEAK, Deletion, Setting, StartDeletes, known_option, shell_deletes
 from ...source.trainer_source import TrainerSource, read_source
-from ...source.words import TRACKERS
+from ...source.words import RESUME_OPTION, TRACKERS
 from .rehearsed import rehearsed
 
-_RESUMES = re.compile(r"(auto_?)?(resume|continue)(_training|_run|_from(_checkpoint|_ckpt)?|_path|_ckpt)?")
 _BY_ITSELF = frozenset(
     {"", "true", "1", "yes", "on", "auto", "latest", "last", "newest", "allow", "must", "must_resume"}
 )
@@ -157,7 +156,7 @@ def way_of(spec: RunSpec, preset: Preset) -> ResumeWay:
     for key, value in settings.items():
         bare = key.rpartition(".")[2].replace("-", "_").lower()
         of_preset = bare == preset.finds_with
-        told = of_preset or (_RESUMES.fullmatch(bare) and not TRACKERS.search(key))
+        told = of_preset or (RESUME_OPTION.fullmatch(bare) and not TRACKERS.search(key))
         used = isinstance(finding, str) or bool(finding.unsure) or key.rpartition(".")[2] in finding.reads
         if told and (used or of_preset) and value not in {None, ""} and str(value).lower() in _BY_ITSELF:
             return _alone("config", f"`{key} = {str(value).lower()}` in {config}", config, config)
@@ -254,7 +253,7 @@ def word_by_itself(command: Sequence[str]) -> str | None:
             following = command[number + 1] if number + 1 < len(command) else ""
             value = "" if following.startswith("-") else following
         bare = name.lstrip("-+").replace("-", "_").rpartition(".")[2].lower()
-        if _RESUMES.fullmatch(bare) and (name != bare or equals) and value.lower() in _BY_ITSELF:
+        if RESUME_OPTION.fullmatch(bare) and (name != bare or equals) and value.lower() in _BY_ITSELF:
             return word if equals or not value else f"{word} {value}"
     return None
 

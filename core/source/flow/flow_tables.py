@@ -28,7 +28,7 @@ class FlowTables(ABC):
         self.events: dict[tuple[str, int, int, str], Event] = {}
         self.read: set[str] = set()
         self.savers: set[str] = set()
-        scopes = Scopes(project, {option.dest for option in options if option.says_resume}, others)
+        scopes = Scopes(project, {option.dest for option in options if words.RESUME.search(option.name)}, others)
         self._scopes = scopes.relevant
         self._functions = scopes.functions
         self._classes = scopes.classes

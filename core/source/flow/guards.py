@@ -76,7 +76,7 @@ class GuardReader(FlowTables):
 
     def _options_in(self, node: ast.expr, scope: Scope) -> list[int]:
         if isinstance(node, ast.Constant):
-            return []
+            return sorted(self._switch(node, NOTHING, scope))
         found = self._value(node, scope, frozenset())
         for each in ast.walk(node):
             if isinstance(each, ast.Call) and last(dotted(each)) in words.LOOKS | {"isinstance", "len", "bool", "str"}:
@@ -124,6 +124,8 @@ def _named(node: ast.AST) -> str:
             pass
         case ast.Call(func=ast.Attribute(attr="get"), args=[ast.Constant(value=str() as name), *_]):
             pass
+        case ast.Constant():
+            name = "the test"
         case _:
             return ""
     return name

@@ -48,7 +48,7 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def says_resume(self) -> bool:
-        """Whether its own name says that a training goes on by it."""
-        name = words.RELOADS.sub("", f"{self.name} {self.dest}")
-        others = words.TRACKERS.search(name) or words.SAVING.search(name)
-        return bool(words.RESUME.search(name)) and not others
+        """Whether its name says that a training goes on by it, and nothing else."""
+        names = (self.name, self.dest, *self.aliases)
+        bare = {name.lstrip("-+").replace("-", "_").rpartition(".")[2].lower() for name in names}
+        return self.library != "transformers" and any(words.RESUME_OPTION.fullmatch(name) for name in bare)
