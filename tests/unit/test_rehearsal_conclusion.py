@@ -66,8 +66,24 @@ def test_a_night_is_safe_only_if_step_and_hang_are_proven_and_nothing_speaks_aga
 def test_a_trainer_that_went_on_without_being_told_resumes_by_itself_whatever_its_source_shows(will: Any) -> None:
     spec = msgspec.structs.replace(SPEC, resume_way=ResumeWay(will=will))
     known = Rehearsal(run="job", command=SPEC.command, wall=0.0)
-    found = conclude(LaunchPlan(spec=spec), PROVEN, known, 60.0)
+    seen = msgspec.structs.replace(PROVEN, told=False)
+    found = conclude(LaunchPlan(spec=spec), seen, known, 60.0)
     assert (found.verdict, found.will, found.source) == ("safe", "self", "self")
+
+
+def test_what_was_told_in_the_command_and_taken_is_yes_whatever_could_be_read() -> None:
+    spec = msgspec.structs.replace(SPEC, resume_way=ResumeWay(will="unknown", source="command"))
+    found = conclude(LaunchPlan(spec=spec), PROVEN, Rehearsal(run="job", command=SPEC.command, wall=0.0), 60.0)
+    assert (found.verdict, found.will, found.source) == ("safe", "yes", "command")
+
+
+def test_weights_without_their_step_are_told() -> None:
+    anew = StepProof(holds=True, why="the loss goes on", checkpoint=200, first_after=5)
+    assert "save step, optimizer and weights" in " ".join(result(PROVEN, steps=anew).advice)
+    goes_on = StepProof(holds=True, why="it goes on", checkpoint=200, first_after=205)
+    assert result(PROVEN, steps=goes_on).advice == ()
+    began = StepProof(holds=False, why="began at 1")
+    assert "save step, optimizer and weights" in " ".join(result(PROVEN, steps=began).advice)
 
 
 def test_no_checkpoint_in_time_names_the_setting_and_a_longer_time() -> None:

@@ -50,9 +50,12 @@ def decided(spec: RunSpec, preset: Preset) -> RunSpec:
     A rehearsal of the same command and source that resumed by it proves it.
     """
     way = way_of(spec, preset)
-    rehearsal = rehearsed(spec) if way.is_unproven else None
+    told = _placeholder(spec.command) if way.will == "unknown" else None
+    rehearsal = rehearsed(spec) if way.is_unproven or told is not None else None
     if rehearsal is not None and rehearsal.safe:
         way = way.proven("a rehearsal resumed by it")
+        if told is not None and rehearsal.will == "yes":
+            way = msgspec.structs.replace(way, will="yes", how=told.shown)
     spec = msgspec.structs.replace(spec, resume_way=way)
     return msgspec.structs.replace(spec, second_start=second_start_of(spec, preset, way))
 

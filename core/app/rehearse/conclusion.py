@@ -12,6 +12,10 @@ from .order import Seen
 
 SAVES = ("save", "ckpt", "checkpoint")
 HOW_OFTEN = ("step", "every", "interval", "freq", "epoch", "_n", "num")
+NOT_ALL = (
+    "the weights were loaded, but the step was not, nor perhaps the optimizer: save step, optimizer and weights in one "
+    "file, and load all three (docs/how-to/resume.md has the lines)"
+)
 OWN_LINES = "if your log prints steps in another form, tell it: docs/how-to/own-log-lines.md"
 
 
@@ -49,6 +53,8 @@ def resume_words(plan: LaunchPlan, seen: Seen) -> tuple[Will, str, str]:
         return "unknown", how, way.source
     if way.will in {"yes", "self"}:
         return way.will, how, way.source
+    if seen.told:
+        return "yes", f"told by {PLACEHOLDER} in the command", way.source
     return "self", "the trainer goes on by itself from its newest checkpoint", "self"
 
 
@@ -83,7 +89,10 @@ def _verdict(plan: LaunchPlan, seen: Seen, limit_s: float) -> tuple[Verdict, str
         then = "nobody can tell when a hang would be seen" if hang is None else hang.then
         return "unknown", f"a resume is proven, but a hang is not: {then}", [OWN_LINES]
     loss = "the loss continues" if seen.loss.holds else f"whether the loss continues is unknown ({seen.loss.why})"
-    return "safe", f"resume proven: {seen.steps.why}; {loss}; a hang is seen after {hang.after_s:.0f} s", []
+    at, first = seen.steps.checkpoint, seen.steps.first_after
+    anew = at is not None and first is not None and first < at and plan.preset.resume != "weights"
+    proven = f"resume proven: {seen.steps.why}; {loss}; a hang is seen after {hang.after_s:.0f} s"
+    return "safe", proven, [NOT_ALL] if anew else []
 
 
 def _no_checkpoint(plan: LaunchPlan, seen: Seen, limit_s: float) -> tuple[Verdict, str, list[str]]:
@@ -131,14 +140,12 @@ def _of(seen: Seen) -> str:
 
 def _how_to_resume(plan: LaunchPlan, seen: Seen) -> list[str]:
     if seen.told and seen.loss.holds:
-        return [
-            (
-                "the loss goes on, so the weights were loaded, but not the step: save step, optimizer and weights in "
-                "one file, and load all three (docs/how-to/resume.md has the lines)"
-            )
-        ]
+        return [NOT_ALL]
     if seen.told:
         return ["check that the script uses the path it is given, and has no option against it"]
+    way = plan.spec.resume_way
+    if way is not None and way.will == "self":
+        return [f"it was read as going on by itself ({way.how}), and began anew: check what that depends on"]
     return [
         (
             "a crash would begin anew and may write over what is there: give the script an option for a checkpoint "
