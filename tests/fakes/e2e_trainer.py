@@ -23,6 +23,14 @@ CUDA_ERROR = (
 )
 FAULTS = {
     "cuda": (CUDA_ERROR, 1),
+    "key": (
+        """Traceback (most recent call last):
+  File "train.py", line 31, in <module>
+    epoch = state["meta"]["epoch"]
+KeyError: 'meta'
+""",
+        1,
+    ),
     "import": (
         """Traceback (most recent call last):
   File "train.py", line 1, in <module>
@@ -43,6 +51,8 @@ def main() -> int:
     parser.add_argument("--save-every", type=int, default=20)
     parser.add_argument("--resume", type=Path)
     parser.add_argument("--forget", action="store_true", help="take --resume and start over all the same")
+    parser.add_argument("--count-anew", action="store_true", help="restore all, and count steps from 1 again")
+    parser.add_argument("--unreadable", type=int, help="raise if --resume names the checkpoint of this step")
     parser.add_argument("--crash-at", type=int, action="append", default=[])
     parser.add_argument("--hang-at", type=int)
     parser.add_argument("--fail-at-once", choices=FAULTS)
@@ -64,6 +74,10 @@ def main() -> int:
     if args.save_on == "USR1":
         signal.signal(signal.SIGUSR1, lambda n, _frame: wanted.append(n))
     step = first = int(args.resume.stem.rpartition("step")[2]) if args.resume and not args.forget else 0
+    if args.unreadable and step == args.unreadable:
+        return fail("key")
+    before = step if args.count_anew else 0
+    step = first = step - before
     begun = time.monotonic()
     while step < args.steps:
         until = time.monotonic() + args.step_time / 2
@@ -75,13 +89,13 @@ def main() -> int:
         left = pace * (args.steps - step)
         print(
             f"steps: {100 * step // args.steps:3d}%|{'█' * (10 * step // args.steps):10}| {step}/{args.steps} "
-            f"[00:{step % 60:02d}<00:{int(left) % 60:02d}, {1 / pace:5.2f}it/s, avr_loss={2 / step:.4f}]",
+            f"[00:{step % 60:02d}<00:{int(left) % 60:02d}, {1 / pace:5.2f}it/s, avr_loss={2 / (before + step):.4f}]",
             flush=True,
         )
         if args.talk:
             print("." * args.talk, flush=True)
         if step % args.save_every == 0 and step < args.steps:
-            save(out, step)
+            save(out, before + step)
         told = None
         if args.save_on == "heartbeat":
             from trainwatch import heartbeat  # the first versions have none
@@ -106,7 +120,7 @@ def main() -> int:
             signal.pause() if args.deaf else hang()
         while step == args.hold_at and not (out / "go").exists() and not asked:
             time.sleep(0.01)
-    save(out, step)
+    save(out, before + step)
     print("training done", flush=True)
     return 0
 

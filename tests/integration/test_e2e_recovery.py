@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from tests.fakes.e2e_world import World, until, world
-from trainwatch.core.model.decision import GiveUp
+from trainwatch.core.model.decision import GiveUp, StartAttempt
 
 __all__ = ["world"]
 
@@ -26,6 +26,35 @@ def test_a_resume_that_the_trainer_ignores_is_stopped_and_reported(world: World)
     assert len(world.lives()) == 2
     assert world.steps(2)[-1] < 80, "ended before it reached what it would have overwritten"
     assert "if_resume_not_taken" in watcher.said
+
+
+def test_a_trainer_that_restores_and_counts_from_the_beginning_trains_on(world: World) -> None:
+    world.write("--steps", "120", "--save-every", "40", "--crash-at", "90", "--count-anew")
+
+    watcher = world.headless()
+
+    assert watcher.ends() == 0, watcher.said
+    assert [(i.kind, i.open) for i in world.story().incidents] == [("crash", False)]
+    assert "resume verified: the loss goes on" in watcher.said
+    assert len(world.lives()) == 2
+    assert world.steps(2)[0] == 1
+    assert world.steps(2)[-1] == 120
+
+
+def test_a_checkpoint_that_the_trainer_cannot_load_gives_way_to_the_one_before(world: World) -> None:
+    world.write("--steps", "120", "--save-every", "40", "--crash-at", "90", "--unreadable", "80")
+
+    watcher = world.headless()
+
+    assert watcher.ends() == 0, watcher.said
+    starts = [order.resume_from for order in world.decisions(StartAttempt)]
+    assert [None if path is None else path.removesuffix(".safetensors")[-2:] for path in starts] == [
+        None,
+        "80",
+        "80",
+        "40",
+    ]
+    assert world.story().state == "finished"
 
 
 KOHYA = Path(__file__).parent.parent / "fakes" / "kohya_trainer.py"

@@ -258,8 +258,6 @@ def test_a_start_without_a_time_before_the_run_leaves_the_journal_as_it_was() ->
 def test_what_is_not_understood_keeps_what_was_said_of_it_when_it_is_seen_again() -> None:
     event = saved(40, 40.0, verdict="torn", understood=False)
     known = index(event)
-    marked = msgspec.structs.replace(
-        known, known=(msgspec.structs.replace(known.known[0], is_state=True, failed_starts=(2,)),)
-    )
+    marked = msgspec.structs.replace(known, known=(msgspec.structs.replace(known.known[0], is_state=True),))
     (again,) = with_event(marked, event, position=None, created_wall=BEGUN).known
-    assert (again.is_state, again.failed_starts) == (True, (2,))
+    assert again.is_state

@@ -327,7 +327,24 @@ def test_after_two_starts_that_could_not_read_it_the_run_is_held() -> None:
 
     assert [s.resume_from for s in world.of(StartAttempt)] == [None, "out/last.q7", "out/last.q7"]
     assert isinstance(world.state.machine, Stopped)
-    assert "2 attempts that were given last.q7 ended before their first step" in notes(world)
+    assert "last.q7: the trainer could not read it" in notes(world)
+
+
+def test_of_two_such_saves_the_older_one_follows() -> None:
+    world = run_of(GENERIC, ANYWHERE)
+    for step in (60, 90):
+        world = at_step(unknown(world, f"state-{step}.q7"), step)
+    for _ in range(6):
+        world.answer("verify_checkpoint", ok=False, verdict="opaque", reason=UNKNOWN)
+    world = crash(world).wait(30.0)
+    world = crash(world, "KeyError: 'w'\n").wait(700.0)
+    world = crash(world, "KeyError: 'w'\n").wait(700.0)
+
+    assert [s.resume_from for s in world.of(StartAttempt)][1:] == [
+        "out/state-90.q7",
+        "out/state-90.q7",
+        "out/state-60.q7",
+    ]
 
 
 def test_a_notice_says_what_the_settings_do() -> None:
@@ -393,14 +410,12 @@ def test_resume_is_accepted_if_the_trainer_can_be_given_something() -> None:
 def test_what_proved_to_be_state_stays_so_when_it_is_seen_again_unchanged() -> None:
     world = unknown(run_of(GENERIC, ANYWHERE), "state.xyz", mtime=5.0)
     (entry,) = world.state.checkpoints.known
-    proven = msgspec.structs.replace(entry, is_state=True, failed_starts=(1,))
+    proven = msgspec.structs.replace(entry, is_state=True)
     world.state = msgspec.structs.replace(
         world.state, checkpoints=msgspec.structs.replace(world.state.checkpoints, known=(proven,))
     )
     (again,) = unknown(world, "state.xyz", mtime=5.0).state.checkpoints.known
-    assert (again.is_state, again.failed_starts) == (True, (1,))
-    (other,) = unknown(world, "state.xyz", mtime=90.0).state.checkpoints.known
-    assert other.failed_starts == ()
+    assert again.is_state
 
 
 def magic(world: World, path: str, head: str, size: float = 1e6) -> World:

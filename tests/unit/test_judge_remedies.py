@@ -272,7 +272,7 @@ def test_values_of_command_lines_are_text() -> None:
 
 @pytest.mark.parametrize("code", ["code_bug", "config_error", "import_error", "checkpoint_mismatch"])
 def test_nothing_is_changed_for_what_a_person_must_mend(code: str) -> None:
-    assert all(code not in row.failures for row in load_remedies())
+    assert all(code not in row.failures or row.own_file for row in load_remedies())  # torch refuses its own file
 
 
 # --- in a run ---------------------------------------------------------------------------------------------------------

@@ -137,12 +137,13 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
         epochs_before=(attempt.resume_epochs or 0) if attempt.weights_only else 0,
         of_epoch=of_epoch,
     )
+    same = before is None or checkpoint_events.is_same_save(before, event, knowledge.created_wall)
     seen = state.liveness
     grown = before is None or event.size_bytes is None or event.size_bytes != before.size_bytes
     if grown and not event.unknown_make and is_watched(state.machine):
         seen = liveness.with_file(seen, now, state.clock.last)
     state = replace(
-        state, checkpoints=doubt.written_anew(index, event.path) if is_new else index, liveness=seen, attempt=attempt
+        state, checkpoints=index if same else doubt.written_anew(index, event.path), liveness=seen, attempt=attempt
     )
     known = checkpoint_index.find(index, event.path)
     builder = StepBuilder(knowledge, state)

@@ -14,7 +14,7 @@ from ...model.launch.elsewhere.job import JobCause
 from ...model.text.size_words import size
 from ..attempt_progress import knows_its_step
 from ..failure.wsl_channel import channel_state
-from ..resume import doubt, resume_point
+from ..resume import checkpoint_index, doubt, resume_point
 from ..run_states import RestartPlan, Stopped, Then
 from ..state import JudgeState
 from ..step_builder import StepBuilder
@@ -213,15 +213,17 @@ def _unread(builder: StepBuilder, cause: Cause, plan: RestartPlan, reason: str, 
     index, support = builder.state.checkpoints, builder.knowledge.resume_support
     if cause.kind != "crash" or cause.stepped or cause.given is None or support.by_itself:
         return ""
+    known = checkpoint_index.find(index, cause.given)
     without = doubt.passed_over(index, cause.given, "")
     older = resume_point.newest_verified(without, support, before_t=plan.before_t)
+    has_older = older is not None and older.path not in without.doubt.paths
     return doubt.unread(
         index,
         cause.given,
         reason,
         starts=doubt.STARTS if at_once else failure_history.unread(builder.state.history, cause),
         said=cause.said,
-        has_older=older is not None and older.path not in without.doubt.paths,
+        has_older=has_older or (known is not None and known.unknown_make),  # else the run is held over it
     )
 
 

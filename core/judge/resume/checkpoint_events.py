@@ -192,7 +192,6 @@ def _with_history(entry: KnownCheckpoint, before: KnownCheckpoint) -> KnownCheck
         is_state=kept,
         bad=before.bad or entry.bad,
         left=before.left or entry.left,
-        failed_starts=before.failed_starts,
     )
 
 

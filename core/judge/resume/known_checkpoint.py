@@ -32,7 +32,6 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     ``before_t``, ``size_before``: when it was written before, not only made longer, and its bytes then.
     ``was_so_before``: its trainer went on after an earlier save at this path that was not understood or unfinished.
     ``log_epoch``: the epoch at which a log without steps was when it came.
-    ``failed_starts``: attempts that were given it and ended before their first step.
     ``of_epoch``: the step in it is counted within its epoch (epoch_step.py), so ``step`` is None.
     ``kept``: the folder with a copy of it as it is now; "" = not named, None = there is none.
     """
@@ -72,7 +71,6 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     before_t: float | None = None
     size_before: float | None = None
     was_so_before: bool = False
-    failed_starts: tuple[int, ...] = ()
     kept: str | None = None
     of_epoch: bool = False
 

@@ -24,8 +24,6 @@ STILL_S = 0.9
 """What had not changed for this long when it was looked at was not being written (``watch.settle_s`` is 1)."""
 SIZE_RATIO = 2.0
 """A checkpoint that is smaller than the one before by more than this may be cut off."""
-STARTS = 2
-"""So many attempts may end before their first step after they were given it: one may have ended for another reason."""
 _ALIKE = 2
 """So many saves with the same finding show that the trainer writes them so: it is no damage."""
 _DETAILS = re.compile(r"\([^)]*\)|\d+")
@@ -132,7 +130,7 @@ def to_resume_from(
         for k in found
         if (k.unknown_make or _is_always_so(k, found))
         and k.bad is None
-        and len(k.failed_starts) < STARTS
+        and k.path not in index.doubt.paths
         and (before_t is None or k.t < before_t)
         and support.objection(k.shape, k.holds) is None
     ]

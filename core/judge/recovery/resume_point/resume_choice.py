@@ -113,7 +113,6 @@ def on_listed(builder: StepBuilder, machine: Listing, outcome: Outcome) -> None:
 def _choose_from_list(builder: StepBuilder, plan: RestartPlan) -> None:
     """Choose a resume point and have it verified; without one, hold, start over or give up, as the settings say."""
     unclear_states.recognise(builder)
-    unclear_states.note_failed_start(builder)
     state, knowledge = builder.state, builder.knowledge
     first = state.attempt.resume_from
     path, known = plan.wanted, checkpoint_index.find(state.checkpoints, plan.wanted)
@@ -311,7 +310,7 @@ def _tell_bad(builder: StepBuilder, path: str, verdict: str, why: str, ending: s
 def pass_over(builder: StepBuilder, path: str, said: str) -> None:
     """The next attempt has the checkpoint before this one. ``said``: the last line of the trainer."""
     index = passed_over(builder.state.checkpoints, path, said)
-    builder.note(f"{base_name(path)}: {DOUBTED}: the next attempt resumes from the one before")
+    builder.note(f"{base_name(path)}: {DOUBTED}: the next attempt resumes from the one before, if there is one")
     builder.fact(CheckpointsSetAside(paths=(path,), why=DOUBTED))
     builder.set(checkpoints=checkpoint_index.changed(index, (path,), aside=DOUBTED))
 

@@ -45,19 +45,6 @@ def recognise(builder: StepBuilder) -> None:
             builder.fact(known_checkpoint.as_fact(known, builder.knowledge.created_wall, verdict))
 
 
-def note_failed_start(builder: StepBuilder) -> None:
-    """Count an attempt that was given something of an unknown make and ended before its first step."""
-    state = builder.state
-    attempt = state.attempt
-    known = checkpoint_index.find(state.checkpoints, attempt.resume_from)
-    if known is None or not known.unknown_make or attempt.beat_t is not None or attempt.number in known.failed_starts:
-        return
-    counted = (*known.failed_starts, attempt.number)
-    builder.set(checkpoints=checkpoint_index.changed(state.checkpoints, (known.path,), failed_starts=counted))
-    if len(counted) == unclear_state.STARTS:
-        builder.note(f"{len(counted)} attempts that were given {base_name(known.path)} ended before their first step")
-
-
 def tell(builder: StepBuilder) -> None:
     """Notify people once that what the trainer saves is not understood, while it can still be changed."""
     state = builder.state
