@@ -149,7 +149,6 @@ EARLY = {
     "Ultralytics at epoch 3 of 60": yolo(3, 60),
     "bars that begin again in each epoch": "".join(f"Epoch {n}/60\n" + bar("", 20, 20) for n in range(1, 4)),
     "the end of the first of several epochs": "Epoch 1/60\n" + bar("", 20, 20),
-    "SIGTERM, saving, exiting": steps(400) + "Received SIGTERM, saving checkpoint and exiting\n",
     "a handler that finishes its step and says so": steps(400, None)
     + "caught SIGUSR1: will save and stop\n"
     + "step 401 loss: 0.25\nstep 402 loss: 0.25\ncheckpoint saved, bye\n",

@@ -12,6 +12,7 @@ BARE: dict[str, dict[str, object]] = {
     "lost session": {"signal": "SIGHUP"},
     "shell around it": {"code": 143},
     "handler": {"code": 1, "text": "Received SIGTERM, shutting down"},
+    "handler that saves and exits with 0": {"code": 0, "text": "SIGTERM received, checkpoint saved, bye"},
     "torchrun": {
         "code": 1,
         "text": "torch.distributed.elastic.multiprocessing.api.SignalException: Process 7 got signal: 15",

@@ -17,6 +17,9 @@ def test_stack_of_the_silence_shows_a_save_of_which_nothing_else_is_seen(frames:
     world.answer("capture_stacks", frames={"7": frames}).answer("capture_stacks", frames={"7": frames})
     world.watch(Story(meta=False).dead(560))
     assert world.hangs == []
+    assert (
+        world.incidents[0].ending == f"a save is in progress: the stack shows {next(f for f in frames if 'save' in f)}"
+    )
     world.watch(Story(meta=False).dead(100))
     (hang,) = world.hangs
     assert hang.reason.startswith("no byte of its save moved")

@@ -130,7 +130,8 @@ def _check_silence(builder: StepBuilder, run: deadlines.HangInput) -> None:
     sign = verdict if verdict is not None else detector.judge(run, setting, detector.QUIET_SHARE)
     if sign is None:
         if state.quiet is not None:
-            close_quiet(builder, "there are signs of life again, or the log prints")
+            saves = f"a save is in progress: {run.saving}"
+            close_quiet(builder, saves if run.saving else "there are signs of life again, or the log prints")
         return
     if state.quiet is None:
         open_quiet(builder, sign, capture=not ends)

@@ -3,6 +3,7 @@
 import msgspec
 
 from ..hang import active_time, phase_times, save_phase
+from ..hang.save_phase import SavePhase
 from ..resume.known_checkpoint import KnownCheckpoint, base_name
 from ..state import JudgeState
 from ..step_builder import StepBuilder
@@ -40,6 +41,9 @@ def on_file(builder: StepBuilder, known: KnownCheckpoint) -> None:
         if state.saving.begun_at is None and _is_unfinished(known):
             builder.set(saving=replace(state.saving, begun_at=active_time.now(state.time)))
         return
-    written_at = active_time.now(state.time) - (builder.t - known.t)
-    phase, took_s = save_phase.completed(state.saving, written_at, state.clock.last)
-    builder.set(saving=phase, phase_times=phase_times.ended(state.phase_times, "save", took_s, 0.0))
+    begun_at = state.clock.last if state.saving.begun_at is None else state.saving.begun_at
+    took_s = max(0.0, active_time.now(state.time) - (builder.t - known.t) - begun_at)
+    builder.set(
+        saving=SavePhase(took_s=max(state.saving.took_s, took_s)),
+        phase_times=phase_times.ended(state.phase_times, "save", took_s, 0.0),
+    )

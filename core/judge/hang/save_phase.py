@@ -30,9 +30,3 @@ class SavePhase(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 NO_SAVE = SavePhase()
-
-
-def completed(phase: SavePhase, written_at: float, last: float) -> tuple[SavePhase, float]:
-    """Take a complete checkpoint, and return how long its save took. ``last``: when the last step was."""
-    took_s = max(0.0, written_at - (last if phase.begun_at is None else phase.begun_at))
-    return SavePhase(took_s=max(phase.took_s, took_s)), took_s

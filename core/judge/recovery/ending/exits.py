@@ -63,7 +63,7 @@ FROM_OUTSIDE: dict[JobCause | None, str] = {
 def _on_job_end(builder: StepBuilder, observation: Exit) -> None:
     """The scheduler or a person ended the job; what its processes printed meanwhile is no failure of theirs."""
     catalogue = builder.knowledge.catalogue
-    class_ = "unknown" if observation.job == "node" else "killed_by_user"
+    class_ = "unknown" if observation.job == "node" else KILLED
     found = diagnosis_as(builder.state.diagnosis, catalogue, class_)
     why = FROM_OUTSIDE[observation.job]
     found = msgspec.structs.replace(found, confidence=SAID_BY_SCHEDULER, explanation=f"The scheduler says that {why}.")
@@ -79,8 +79,11 @@ WITHIN = "within one print interval of the end"
 def _on_success(builder: StepBuilder, observation: Exit) -> None:
     """The exit code is one that the preset calls success. It proves nothing: see ending.py."""
     state = builder.state
-    ending = judge_ending(ending_input(state, builder.knowledge))
+    seen = ending_input(state, builder.knowledge)
+    ending = judge_ending(seen)
     match ending:
+        case Contradicted(why=why) if seen.told_to_end and ending.by == "unknown" and _is_bare(seen.told_to_end):
+            _crashed(builder, observation, diagnosis_as(state.diagnosis, builder.knowledge.catalogue, KILLED), why)
         case Proven(why=why):
             finish(builder, observation, f"the training is done: {why}")
         case Unproven(place=last, is_last_line=True):
@@ -188,7 +191,7 @@ def _crashed(
 ) -> None:
     """It failed. ``where``: what shows that, if its exit status says success. ``title``: else that of the class."""
     attempt, class_ = builder.state.attempt, diagnosis.failure
-    ordered = _ordered_by(builder.state, diagnosis, observation) if class_ == "killed_by_user" else ""
+    ordered = _ordered_by(builder.state, diagnosis, observation) if class_ == KILLED else ""
     for hang in [i for i in builder.state.incidents if i.kind == "hang" and i.attempt == attempt.number]:
         builder.close_incident(hang.id, f"the trainer ended by itself: {_exit_in_words(observation)}")
     died_t, reason = observation.died_t, _reason(diagnosis, observation)
@@ -206,7 +209,7 @@ def _crashed(
         title=title or diagnosis.title,
     )
     lost = observation.code is None and observation.signal is None
-    ended(builder, "killed" if class_ == "killed_by_user" else "lost" if lost else "crashed", observation)
+    ended(builder, "killed" if class_ == KILLED else "lost" if lost else "crashed", observation)
     builder.notify("incident", title or f"crash ({class_})", reason, incident=incident)
     builder.decide(
         CaptureStacks,
@@ -217,7 +220,7 @@ def _crashed(
     what = f": {title}" if title else f" after crash ({class_})"
     _leave_node_out(builder, class_, observation)
     before_t = attempt.nan_t if class_ == "nan_loss" else None
-    signalled = class_ == "killed_by_user" and observation.job is None and _is_bare_signal(diagnosis, observation)
+    signalled = class_ == KILLED and observation.job is None and _is_bare_signal(diagnosis, observation)
     answer_failure(
         builder,
         msgspec.structs.replace(_cause(builder, observation, diagnosis, signalled=signalled), ended_early=ended_early),
@@ -265,6 +268,7 @@ def _cause(builder: StepBuilder, observation: Exit, diagnosis: Diagnosis, *, sig
     )
 
 
+KILLED = "killed_by_user"
 OWN_TIMEOUT = 124
 """Exit status of ``timeout COMMAND`` whose time was over."""
 BARE_SIGNAL = LazyPattern(r"(?i)\bSIG(?:TERM|HUP)\b|\bsignal:? *\(?(?:15|1)\b|\bterminat(?:ed|ion)\b|\bhang ?up\b")
@@ -283,7 +287,13 @@ def _is_bare_signal(diagnosis: Diagnosis, observation: Exit) -> bool:
         return False
     if number in {SIGNALS["SIGTERM"], SIGNALS["SIGHUP"]}:
         return True
-    return said is not None and diagnosis.confidence >= PERSON_SURE and BARE_SIGNAL.search(said.text) is not None
+    return said is not None and diagnosis.confidence >= PERSON_SURE and _is_bare(said.text)
+
+
+def _is_bare(line: str) -> bool:
+    """Whether a line tells of a SIGTERM or SIGHUP and not who sent it."""
+    ordered = KEYBOARD.search(line) or SITE.search(line)
+    return ordered is None and BARE_SIGNAL.search(line) is not None
 
 
 def _ordered_by(state: JudgeState, diagnosis: Diagnosis, observation: Exit) -> str:
