@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from ..bound_process import bound
 from ..model.run import RunSpec
+from ..model.text.printable import printable
 from ..sense.host.wsl import is_wsl
 from ..store.run_directory import RunDirectory
 from .errors import CliError, ExitCode
@@ -152,7 +153,7 @@ def _folder(environ: Mapping[str, str]) -> Path:
 
 def _unit(run: RunDirectory, spec: RunSpec, command: list[str], variables: Mapping[str, str]) -> str:
     lines = "".join(f"Environment={_quoted(f'{name}={value}')}\n" for name, value in variables.items())
-    name = "".join(c if c.isprintable() else "?" for c in spec.name).replace("%", "%%")
+    name = printable(spec.name).replace("%", "%%")
     return f"""{MARK}{run.id}
 # To undo: systemctl --user disable {_folder_name(run)}; rm this file
 [Unit]

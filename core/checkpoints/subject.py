@@ -174,7 +174,7 @@ def _beside(path: Path, names: list[str]) -> Members:
             if not place.resolve(strict=True).is_relative_to(real):
                 continue
             status = place.stat()
-        except OSError:
+        except (OSError, RuntimeError):
             continue
         files[name] = Member(name=name, path=place, size_bytes=status.st_size, mtime=status.st_mtime)
     return Members(root=path.parent, files=files, folders=(), strays=())

@@ -3,6 +3,7 @@
 import ast
 import math
 import re
+import stat
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -30,6 +31,8 @@ class Document:
     def read(cls, path: Path) -> "Document":
         """Read and parse. Raises ConfigError: unreadable, not UTF-8, or not TOML (with its line)."""
         try:
+            if not (stat.S_ISREG(mode := path.stat().st_mode) or stat.S_ISDIR(mode)):  # a FIFO would be waited for
+                raise ConfigError([Problem(display_path(path), None, "no regular file")])
             text = path.read_bytes().decode("utf-8-sig")
         except OSError as error:
             raise ConfigError([Problem(display_path(path), None, f"{error.strerror or error}")]) from error
@@ -45,6 +48,10 @@ class Document:
             return cls(path, tomllib.loads(text), key_lines(text.replace("\r\n", "\n")))
         except tomllib.TOMLDecodeError as error:
             raise ConfigError([_syntax_problem(path, text, error)]) from error
+        except RecursionError as error:
+            raise ConfigError([Problem(display_path(path), None, "lists or tables are nested too deeply")]) from error
+        except ValueError as error:  # a number of thousands of digits
+            raise ConfigError([Problem(display_path(path), None, f"not TOML: {error}")]) from error
 
     def line(self, *path: str | int) -> int | None:
         """Return the line of a key, or of the nearest table around it; None if neither is written."""

@@ -19,7 +19,7 @@ def learned_patterns(folder: Path) -> Patterns:
     """Patterns by failure class; empty if there is no file, or one that cannot be used."""
     try:
         return read_patterns(folder / FILE_NAME)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
 
 

@@ -14,7 +14,7 @@ def find_project(start: Path) -> Path | None:
     folder = start.absolute()
     for candidate in (folder, *folder.parents):
         path = candidate / FILE_NAME
-        if path.is_file():
+        if path.exists() and not path.is_dir():  # what is no file is told when it is read
             return path
     return None
 

@@ -55,5 +55,5 @@ def _with_one(settings: Settings, word: str) -> Settings:
 def _value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return text

@@ -68,3 +68,36 @@ def test_run_without_a_log_is_exit_code_3(run: RunDirectory, capsys: pytest.Capt
     started(run, 1, "x").unlink()
     assert main(["logs", "luca"]) == 3
     assert "the log was removed" in capsys.readouterr().err
+
+
+OSC_52 = "\x1b]52;c;cm0gLXJmIH4=\x07"
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        (f"step 1{OSC_52} loss 0.5", "step 1 loss 0.5"),
+        ("\x1b]0;owned\x1b\\step 2", "step 2"),
+        ("\x1b]2;open until the end of the line", ""),
+        ("\x1b[31mred\x1b[0m \x1b[1;38;5;12mblue\x1b[m", "\x1b[31mred\x1b[0m \x1b[1;38;5;12mblue\x1b[m"),
+        ("\x1b[2J\x1b[H\x1b[A\x1b[?1049hstep 3\x1b[K", "step 3"),
+        ("\x1bP+q544e\x1b\\\x1b_Ga=d\x1b\\\x1bcstep 4", "step 4"),
+        ("\x9b2Jstep\x9d52;c;eA==\x9c 5\x07\x08", "\\x9b2Jstep\\x9d52;c;eA==\\x9c 5\\x07\\x08"),
+        ("out/\u202egnp.tp", "out/\\u202egnp.tp"),
+        ("10 %|#|\r20 %|##|\tnaïve 学習　済み 👩\u200d💻", "10 %|#|\r20 %|##|\tnaïve 学習　済み 👩\u200d💻"),
+    ],
+)
+def test_what_acts_on_a_terminal_does_not_reach_it(
+    run: RunDirectory, capfd: pytest.CaptureFixture[str], written: str, shown: str
+) -> None:
+    started(run, 1, "").write_bytes(f"{written}\n".encode())
+    assert main(["logs", "luca"]) == 0
+    assert capfd.readouterr().out.replace("\r\n", "\n") == f"{shown}\n"
+
+
+def test_a_secret_on_the_border_of_two_blocks_is_hidden(run: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:
+    started(run, 1, "x" * (BLOCK_BYTES - 20) + " HF_TOKEN=hf_AbCdEfGhIjKlMnOpQrSt7890\n")
+    assert main(["logs", "luca", "--all"]) == 0
+    out = capsys.readouterr().out
+    assert "AbCd" not in out
+    assert "7890" not in out

@@ -65,7 +65,7 @@ def test_without_the_token_nothing_is_served() -> None:
         for header in (f"Bearer {TOKEN}x", "Bearer ", f"Basic {TOKEN}", TOKEN):
             async with client.get(base, headers={"Authorization": header}) as answer:
                 assert answer.status == 401, header
-        async with client.get(base, cookies={"trainwatch_token": "é"}) as answer:
+        async with client.get(base, cookies={"trainwatch": "é"}) as answer:
             assert answer.status == 401
 
     asked(requests)
@@ -75,25 +75,70 @@ def test_with_the_token_the_page_opens_and_the_token_leaves_the_address() -> Non
     async def requests(client: Any, base: str) -> None:
         async with client.get(f"{base}/open/{TOKEN}") as answer:
             assert answer.status == 200
-            assert answer.url.path == "/"
+            folder = answer.url.path
+            assert folder.startswith("/s/")
             text = await answer.text()
         assert "luca &lt;1&gt;" in text
-        assert base.replace("http", "ws") + "/ws" in text
+        assert f"{base.replace('http', 'ws')}{folder}ws" in text
         assert "https://" not in text, "nothing is asked of the internet"
         assert TOKEN not in text
         cookie = next(iter(client.cookie_jar))
         assert cookie["httponly"]
         assert cookie["samesite"] == "Strict"
-        for path in ("/static/js/textual.js", "/focus.js"):
-            async with client.get(base + path) as answer:
+        assert cookie["path"] == folder, "no other port of this host gets it"
+        assert TOKEN not in cookie.value
+        async with client.get(base, cookies={cookie.key: cookie.value}) as answer:
+            assert answer.status == 401, "the cookie counts below its path only"
+        for path in ("static/js/textual.js", "focus.js"):
+            async with client.get(f"{base}{folder}{path}") as answer:
                 assert answer.status == 200
                 assert "default-src 'self'" in answer.headers["Content-Security-Policy"]
-        async with client.get(f"{base}/ws", headers={"Origin": "http://127.0.0.1:1"}) as answer:
+        async with client.get(f"{base}{folder}ws", headers={"Origin": "http://127.0.0.1:1"}) as answer:
             assert answer.status == 403, "a page of another site"
         async with client.get(base, headers={"Host": "a<b"}) as answer:
             assert answer.status == 400
 
     asked(requests)
+
+
+SAYS_ITS_SIZE = """
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+def say(kind, data): sys.stdout.buffer.write(kind + len(data).to_bytes(4, 'big') + data); sys.stdout.flush()
+print('__GANGLION__', flush=True)
+say(b'D', f"{os.getpid()} {os.environ['COLUMNS']}x{os.environ['ROWS']}\\n".encode())
+while head := sys.stdin.buffer.read(5):
+    say(b'D', sys.stdin.buffer.read(int.from_bytes(head[1:], 'big')))
+while True: time.sleep(1)
+"""
+"""A screen that tells what it is told, and does not end by itself."""
+
+
+@pytest.mark.parametrize(
+    ("query", "size"),
+    [
+        ("width=99999999&height=99999999", "1000x400"),
+        ("width=-5&height=x", "1x24"),
+        ("", "80x24"),
+        ("width=1e9", "80x24"),
+    ],
+)
+def test_a_page_gets_a_screen_of_a_bounded_size_that_ends_with_it(query: str, size: str) -> None:
+    async def requests(client: Any, base: str) -> None:
+        bearer = {"Authorization": f"Bearer {TOKEN}"}
+        async with client.ws_connect(f"{base}/ws?{query}", headers=bearer) as socket:
+            pid, seen = (await socket.receive_bytes(timeout=20)).decode().split()
+            assert seen == size
+            for hostile in ("[", "[" * 100_000, "{}", "[]", '["resize"]', '["resize", {"width": {}}]', '["stdin", 7]'):
+                await socket.send_str(hostile)
+            await socket.send_json(["resize", {"width": 10**9, "height": 10**400}])
+            told = (await socket.receive_bytes(timeout=20)).decode()
+            assert '"width": 1000, "height": 400' in told or '"width": 1000, "height": 24' in told
+        async with asyncio.timeout(20):
+            while psutil.pid_exists(int(pid)):  # noqa: ASYNC110  a process tells no event
+                await asyncio.sleep(0.05)
+
+    asked(requests, (sys.executable, "-c", SAYS_ITS_SIZE))
 
 
 def test_a_token_file_is_made_for_its_owner_only_and_read_again(tmp_path: Path) -> None:
@@ -148,7 +193,8 @@ def test_a_read_only_screen_of_a_real_run_refuses_keys_that_act(served: tuple[Wo
         async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as client:
             async with client.get(address) as answer:
                 assert answer.status == 200
-            async with client.ws_connect(f"ws://{parts.netloc}/ws?width=100&height=30") as socket:
+                folder = answer.url.path
+            async with client.ws_connect(f"ws://{parts.netloc}{folder}ws?width=100&height=30") as socket:
                 drawn = await screen_says(socket, "Training", "leave")
                 assert "kill" not in drawn
                 await socket.send_json(["stdin", "k"])

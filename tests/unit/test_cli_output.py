@@ -172,3 +172,17 @@ def test_no_verb_prints_a_secret(
         assert secret not in told.out + told.err + written
     if "--json" in words:
         json.loads(told.out.splitlines()[0])
+
+
+@pytest.mark.parametrize("sign", ["\u202e", "\x9b", "\u2066", "\U000e0041", "\u2028"])
+def test_json_has_no_raw_sign_that_acts_on_a_terminal(
+    sign: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / f"a{sign}b-step00000010.safetensors"
+    safetensors_file(tmp_path).rename(path)
+    assert main(["checkpoints", "list", str(tmp_path), "--json"]) == 0
+    out = capsys.readouterr().out
+    assert sign not in out
+    assert path.name in {Path(found["path"]).name for found in json.loads(out)["checkpoints"]}
+    assert main(["checkpoints", "list", str(tmp_path)]) == 0
+    assert sign not in capsys.readouterr().out

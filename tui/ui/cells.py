@@ -5,6 +5,8 @@ from collections.abc import Iterable
 
 from rich.cells import cell_len, set_cell_size
 
+from ...core.model.text.printable import printable
+
 Span = tuple[str, str]
 """(style name, text): the style names are those of ui/looks.py."""
 Line = tuple[Span, ...]
@@ -13,12 +15,11 @@ UNITS = frozenset({"s", "ms", "min", "h", "m", "d", "B", "kB", "MB", "GB", "TB",
 """Units that are never wrapped apart from their number."""
 ARROWS = frozenset({"→", "←"})
 """Never the last word of a row: what they point at or mark comes after them."""
-_CONTROL = dict.fromkeys((*range(32), *range(127, 160)), "�") | {0x09: "    "}
 
 
 def plain(text: str) -> str:
-    """Text that cannot move the cursor or change colours: control characters replaced, tabs widened."""
-    return text if text.isascii() and text.isprintable() else text.translate(_CONTROL)
+    """Text that cannot move the cursor or change colours: control characters shown by their codes, tabs widened."""
+    return printable(text.replace("\t", "    "))
 
 
 _NARROW = re.compile("[ -~\u00a1-\u00ac\u00ae-\u02ff\u2010-\u2027\u2190-\u21ff\u2500-\u25fc\u2800-\u28ff]*").fullmatch

@@ -20,6 +20,7 @@ from types import FrameType
 
 from ...bound_process import bound
 from ...model.settings import Tmux
+from ...model.text.printable import printable
 from ..launch.keep_alive import lock_holder
 from ..launch.spool import EXIT
 from .attached_terminals import is_terminal_attached
@@ -75,10 +76,10 @@ def main(arguments: list[str]) -> int:
             signal.signal(number, signal.SIG_IGN)  # stays ignored through exec
     keys = sys.stdin.isatty()
     leave = "q or Ctrl-C: leave" if keys else "Ctrl-C: leave"
-    hint = f"log of {title} (file mode): no key here reaches the trainer; {leave}"
+    hint = f"log of {printable(title)} (file mode): no key here reaches the trainer; {leave}"
     sys.stderr.write(f"[this is the {hint}]\n[{log}]\n")
     if keys and not in_pane:  # the line above scrolls away; in tmux the status line has it
-        sys.stderr.write(f"\x1b]2;{''.join(sign for sign in hint if sign.isprintable())}\x07")
+        sys.stderr.write(f"\x1b]2;{hint}\x07")
     sys.stderr.flush()
     try:
         if keys:

@@ -11,6 +11,7 @@ import msgspec
 
 from ...model.ports.supervision import AttemptTarget
 from ...model.run import RunSpec
+from ...model.text.printable import printable
 from . import tmux_calls
 from .tmux_calls import CloseSession, FindSessions, FoundSessions, ShownView, ShowView, TmuxError
 from .view_command import is_log_view, view_command
@@ -86,6 +87,6 @@ def _session_names(run: RunSpec) -> tuple[str, ...]:
 
 
 def _status_left(run: RunSpec, command: list[str]) -> str:
-    name = "".join(character for character in run.name if character.isprintable()).replace("#", "##")
+    name = printable(run.name).replace("#", "##")
     leave = f"log of {name} · q or Ctrl-C: leave" if is_log_view(command) else "#{prefix} d: leave"
     return f" {leave} · "

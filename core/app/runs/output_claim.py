@@ -16,6 +16,7 @@ from ...act.launch.output_locks import NAME, OutputLocks, command_key, look_for_
 from ...model.attempt import LockOrder
 from ...model.ports.supervision import AttemptTarget
 from ...model.run import RunSpec
+from ...model.text.printable import printable
 from ...model.text.suggestion import typed
 from ...sense.host.filesystem_type import is_network_filesystem
 from ..errors import CliError, ExitCode
@@ -185,7 +186,11 @@ def lock_rival(spec: RunSpec, home: Path, *, unclear: bool = False) -> str | Non
 
 
 def sentence(taken: Taken, spec: RunSpec) -> str:
-    """Who holds a lock that this run needs, and what to do."""
+    """Who holds a lock that this run needs, and what to do; printable, whatever the lock says."""
+    return printable(_sentence(taken, spec))
+
+
+def _sentence(taken: Taken, spec: RunSpec) -> str:
     holder = taken.holder
     where = spec.output_dir or f"the working folder {spec.cwd}"
     if holder is None:
@@ -252,5 +257,5 @@ def _owner(order: LockOrder) -> Owner:
 
 
 def _print(text: str) -> None:
-    sys.stderr.write(f"trainwatch: {text}\n")
+    sys.stderr.write(f"trainwatch: {printable(text)}\n")
     sys.stderr.flush()

@@ -81,7 +81,7 @@ def find_members(root: Path, layout: str | None = None) -> Members:
             name = f"{folder}/{entry.name}" if folder else entry.name
             if entry.is_dir(follow_symlinks=False):
                 folders.append(name)
-                if depth + 1 < MAX_DEPTH:
+                if depth + 1 < MAX_DEPTH and not os.path.ismount(entry.path):  # / has /proc in it
                     pending.append((name, depth + 1))
                 continue
             member = _regular(entry, name, real_root)
@@ -98,7 +98,7 @@ def _regular(entry: "os.DirEntry[str]", name: str, real_root: Path) -> Member | 
         if entry.is_symlink() and not path.resolve(strict=True).is_relative_to(real_root):
             return None
         status = path.stat()
-    except OSError:
+    except (OSError, RuntimeError):  # the second: a link that leads to itself
         return None
     if not stat.S_ISREG(status.st_mode):
         return None

@@ -124,7 +124,10 @@ def _named(paths: Sequence[Path]) -> list[tuple[str, Path]]:
     shared = os.path.commonpath([path.absolute().parent for path in paths]) if paths else ""
     own = len({path.name for path in paths}) == len(paths)
     return [
-        (path.name if own else os.path.relpath(path.absolute(), shared), path.resolve() if path.is_symlink() else path)
+        (
+            path.name if own else os.path.relpath(path.absolute(), shared),
+            Path(os.path.realpath(path)) if path.is_symlink() else path,
+        )
         for path in paths
     ]
 

@@ -49,7 +49,9 @@ class HistoryReader:
 
     def latest(self) -> Latest:
         """Return the newest sample of each kind."""
-        return latest_from([*self._query("SELECT kind, json FROM latest"), *newest_samples(self.path).items()])
+        return latest_from(
+            [*self._query("SELECT kind, json FROM latest", texts=True), *newest_samples(self.path).items()]
+        )
 
     def series(self, metric: str, since_t: float, until_t: float, points: int) -> list[Point]:
         """Return at most ``points`` (t, min, mean, max) of a metric between two run seconds, oldest first.
@@ -149,7 +151,7 @@ class HistoryReader:
 
     def metrics(self) -> tuple[str, ...]:
         """Return the names of the metrics that the trainer logs, in the order in which they appeared."""
-        return tuple(str(name) for (name,) in self._query("SELECT name FROM metric_names ORDER BY number"))
+        return tuple(str(name) for (name,) in self._query("SELECT name FROM metric_names ORDER BY number", texts=True))
 
     def _column_of(self, metric: str) -> tuple[str, int | None, str]:
         """Return source, GPU index (or number of the name, None = it was not logged) and column. Raises ValueError."""
@@ -166,12 +168,13 @@ class HistoryReader:
         return tier_rows(list(zip(extents[0][::2], extents[0][1::2], strict=True)), since_t, until_t, width_s)
 
     def _metric_numbers(self) -> dict[str, int]:
-        return {str(name): int(number) for number, name in self._query("SELECT number, name FROM metric_names")}
+        found = self._query("SELECT number, name FROM metric_names", texts=True)
+        return {str(name): number for number, name in found if isinstance(number, int)}
 
     def gpus(self) -> tuple[int, ...]:
         """Return the indices of all GPUs with readings."""
-        found = {int(gpu) for tier in TIERS for (gpu,) in self._query(f"SELECT DISTINCT gpu FROM {table('gpu', tier)}")}  # noqa: S608
-        return tuple(sorted(found))
+        asked = (f"SELECT DISTINCT gpu FROM {table('gpu', tier)}" for tier in TIERS)  # noqa: S608
+        return tuple(sorted({gpu for query in asked for (gpu,) in self._query(query) if isinstance(gpu, int)}))
 
     def _leave_mark(self) -> None:
         if time.monotonic() - self._marked_s >= MARK_S and self.path.exists():
@@ -189,7 +192,14 @@ class HistoryReader:
                 self._connection.close()
             self._connection = None
 
-    def _query(self, statement: str, parameters: Mapping[str, float | str] | tuple[()] = ()) -> list[tuple[Any, ...]]:
+    def _query(
+        self, statement: str, parameters: Mapping[str, float | str] | tuple[()] = (), *, texts: bool = False
+    ) -> list[tuple[Any, ...]]:
+        """The rows; without ``texts`` only those without one: a damaged file has some where numbers belong."""
+        rows = self._rows(statement, parameters)
+        return rows if texts else [row for row in rows if not any(isinstance(value, str | bytes) for value in row)]
+
+    def _rows(self, statement: str, parameters: Mapping[str, float | str] | tuple[()]) -> list[tuple[Any, ...]]:
         with self._lock:
             try:
                 status = self.path.stat()
@@ -199,7 +209,7 @@ class HistoryReader:
                 if self._connection is None:
                     self._connection = self._connect("mode=ro")
                 return self._connection.execute(statement, parameters).fetchall()
-            except sqlite3.Error as error:
+            except (sqlite3.Error, UnicodeDecodeError) as error:  # the second: its message names what is damaged
                 self._drop()
                 if getattr(error, "sqlite_errorcode", 0) & 0xFF in _NO_HELPER_FILES:
                     return self._query_still(statement, parameters)
@@ -229,18 +239,23 @@ class HistoryReader:
 
     def _query_still(self, statement: str, parameters: Mapping[str, float | str] | tuple[()]) -> list[tuple[Any, ...]]:
         """Read the file of a finished run if WAL's helper files cannot be made in its folder."""
-        with contextlib.suppress(sqlite3.Error), contextlib.closing(self._connect("mode=ro&immutable=1")) as connection:
+        with (
+            contextlib.suppress(sqlite3.Error, UnicodeDecodeError),
+            contextlib.closing(self._connect("mode=ro&immutable=1")) as connection,
+        ):
             return connection.execute(statement, parameters).fetchall()
         return []
 
     def _connect(self, options: str) -> sqlite3.Connection:
-        return sqlite3.connect(
+        connection = sqlite3.connect(
             f"file:{_escaped(str(self.path.absolute()))}?{options}",
             uri=True,
             timeout=PATIENCE_S,
             isolation_level=None,
             check_same_thread=False,
         )
+        connection.text_factory = _text
+        return connection
 
 
 class _Question(msgspec.Struct, frozen=True):
@@ -254,6 +269,10 @@ class _Question(msgspec.Struct, frozen=True):
     def rows(self) -> frozenset[int]:
         """GPU indices, or numbers of names."""
         return frozenset(row for row, _ in self.metrics)
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
 
 
 _NO_HELPER_FILES = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)

@@ -37,7 +37,7 @@ class HistoryRows:
 
     def new(self) -> Iterator[TableRows]:
         """Rows that came since the last call, and those of the newest second again if they changed."""
-        with contextlib.suppress(sqlite3.Error, OSError):
+        with contextlib.suppress(sqlite3.Error, UnicodeDecodeError, OSError):
             yield from self._new()
 
     def _new(self) -> Iterator[TableRows]:

@@ -131,7 +131,7 @@ class HistoryWriter:
                 return
             left = self._write(connection, fine=fine)
             self.trouble = None
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, UnicodeDecodeError, OSError) as error:
             self._trouble(error)
             return
         self._rows = left
@@ -242,7 +242,7 @@ class HistoryWriter:
             connection.execute("PRAGMA journal_size_limit = 4194304")
             with _transaction(connection):
                 migrate(connection)
-        except sqlite3.Error:
+        except (sqlite3.Error, UnicodeDecodeError):
             connection.close()
             raise
         self._newest.complete(connection.execute("SELECT kind, json FROM latest WHERE kind != 'metrics'"))
@@ -257,7 +257,8 @@ class HistoryWriter:
             with contextlib.suppress(sqlite3.Error):
                 self._connection.close()
             self._connection = None
-        if isinstance(error, sqlite3.DatabaseError) and getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE:
+        damaged = isinstance(error, UnicodeDecodeError)  # of a message of SQLite that quotes what is damaged
+        if damaged or getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE:
             self._put_aside()
 
     def _put_aside(self) -> None:

@@ -4,7 +4,7 @@ import math
 import sys
 from typing import Any
 
-from trainwatch.core.model.text.printable import printable, printable_lines
+from trainwatch.core.model.text.printable import printable, printable_json, printable_lines
 
 __all__ = ["jsonable", "print_json", "printable", "printable_lines", "warn"]
 
@@ -40,7 +40,7 @@ def print_json(value: Any) -> None:
     from trainwatch.core.model.text.edge import EDGE
     from trainwatch.core.model.text.json_line import encode_line
 
-    text = encode_line(EDGE.value(msgspec.to_builtins(value))).decode()
+    text = printable_json(encode_line(EDGE.value(msgspec.to_builtins(value))).decode())
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
         text.encode(encoding)

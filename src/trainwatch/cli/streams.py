@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from trainwatch.core.model.text.edge import EDGE
+from trainwatch.core.model.text.printable import printable_output
 
 
 def make_writable() -> None:
@@ -41,7 +42,10 @@ def without_secrets() -> Iterator[None]:
 
 
 class SafeStream:
-    """A text stream that passes whole lines on, without secrets; an unfinished one at ``flush``."""
+    """A text stream that passes whole lines on, without secrets and sequences that act on a terminal.
+
+    An unfinished line is passed on at ``flush``.
+    """
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
@@ -77,7 +81,7 @@ class SafeStream:
 
     def _put(self, text: str, *, flush: bool = False) -> None:
         try:
-            self._stream.write(text)
+            self._stream.write(printable_output(text))
             if flush:
                 self._stream.flush()
         except OSError:

@@ -9,9 +9,9 @@ PAGE = """<!DOCTYPE html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title>
 <link rel="icon" href="data:,">
-<link rel="stylesheet" href="/static/css/xterm.css">
-<script src="/static/js/textual.js"></script>
-<script src="/focus.js"></script>
+<link rel="stylesheet" href="static/css/xterm.css">
+<script src="static/js/textual.js"></script>
+<script src="focus.js"></script>
 <style>
 html, body {{ height: 100%; margin: 0; background: #12161b; color: #c6ccd4; font-family: monospace; }}
 .textual-terminal {{ height: 100vh; }}
@@ -24,7 +24,7 @@ body.-closed .ended {{ display: flex; }}
 </head>
 <body>
 <div class="note waiting intro-dialog"><div>Opening the screen …</div><span id="start"></span></div>
-<div class="note ended closed-dialog"><div>The screen was closed. The training continues. <a href="/">Open it again</a>
+<div class="note ended closed-dialog"><div>The screen was closed. The training continues. <a href=".">Open it again</a>
 </div></div>
 <div id="terminal" class="textual-terminal" data-session-websocket-url="{socket}" data-font-size="{size}"></div>
 </body>

@@ -1,7 +1,8 @@
 """Serves the screen to browsers: textual-serve runs one screen for each, and a gate of ours stands before all of it.
 
-textual-serve has no authentication, so none of it listens on a port: its handlers are called by an application that
-refuses every request without the token.
+textual-serve has no authentication, so none of it listens on a port: an application that refuses every request without
+the token starts its screens. A browser gives cookies to every port of a host, and another user may listen on one: the
+cookie is for a secret path only, and is not the token.
 """
 
 import asyncio
@@ -11,20 +12,27 @@ import shlex
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 import msgspec
-from aiohttp import web
-from textual_serve.server import Server
+import textual_serve
+from aiohttp import WSMessage, WSMsgType, web
+from textual_serve.app_service import AppService
+from textual_serve.download_manager import DownloadManager
 
 from .web_page import FOCUS, page
-from .web_token import is_token
+from .web_token import derived, is_token
 
 MOST_SCREENS = 8
 """Each open page is a process of about 60 MB."""
 CLOSE_S = 3.0
-"""How long the screens have to close when the server ends, seconds."""
+"""How long a screen has to end after its page, and to take a key; then it is killed. Seconds."""
+WIDEST, HIGHEST = 1000, 400
+"""Cells of a screen: a larger one takes gigabytes."""
+HEARTBEAT_S = 15.0
+MESSAGE_BYTES = 1 << 20
 COOKIE_S = 30 * 24 * 3600
 HEADERS = {
     "Cache-Control": "no-store",
@@ -37,6 +45,7 @@ HEADERS = {
         "form-action 'none'"
     ),
 }
+COOKIE = "trainwatch"
 OPEN = "/open/"
 """Before the token in the address."""
 REFUSED = "trainwatch: open the address with its token, as `trainwatch serve` printed it.\n"
@@ -57,9 +66,7 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
 
 def application(serving: Serving) -> web.Application:
     """The gate and what is behind it."""
-    # By public names of textual-serve: the WebSocket and the files of its page.
-    behind = Server(f"exec {shlex.join(serving.command)}", host=serving.host, port=serving.port, title=serving.title)
-    gate = Gate(serving, behind)
+    gate = Gate(serving)
 
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
         return await gate.check(request, handler)
@@ -67,10 +74,14 @@ def application(serving: Serving) -> web.Application:
     app = web.Application(middlewares=[web.middleware(check)])
     app.add_routes(
         [
-            web.get("/", gate.page),
-            web.get("/focus.js", _focus),
-            web.get("/ws", gate.screen),
-            web.static("/static", behind.statics_path),
+            each
+            for folder in ("/", gate.folder)
+            for each in (
+                web.get(folder, gate.page),
+                web.get(f"{folder}focus.js", _focus),
+                web.get(f"{folder}ws", gate.screen),
+                web.static(f"{folder}static", Path(textual_serve.__file__).parent / "static"),
+            )
         ]
     )
     app.on_response_prepare.append(_add_headers)
@@ -78,11 +89,12 @@ def application(serving: Serving) -> web.Application:
 
 
 class Gate:
-    """Lets requests with the token through."""
+    """Lets requests with the token through, and those with its cookie below ``folder``."""
 
-    def __init__(self, serving: Serving, behind: Any) -> None:
-        self._serving, self._behind = serving, behind
-        self._cookie = "trainwatch_token"
+    def __init__(self, serving: Serving) -> None:
+        self._serving = serving
+        self.folder = f"/s/{derived(serving.token, 'path')}/"
+        self._session = derived(serving.token, "cookie")
         self._screens = 0
 
     async def check(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -93,10 +105,11 @@ class Gate:
             given = request.path.removeprefix(OPEN)
             if not is_token(given, self._serving.token):
                 return web.Response(status=401, text=REFUSED)
-            answer = web.Response(status=303, headers={"Location": "/"})  # out of the address and the history
+            answer = web.Response(status=303, headers={"Location": self.folder})  # out of the address and the history
             answer.set_cookie(
-                self._cookie,
-                given,
+                COOKIE,
+                self._session,
+                path=self.folder,
                 max_age=COOKIE_S,
                 httponly=True,
                 samesite="Strict",
@@ -104,14 +117,14 @@ class Gate:
             )
             return answer
         kind, _, bearer = request.headers.get("Authorization", "").partition(" ")
-        shown = bearer if kind == "Bearer" else request.cookies.get(self._cookie, "")
-        if not is_token(shown, self._serving.token):
+        by_cookie = request.path.startswith(self.folder) and is_token(request.cookies.get(COOKIE, ""), self._session)
+        if not by_cookie and not (kind == "Bearer" and is_token(bearer, self._serving.token)):
             return web.Response(status=401, text=REFUSED)
         return await handler(request)
 
     async def page(self, request: web.Request) -> web.StreamResponse:
         secure = "s" if _scheme(request) == "https" else ""
-        text = page(self._serving.title, f"ws{secure}://{request.host}/ws")
+        text = page(self._serving.title, f"ws{secure}://{request.host}{request.path}ws")
         return web.Response(text=text, content_type="text/html")
 
     async def screen(self, request: web.Request) -> web.StreamResponse:
@@ -123,10 +136,85 @@ class Gate:
             return web.Response(status=503, text=f"{MOST_SCREENS} screens are open already: close one.\n")
         self._screens += 1
         try:
-            answer: web.StreamResponse = await self._behind.handle_websocket(request)
+            return await _show_screen(request, self._serving.command)
         finally:
             self._screens -= 1
-        return answer
+
+
+async def _show_screen(request: web.Request, command: Sequence[str]) -> web.StreamResponse:
+    socket = web.WebSocketResponse(heartbeat=HEARTBEAT_S, max_msg_size=MESSAGE_BYTES)
+    await socket.prepare(request)
+
+    async def close() -> None:
+        await socket.close()
+
+    screen = Screen(
+        f"exec {shlex.join(command)}",
+        write_bytes=socket.send_bytes,
+        write_str=socket.send_str,
+        close=close,
+        download_manager=DownloadManager(),
+    )
+    try:
+        await screen.start(*bounded(request.query.get("width"), request.query.get("height")))
+        async for message in socket:
+            async with asyncio.timeout(CLOSE_S):
+                await screen.take(message, socket)
+    except (TimeoutError, ConnectionResetError):
+        await socket.close()
+    finally:
+        await screen.end()
+    return socket
+
+
+class Screen(AppService):
+    """The screen of one page: of a bounded size, and ended with it."""
+
+    async def take(self, message: WSMessage, socket: web.WebSocketResponse) -> None:
+        """Take a message of the page; what is none is left out."""
+        try:
+            said = message.json() if message.type is WSMsgType.TEXT else None
+        except (ValueError, RecursionError):
+            said = None
+        match said:
+            case ["stdin", str(keys)]:
+                await self.send_bytes(keys.encode("utf-8", "replace"))
+            case ["resize", {"width": width, "height": height}]:
+                await self.set_terminal_size(*bounded(width, height))
+            case ["ping", data]:
+                await socket.send_json(["pong", data])
+            case ["blur" | "focus" as kind, *_]:
+                await self.send_meta({"type": kind})
+            case _:
+                pass
+
+    async def end(self) -> None:
+        """Ask it to end, and kill it if it has not after CLOSE_S."""
+        process = self._process
+        if process is None:
+            return
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                await self.stop()
+                await process.wait()
+        except (TimeoutError, ConnectionError):
+            pass
+        finally:
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
+
+
+def bounded(width: Any, height: Any) -> tuple[int, int]:
+    """Columns and rows as a page gives them; 80 and 24 for what is no number."""
+    return _bounded(width, 80, WIDEST), _bounded(height, 24, HIGHEST)
+
+
+def _bounded(value: Any, usual: int, most: int) -> int:
+    try:
+        return min(max(int(value), 1), most)
+    except (TypeError, ValueError, OverflowError):
+        return usual
 
 
 async def serve(serving: Serving, listening: Callable[[str], None]) -> None:

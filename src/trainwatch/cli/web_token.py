@@ -9,6 +9,7 @@ from pathlib import Path
 from trainwatch.core.app.errors import CliError, ExitCode
 
 TOKEN_BYTES = 24
+DERIVED = 32
 SHORTEST = 16
 """Characters of a token that a person chose."""
 
@@ -41,6 +42,11 @@ def _read(path: Path) -> str:
     if len(token) < SHORTEST or not (token.isascii() and token.isprintable()) or " " in token:
         raise CliError(ExitCode.FAILED, f"{path}: a token has {SHORTEST} printable characters or more, without blanks")
     return token
+
+
+def derived(token: str, use: str) -> str:
+    """What only who knows the token can compute, for one use; the same after a restart with the same token."""
+    return hmac.new(token.encode(), use.encode(), "sha256").hexdigest()[:DERIVED]
 
 
 def is_token(given: str, token: str) -> bool:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ....model.text.printable import printable
 from ..elements import Element
 
 PickleValue = Any
@@ -100,7 +101,5 @@ class TensorView:
 
 def shown(name: str, limit: int = 120) -> str:
     """A foreign name made safe to print: no control characters, bounded length."""
-    if len(name) <= limit and name.isprintable():
-        return name
-    visible = "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in name[: limit + 1])
+    visible = printable(name[: limit + 1])
     return visible if len(visible) <= limit else visible[: limit - 1] + "…"

@@ -10,7 +10,8 @@ from ..streams import end_when_unread
 
 HELP = "what the trainer printed: the log of its newest attempt"
 DESCRIPTION = (
-    "Prints the end of the log of the newest attempt as it is, or all of it. `trainwatch attach` shows it live in a "
+    "Prints the end of the log of the newest attempt, or all of it, with its colours and without what else acts on a "
+    "terminal (`--path` names the file as it is). `trainwatch attach` shows it live in a "
     "terminal of its own, `trainwatch` on the screen."
 )
 EXAMPLE = "-n 200"
@@ -41,5 +42,6 @@ def act(args: argparse.Namespace) -> int:
         end_when_unread()
     for piece in log_pieces(run, path, None if args.all else args.lines, follow=args.follow):
         sys.stdout.write(piece)
-        sys.stdout.flush()
+        if args.follow:  # else whole lines go on: a secret is not cut in two
+            sys.stdout.flush()
     return ExitCode.DONE
