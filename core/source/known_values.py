@@ -6,9 +6,12 @@ with the same unknown folder still compare; a test of it is neither true nor fal
 
 import ast
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ..model.checkpoints.checkpoint_names import is_temporary
+from ..model.checkpoints.other_files import is_other_file
 from . import words
 from .flow.scopes import Scope, Scopes
 from .options.environment import environment_name
@@ -28,6 +31,10 @@ _SAME_PATH = frozenset({"Path", "PurePath", "str", "abspath", "realpath", "expan
                         "fspath", "resolve", "absolute", "as_posix"})  # fmt: skip
 _MERGES = frozenset({"merge", "merge_from_file", "merge_from_list", "setattr", "merge_with", "deep_update"})
 """Calls that may set any value of an object."""
+_NO_STATE = re.compile(
+    r"image|fig|plot|sample|audio|video|json|yaml|config|csv|log|html|text|mkdir|makedirs", re.IGNORECASE
+)
+"""Names of calls that save something else than the state of a training."""
 _NO = frozenset({"", "none", "false", "0", "no", "off", "null"})
 
 
@@ -94,6 +101,19 @@ class KnownValues:
             case ast.Tuple(elts=elements) | ast.List(elts=elements):
                 for each in elements:
                     self._set(each, None, scope)
+
+    def saves(self) -> Iterator[tuple[str, str]]:
+        """The paths to which the state of a training is saved, with their unknown parts, and their places."""
+        for name, calls in self._calls.items():
+            if not words.SAVES.search(name) or words.LOADS.search(name) or _NO_STATE.search(name):
+                continue
+            for call, scope in calls:
+                given = () if words.TRACKERS.search(dotted(call.func)) else call.args
+                for value in (*given, *(each.value for each in call.keywords if given)):
+                    path = self.path(value, scope)
+                    last_part = "" if path is None else path.rpartition("/")[2]
+                    if path and (is_temporary(last_part) or not is_other_file(last_part)):
+                        yield path, f"{scope.module.shown}:{call.lineno}"
 
     def truth(self, node: ast.expr, scope: Scope) -> bool | None:
         """Whether a test holds; None if that is not known."""

@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ..model.checkpoints.other_files import is_other_file
-from . import words
 from .flow.scopes import Scope, Scopes
 from .known_values import UNKNOWN, KnownValues, set_options
 from .options.option import Option
@@ -30,10 +28,6 @@ _FILES = frozenset({"remove", "unlink", "rmdir", "send2trash"})
 """Calls that remove one file: in a loop over a folder they empty it."""
 _LISTS = frozenset({"listdir", "scandir", "glob", "iglob", "rglob", "iterdir", "walk"})
 _RUNS = frozenset({"system", "run", "call", "check_call", "check_output", "Popen", "getoutput", "getstatusoutput"})
-_NO_STATE = re.compile(
-    r"image|fig|plot|sample|audio|video|json|yaml|config|csv|log|html|text|mkdir|makedirs", re.IGNORECASE
-)
-"""Names of calls that save something else than the state of a training."""
 _ENDS = frozenset({"exit", "_exit", "quit", "abort", "error"})
 WEAK = re.compile(
     r"-{0,2}([\w-]*[_-])?(over_?write|force|clean|fresh|reset|wipe|purge|delete|erase|from[-_]scratch|exist[-_]ok)([_-][\w-]*)?",
@@ -206,7 +200,7 @@ class _Reader:
             if isinstance(body, list):
                 self._walk(body, scope, (), ())
         self._looped = self._called_in_loops()
-        self._saves = {path for path in self._saved() if path}
+        self._saves = {path for path, _ in self.values.saves()}
 
     # --- the statements, with the tests and loops around them ---
 
@@ -278,21 +272,7 @@ class _Reader:
                 return found
             found |= more
 
-    # --- what is saved, and what is removed ---
-
-    def _saved(self) -> Iterator[str | None]:
-        """Paths to which the state of a training is saved, as far as they are known."""
-        for name, sites in self._sites.items():
-            if not words.SAVES.search(name) or words.LOADS.search(name) or _NO_STATE.search(name):
-                continue
-            for site in sites:
-                assert isinstance(site.node, ast.Call)
-                if words.TRACKERS.search(dotted(site.node.func)):
-                    continue
-                for given in (*site.node.args, *(k.value for k in site.node.keywords)):
-                    path = self.values.path(given, site.scope)
-                    if path is not None and not is_other_file(path.rpartition("/")[2]):
-                        yield path
+    # --- what is removed ---
 
     def _is_output(self, folder: str) -> bool:
         """Whether the trainer's saves lie in a folder."""

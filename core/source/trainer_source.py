@@ -17,6 +17,7 @@ from ..model.launch.recognition import Imported, SourceFacts
 from .config_options import file_options, override_options
 from .declared_whole import declares_all
 from .existence_checks import goes_on_without
+from .known_values import KnownValues, set_options
 from .launch_target import Target, find_target
 from .needed_imports import NeededImport, installs_packages, needed_imports
 from .options.all_options import options_of
@@ -24,7 +25,7 @@ from .options.option import Option
 from .options.subcommands import BEFORE, Subcommands, subcommands_of
 from .project_modules import Module, Project, Stamp, read_module, read_project, stamp_of
 from .resume_finding import Finding, find_resume
-from .script_values import Default, Number, defaults_in, imported_by, numbers_in, saves_in, texts_in_module
+from .script_values import Default, Number, defaults_in, imported_by, numbers_in, texts_in_module
 from .start_deletes import StartDeletes, start_deletes
 
 FETCHES = re.compile(r"download|urlretrieve|load_dataset|\bgdown\b|\bwget\b|kaggle", re.IGNORECASE)
@@ -155,13 +156,13 @@ class TrainerSource:
 
         return self._asked(told, ())
 
-    @cached_property
-    def saves(self) -> tuple[tuple[str, str], ...]:
-        """The paths that the project saves to, as far as they can be told, with their places."""
+    def saves(self, environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+        """The paths that the project saves to, with ``UNKNOWN`` for what cannot be told, and their places."""
 
         def told(project: Project) -> tuple[tuple[str, str], ...]:
-            return tuple(path for module in project.modules for path in saves_in(module, self.target.args))
+            return tuple(KnownValues(project, self.options, given).saves())
 
+        given = set_options(self.options, self.target.args, environment)
         return self._asked(told, ())
 
     @cached_property

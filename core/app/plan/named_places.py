@@ -9,7 +9,9 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from ...model.checkpoints.checkpoint_suffixes import has_checkpoint_suffix
 from ...model.run import RunSpec
+from ...source.known_values import UNKNOWN
 from ...source.script_values import LONGEST
 from ...source.trainer_source import TrainerSource, read_source
 
@@ -26,9 +28,11 @@ def saved_places(spec: RunSpec, env: Mapping[str, str]) -> dict[str, str]:
     if isinstance(source, str) or source.target.package:
         return {}
     found: dict[str, str] = {}
-    for text, place in source.saves:
-        path = _path(text, spec.cwd)
-        if path is not None and path != spec.cwd and len(found) < MOST:
+    for text, place in source.saves({**env, **spec.env}):
+        known, unknown, _ = text.partition(UNKNOWN)
+        path = _path(f"{known}{{" if unknown else known, spec.cwd)
+        is_path = "/" in known or has_checkpoint_suffix(text)
+        if is_path and path is not None and path != spec.cwd and len(found) < MOST:
             found.setdefault(os.path.realpath(path), place)
     return found
 
