@@ -258,13 +258,15 @@ class OutputSeen(Base, frozen=True, kw_only=True, tag="output"):
     """A checkpoint was written to a folder that is not watched, by the run's own processes as far as that is known.
 
     ``path``: the checkpoint; ``folder``: the folder that it lies in. ``evidence``: how it is known that this run wrote
-    it, for people. ``sure``: no other process can have written it, else the run may have done so.
+    it, for people. ``sure``: no other process can have written it, else the run may have done so. ``others``: a process
+    outside the run was seen writing to the folder, so what was reported of it before and is not sure says nothing.
     """
 
     folder: str
     path: str
     evidence: str
     sure: bool = False
+    others: bool = False
     mtime: float | None = None
     unknown_make: bool = False
 

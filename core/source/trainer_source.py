@@ -17,6 +17,7 @@ from ..model.launch.recognition import Imported, SourceFacts
 from .config_options import file_options, override_options
 from .declared_whole import declares_all
 from .existence_checks import goes_on_without
+from .flow.scopes import Scopes
 from .known_values import KnownValues, set_options
 from .launch_target import Target, find_target
 from .needed_imports import NeededImport, installs_packages, needed_imports
@@ -160,7 +161,7 @@ class TrainerSource:
         """The paths that the project saves to, with ``UNKNOWN`` for what cannot be told, and their places."""
 
         def told(project: Project) -> tuple[tuple[str, str], ...]:
-            return tuple(KnownValues(project, self.options, given).saves())
+            return tuple(KnownValues(Scopes(project, (), ()), self.options, given).saves())
 
         given = set_options(self.options, self.target.args, environment)
         return self._asked(told, ())

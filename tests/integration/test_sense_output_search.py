@@ -291,6 +291,21 @@ def test_a_place_that_the_source_saves_to_is_the_runs_though_nobody_saw_the_save
         assert [(each.folder, each.sure) for each in world.inbox.of(OutputSeen)] == [(str(away), True)]
 
 
+def test_a_folder_of_another_process_is_taken_back_once_it_was_seen_writing(tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    looks = False
+    world = World(folder)
+    world.search._writers._open_files = lambda pids: open_for_writing(pids) if looks else ()
+    with world.trainer, world.stranger, running(world.search):
+        world.follow()
+        world.stranger.do("put('theirs/model_1.safetensors')")
+        wait_until(lambda: world.seen() == {"theirs": False}, "a save of an unknown writer is told")
+        looks = True
+        world.stranger.do("put('theirs/model_2.safetensors', 0.5)")
+        wait_until(lambda: world.inbox.of(OutputSeen)[-1].others, "it is taken back")
+
+
 def test_what_another_process_was_seen_writing_is_left_out_of_a_late_search(world: World) -> None:
     world.stranger.do("put('theirs/model_10.safetensors', 1.5)")
     assert world.search.look_again(60.0)

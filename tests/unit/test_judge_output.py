@@ -81,6 +81,14 @@ def test_the_first_unsure_save_is_told_with_the_option_that_names_the_folder() -
     assert world.state.incidents == ()
 
 
+def test_a_folder_in_which_another_process_was_seen_writing_holds_nothing() -> None:
+    world = seen(running(judge()), sure=False)
+    world.see(OutputSeen(t=world.t, folder=FOLDER, path=f"{FOLDER}/0000050.pt", evidence="", others=True))
+    assert world.state.incidents == ()
+    crashed(world)
+    assert len(world.of(StartAttempt)) == 2
+
+
 def test_once_a_folder_is_known_an_unsure_one_holds_nothing() -> None:
     world = seen(running(judge()), sure=True)
     seen(world, folder="/data/neighbour", sure=False)

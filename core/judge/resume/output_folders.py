@@ -49,6 +49,10 @@ def with_sighting(
     outputs: OutputFolders, seen: OutputSeen, *, created_wall: float, attempt: int, named: bool = False
 ) -> OutputFolders:
     """Add a sighting. One of the same save replaces it, and stays sure. ``named``: the log names its path."""
+    if seen.others:
+        return msgspec.structs.replace(
+            outputs, seen=tuple(s for s in outputs.seen if s.sure or s.folder != seen.folder)
+        )
     t = seen.t if seen.mtime is None or created_wall <= 0.0 else min(seen.t, seen.mtime - created_wall)
     new = Sighting(folder=seen.folder, path=seen.path, t=t, evidence=seen.evidence, sure=seen.sure, attempt=attempt)
     if named and not new.sure:

@@ -40,6 +40,8 @@ def _unsure(builder: StepBuilder) -> tuple[Sighting, ...]:
 def tell(builder: StepBuilder) -> None:
     """Notify people once of what may be the run's."""
     seen = _unsure(builder)
+    if not seen:
+        close(builder, "another process saves there")
     if not seen or any(i.class_ == UNSURE for i in builder.state.incidents):
         return
     follows = (
@@ -57,10 +59,10 @@ def tell(builder: StepBuilder) -> None:
     )
 
 
-def close(builder: StepBuilder) -> None:
-    """A folder of the run is known."""
+def close(builder: StepBuilder, why: str = "it is known where the run saves") -> None:
+    """Nothing unsure is left."""
     for incident in [i for i in builder.state.incidents if i.class_ == UNSURE]:
-        builder.close_incident(incident.id, "it is known where the run saves")
+        builder.close_incident(incident.id, why)
 
 
 def _sighting(known: KnownCheckpoint) -> Sighting:

@@ -2,7 +2,8 @@
 
 Sure are those that a process of the run was seen with, and those that nobody else can have written when they appeared.
 Any other one is reported as not sure, so that a person can tell; what a process outside the run was seen with, what
-another run has locked, and what nobody of the run was seen with outside the places of its output, is not reported.
+another run has locked, and what nobody of the run was seen with in a folder where another process writes, or outside
+the places of its output, is not reported.
 """
 
 import os
@@ -75,6 +76,7 @@ class FoundOutputs:
         self._state_of = state_of
         self._reported: set[tuple[str, float]] = set()
         self._alike: dict[tuple[str, str], set[str]] = {}
+        self._unsure: set[str] = set()
 
     def examine(
         self,
@@ -109,6 +111,11 @@ class FoundOutputs:
                 continue
             wall = _changed_wall(found) if found.mtime < followed.begun_wall else found.mtime
             evidence = None if wall < followed.begun_wall else self._evidence(found, written, followed, roots)
+            if folder in self._unsure & self._writers.shared:
+                self._unsure.discard(folder)
+                self._inbox.put(
+                    OutputSeen(t=self._clock.now(), folder=folder, path=found.path, evidence="", others=True)
+                )
             if evidence is None:
                 continue
             text, sure = evidence
@@ -123,6 +130,8 @@ class FoundOutputs:
             if not saved_again:  # it may be anything, so that only a person can tell; one of a kind says it
                 unknown.add(alike)
                 sure = False
+            if not sure:
+                self._unsure.add(folder)
             self._inbox.put(
                 OutputSeen(
                     t=self._clock.now(),
@@ -181,7 +190,11 @@ class FoundOutputs:
             return f"{place} saves there", True
         above = [folder, *map(str, Path(folder).parents)]
         inside = [each for each in above if any(each == root or is_below(each, root) for root in roots)]
-        if not inside or (followed.over and not written.live and _came_after_end(found, followed.target)):
+        if (
+            not inside
+            or folder in self._writers.shared
+            or (followed.over and not written.live and _came_after_end(found, followed.target))
+        ):
             return None
         if not written.live:
             return UNSEEN, False

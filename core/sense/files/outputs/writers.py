@@ -144,10 +144,13 @@ class Writers:
         key = key_of(path)
         if key is None or key in self._keys:
             return
-        self.look_beside(now, OTHERS_EVENT_S)
         folder = os.path.dirname(path)  # noqa: PTH120
-        for each in self._open_files(other.pid for other in self._others if self._is_at(other, folder)):
+        near = sorted(((self._nearness(o, folder), o.pid) for o in self._others), reverse=True)
+        for each in self._open_files(pid for nearness, pid in near if nearness):
             self._remember(each, "other")
+            if key in self._keys:
+                return
+        self.look_beside(now, OTHERS_EVENT_S)
 
     def look_beside(self, now: float, max_age_s: float) -> None:
         """Take the processes that are not of the run, with what they have open, if that is older than ``max_age_s``."""
@@ -213,9 +216,6 @@ class Writers:
         near, found = max(((self._nearness(o, folder), o) for o in there), default=(0, None))
         return f"{found.name} (pid {found.pid})" if found is not None and near else None
 
-    def _is_at(self, other: Other, folder: str) -> bool:
-        return self._nearness(other, folder) > 0
-
     def _nearness(self, other: Other, folder: str) -> int:
         """How near to a folder a process is, by the length of a path that both share; 0: it is not there."""
         there = (
@@ -244,9 +244,9 @@ class Writers:
 
 
 def may_be_saved(path: str) -> bool:
-    """Whether a file may be a checkpoint, or become one under another name."""
+    """Whether a file may be a checkpoint, or become one under another name: no lock, no log."""
     name = os.path.basename(path)  # noqa: PTH119
-    return is_temporary(name) or not is_other_file(name)
+    return (is_temporary(name) and not name.endswith("lock")) or not is_other_file(name)
 
 
 def written_by(found: Checkpoint, who: str) -> str:
