@@ -296,6 +296,19 @@ def test_the_proven_config_is_written_if_asked_and_never_over_one(place: World) 
     assert project.read_text().startswith("# mine")
 
 
+@pytest.mark.usefixtures("overlays")
+def test_the_proven_config_names_the_folder_of_tonight_not_that_of_the_rehearsal(place: World) -> None:
+    text = (place.project / "train.py").read_text().replace("--output-dir", "--place").replace("output_dir", "place")
+    probe = "import tempfile; probe = tempfile.NamedTemporaryFile()\n"  # in the folder that holds the scratch folder
+    (place.project / "train.py").write_text(text.replace("\nimport ", f"\n{probe}import ", 1))
+    place.env["TMPDIR"] = str(place.short)
+
+    done = rehearse(place, "--place", "deep/er", "--resume", "{resume}")
+
+    assert done.code == 0, done
+    assert 'output_dir = "deep/er"' in done.json["config"]
+
+
 def test_rehearse_refuses_invalid_options(place: World) -> None:
     assert "--timeout: must be more than 0" in place.do("rehearse", "--timeout", "0", "--", "true").err
     done = place.do("rehearse")

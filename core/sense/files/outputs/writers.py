@@ -26,7 +26,7 @@ from ..written_files import OpenFile, descriptors, open_for_writing
 
 OTHERS_S = 10.0
 """Period in which all processes of the machine are examined while no output folder is known,"""
-KNOWN_OTHERS_S = 30.0
+KNOWN_OTHERS_S = 60.0
 """and once one is known. It takes about 0.1 ms for each process."""
 OTHERS_EVENT_S = 1.0
 """Shortest time between two such looks that a file of an unknown writer causes."""
