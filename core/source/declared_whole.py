@@ -23,7 +23,7 @@ def declares_all(project: Project) -> bool:
     """
     if project.unread or not _parses(project):
         return False
-    own = {function.name for module in project.modules for function in module.functions}
+    own = {each.name for module in project.modules for each in (*module.functions, *module.classes)}
     return not any(_OPEN.search(module.text) or _adds_unseen(module, own) for module in project.modules)
 
 
@@ -59,6 +59,12 @@ def _adds_unseen(module: Module, own: set[str]) -> bool:
     parsers = set(_parsers(module))
     for call in module.calls:
         name = _last_name(call)
+        if (
+            name == "parse_args"
+            and isinstance(call.func, ast.Attribute)
+            and not _made_here(module, call.func.value, own)
+        ):
+            return True
         if name in {"add_argument", "add_option"} and not all(
             isinstance(arg, ast.Constant) and isinstance(arg.value, str) for arg in call.args
         ):
@@ -66,7 +72,7 @@ def _adds_unseen(module: Module, own: set[str]) -> bool:
         if name == "ArgumentParser" and any(keyword.arg in {"parents", None} for keyword in call.keywords):
             return True
         given = (*call.args, *(keyword.value for keyword in call.keywords))
-        if name not in own and any(isinstance(arg, ast.Name) and arg.id in parsers for arg in given):
+        if name not in own and any(dotted(arg) in parsers for arg in given):
             return True
     return False
 
@@ -76,7 +82,16 @@ def _parsers(module: Module) -> Iterator[str]:
     for node in module.nodes:
         made = node.value if isinstance(node, ast.Assign) else None
         if isinstance(node, ast.Assign) and isinstance(made, ast.Call) and _last_name(made) == "ArgumentParser":
-            yield from (target.id for target in node.targets if isinstance(target, ast.Name))
+            yield from (name for target in node.targets if (name := dotted(target)))
+
+
+def _made_here(module: Module, parser: ast.expr, own: set[str]) -> bool:
+    """Whether a parser is none that a library makes."""
+    made = [parser] if isinstance(parser, ast.Call) else []
+    for node in module.nodes:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            made += [node.value for target in node.targets if dotted(target) == dotted(parser)]
+    return all(_last_name(call) in own or _last_name(call).endswith("ArgumentParser") for call in made)
 
 
 def _last_name(call: ast.Call) -> str:

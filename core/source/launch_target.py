@@ -20,6 +20,11 @@ SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
 DEEPEST = 4
 LONGEST_BYTES = 1 << 18
 _PYTHON = re.compile(r"(python|pypy)[\d.]*$")
+_STARTERS = frozenset(
+    {"torch", "accelerate", "deepspeed", "coverage", "pdb", "cProfile", "debugpy", "ipdb", "kernprof", "line_profiler",
+     "memory_profiler", "scalene", "trace", "viztracer", "ddtrace", "mpi4py", "horovod", "paddle", "colossalai"}
+)  # fmt: skip
+"""Modules that run the Python file that follows them."""
 _ENTRY = re.compile(r"^\s*from\s+([\w.]+)\s+import\s+(\w+)", re.MULTILINE)
 _ALL_ARGUMENTS = re.compile(r'"?\$[@*]"?|"?\$\{[@*]\}"?')
 _OPTIONS_WITH_FILE = re.compile(r"--?[\w-]*(config|hostfile|log|env)[\w-]*")
@@ -75,6 +80,8 @@ def _find(words: tuple[str, ...], cwd: Path, env: Mapping[str, str], depth: int)
             found = _module(words[at + 1], cwd, env, words[0])
             if found is not None:
                 return msgspec.structs.replace(found, args=words[at + 2 :], word=words[at + 1])
+            if _PYTHON.fullmatch(Path(words[at - 1]).name) and words[at + 1].partition(".")[0] not in _STARTERS:
+                return f"the module {words[at + 1]} is not found"
     return _of_program(words, cwd, env, depth)
 
 
@@ -182,7 +189,7 @@ def _module(name: str, cwd: Path, env: Mapping[str, str], python: str) -> Target
             if path.is_file():
                 return Target(file=path, roots=_roots(root, cwd, env))
     top = name.partition(".")[0]
-    if top in {"torch", "accelerate", "deepspeed", "coverage", "pdb", "cProfile", "debugpy", "ipdb"}:
+    if top in _STARTERS:
         return None
     for root in installed_in(python, env):
         for path in (

@@ -211,7 +211,20 @@ def test_resume_behind_an_option_that_the_parser_has(dry: Any) -> None:
 
 
 @pytest.mark.parametrize("option", ["-i", "-r", "--trained-agent", "--xgb-model", "--model", "--resume", "--warm"])
-@pytest.mark.parametrize("text", ["import sys\nopts = read(sys.argv)\n", PARSER + "args, _ = p.parse_known_args()\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import sys\nopts = read(sys.argv)\n",
+        PARSER + "args, _ = p.parse_known_args()\n",
+        "from vast import make_parser\np = make_parser()\nargs = p.parse_args()\n",
+        (
+            "import argparse, vast\nclass T:\n    def __init__(self):\n        self.p = argparse.ArgumentParser()\n"
+            "        vast.add_to(self.p)\n        self.args = self.p.parse_args()\nT()\n"
+        ),
+        "import argparse\np = argparse.ArgumentParser()\n[p.add_argument('--' + n) for n in NAMES]\np.parse_args()\n",
+    ],
+    ids=["its own", "an open one", "one of a library", "one that a library fills", "computed names"],
+)
 def test_an_option_of_an_unknown_parser_is_left_out_with_its_value(dry: Any, option: str, text: str) -> None:
     shown = dry(text, "--lr", "1", option, "{resume}", "--bf16")
     assert shown["argv"][1:] == ["t.py", "--lr", "1", "--bf16"]
