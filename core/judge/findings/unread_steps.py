@@ -12,6 +12,7 @@ import re
 import msgspec
 
 from ...model.text.patterns import LazyPattern
+from ..text.carriers import message_of
 from ..text.fields.counters import names_other_count
 from ..text.fields.skeletons import is_of_another_task, key_of, without_times
 from ..text.lines import plain
@@ -126,9 +127,10 @@ def _with_line(kinds: tuple[LineKind, ...], line: str, shapes: ShapeTable) -> tu
     if not counts:
         return kinds
     low = line.lower()
+    said = message_of(low)
     key = key_of(low)
     before = next((kind for kind in kinds if kind.key == key and len(kind.counts) == len(counts)), None)
-    other = is_of_another_task(low) or shapes.phase_of_label(low) not in {None, "train"}
+    other = is_of_another_task(said) or shapes.phase_of_label(said) not in {None, "train"}
     mine = LineKind(key, line, counts, (0,) * len(counts), (True,) * len(counts), other)
     if before is not None:
         moves = tuple(zip(before.counts, counts, before.rises, before.constant, strict=True))

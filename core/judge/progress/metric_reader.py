@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from ...model.observation import MOST_METRICS
 from ...model.progress import Phase
-from ..text.carriers import own_text
+from ..text.carriers import message_of, own_text
 from ..text.fields.columns import values_in
 from ..text.fields.line_fields import find_loss, is_evaluation
 from ..text.fields.metric_fields import Metrics, metrics_of, row_of
@@ -101,7 +101,7 @@ class MetricReader:
             self._keep(self._table | (dict([row]) if row is not None and not table else {}), setting=True)
             found = table or (metrics_of(line) if row is None else {})
             self._keep(found, setting=not _learned(before, self._reading))
-        elif before.heartbeats and (found := _evaluated(line, phase)):
+        elif before.heartbeats and (found := _evaluated(message_of(line), phase)):
             self._keep(found)
         elif row is not None and number <= self._row_until:
             self._keep({row[0] if phase != "eval" else _evaluation_name(row[0]): row[1]}, setting=True)

@@ -139,6 +139,60 @@ def peel(line: str) -> Carried:
     return Carried(text, source, level)
 
 
+_UPPER = r"(?P<level>DEBUG|INFO|NOTICE|WARN(?:ING)?|ERR(?:OR)?|CRITICAL|FATAL|SUCCESS|TRACE)"
+_PLACE = (
+    r"(?=[A-Za-z/~.<])(?:[\w<>-]{0,60}[./\\][\w./\\<>-]{0,160}:\d+(?::[\w<>]+)?|[\w./\\<>-]{1,160}\(\d+\)"
+    r"|[\w./-]{1,160}:\w[\w.<>]{0,60}:\d+)"
+)
+"""A file or module with a line: "a/train.py:12", "a.train:main:42", "launch.py:10:main", "train.py(12)"."""
+_NAMES = LazyPattern(
+    # all that stands before a level, and what divides the level from the rest
+    rf"(?:[^\n]{{0,160}}?(?<![^\s\[|(:<-]))??{_UPPER}(?=[\s\]|:>)-])(?: *\](?:\s[-:])?|\s*\||\s+-|:)?\s*"
+    r"|\[?[DIWEF]\d{0,8}\s(?:\d\d:\d\d:\d\d[.\d]*\s+)?(?:\d+\s+)?[\w/.<>-]{1,160}(?::\d+)?\]\s?"  # glog, absl
+    r"|\[(?:debug|info|warning|error|critical) *\]\s+"  # structlog
+    rf"|{_PLACE}(?:\]|:)?(?:\s(?:[-|]|>>)|[:\]])?(?:\s+|$)"
+    rf"|\[(?:{_PLACE}|[Rr]ank \d+|[A-Za-z]\w*[_./-][\w./-]*|[a-z]+\d+)\](?:\s?[-:]\s|\s+)?"
+    r"|\((?:[\w./-]+ )*pid=\d+[^)]{0,80}\)\s?"
+    rf"|\[[^\s|\]\[]{{1,40}}\|[^\s\]\[]{{1,80}}\]\s*(?:>>\s)?"
+    r"|(?:\d{2,4}[-/.]\d\d(?:[-/.]\d{2,4})?[T _])?\d\d:\d\d:\d\d(?:[.,:-]\d+)?Z?\]?[\s|,:-]+(?![\d:<])"
+    r"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S+ [\w./@-]+(?:\[\d+\])?: "
+    r"|>>\s"
+    # a name of several parts that is divided from the rest as a logger divides
+    r"|(?!\S+\.(?:safetensors|bin|json|pth?|ckpt|gguf|parquet|zip|model|txt):)"
+    r"[A-Za-z]\w*(?:[./-]\w+)+(?:\s-\s|:\s|\s\|\s)(?![-+\d'\"])"
+)
+_AFTER_LEVEL = LazyPattern(
+    r"[A-Za-z][\w./-]*\s-\s|(?!(?i:\w*(?:epoch|step|iter|batch|loss|lr)))"
+    r"(?:[A-Za-z][\w./-]{0,80}:\d+\s|[A-Za-z]\w{0,40}[_./-][\w./-]{0,80}:(?![-+\d'\"]|\s+[-+\d'\"])\s?)"
+)
+"""Behind the level: "INFO - eval - …", "INFO my_run: …", "INFO train:12 …". A single word before a colon, "INFO resume:
+…", is the message's own."""
+_BASIC = LazyPattern(r"[\w./-]+:(?=\S)")
+"""Behind "INFO:"."""
+_TAIL = LazyPattern(r"(?:\s{2,}[\w./-]+\.py:\d+|\s\[[\w./-]*[./][\w.-]+\]|\s(?:->|=>|to|in)\s/\S+|\slogger=\S+)\s*$")
+"""Where rich, structlog and others name the place or the logger."""
+
+
+def message_of(line: str) -> str:
+    """What the trainer says in a line without transports: no time, no level, no name of a logger, module or file.
+
+    Those are names that a person chose: "eval" among them says nothing about the line. A single word before a colon
+    ("INFO valid: loss 0.5") is a word of the message.
+    """
+    text = line
+    for _ in range(DEEPEST):
+        found = _NAMES.match(text)
+        if found is None or found.end() == 0 or found.end() == len(text):
+            break
+        text = text[found.end() :]
+        if found["level"]:
+            behind = _BASIC if found[0].endswith(":") else _AFTER_LEVEL
+            named = None if _NAMES.match(text) else behind.match(text)
+            text = text if named is None else text[named.end() :]
+    tail = _TAIL.search(text)
+    return text if tail is None else text[: tail.start()]
+
+
 def _rank_in(found: re.Match[str]) -> str:
     last = found.lastgroup
     return found[last] if last is not None and last in _RANKS else ""

@@ -54,6 +54,7 @@ class LineShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     epoch_before_bar: bool = False
     """The text before the bar may hold the epoch in a column (``41/100 1.12G 1.817``)."""
     loss_means_training: bool = False
+    evaluates: bool = False
     """The same bar is drawn for evaluation; with a loss it is training."""
     loss_is_average: bool = False
     """The loss is an average over the epoch so far: one NaN stays in it until the epoch ends."""

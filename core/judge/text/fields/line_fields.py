@@ -74,10 +74,20 @@ _LR = LazyPattern(
     r"(?<![a-z])(?:[a-z]+_)?(?:lr|learning[ _\-]?rate)(?:[_\-]?\d+|\([^)\d]{0,40}\)|(?:[_\-/][a-z]+\d*)+)?"
     rf"{_GLUE}(?P<lr>(?>{NUMBER}))(?![a-z/])"
 )
-_EVAL_WORD = LazyPattern(
-    r"(?<![a-z])(?:val|valid|validation|validate|validating|eval|evaluation|evaluating|evaluate|test|testing|dev"
-    r"|predict(?:ing|ion)?)(?![a-z])|^\W*inference(?![a-z])"
+_OF_EVALUATION = (
+    r"(?:val|valid|validation|validate|validating|eval|evaluation|evaluating|evaluate|test|testing|dev"
+    r"|predict(?:ing|ion)?)"
 )
+_EVAL_WORD = LazyPattern(
+    rf"(?<![\w./\\=-])(?<![:=]['\"])(?<![:=] ['\"]){_OF_EVALUATION}\d?(?![\w/\\-]|\.\w)"
+    rf"|(?<![\w.\\-])(?<!\w/){_OF_EVALUATION}\d?[_/.\-][\w/.@\-]{{0,60}}(?:\([\w ]{{0,20}}\))?['\"]?\s{{0,8}}"
+    r"(?:[:=|]\s{0,8}['\"\[(]{0,2}(?:tensor\()?[-+]?(?:\d|\.\d|nan|inf)|\s[-+]?(?:\d+\.\d|nan|inf))"
+    rf"|(?<![\w./\\=-]){_OF_EVALUATION}[_-](?:batch(?:es)?|steps?|iter(?:ation)?s?|epochs?)(?![a-z])"
+    rf"|(?<![a-z])(?:split|mode|phase|stage|(?:sub)?set|type)['\"]?\s?[:=]\s?['\"]?{_OF_EVALUATION}(?![\w/\\-])"
+    r"|^\W*inference(?![a-z])"
+)
+"""A word of evaluation, the name of a number that has one as a part, or what a line says that it is about. A part of
+another name, a path or the value of another key ("run": "test_3") is a name that a person chose."""
 _SCORE = LazyPattern(r"(?<![a-z])(?:\w+_)?map(?:_?50)?:\s")
 """Detection scores, which mmcv prints in the form of a training line."""
 _TRAIN_WORD = LazyPattern(r"(?<![a-z])(?:train|training)(?![a-z])")

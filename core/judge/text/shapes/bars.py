@@ -13,6 +13,7 @@ import msgspec
 
 from ....model.progress import Phase
 from ....model.text.patterns import LazyPattern
+from ..carriers import message_of
 from ..fields.counters import find_epoch
 from ..fields.durations import find_seconds_per_step
 from ..fields.line_fields import Loss, find_loss, find_lr
@@ -62,6 +63,7 @@ def read_bar(
     if count is None:
         return reading
     before, rest = line[: found.start()] + (groups.get("label") or ""), line[found.end() :].lower()
+    before = message_of(before)
     label = _read_label(_label(before), shapes)
     seconds, unit = parse_rate(groups.get("rate") or "")
     if not rest.isascii():
@@ -98,6 +100,8 @@ def read_bar(
         other = _side_phase(reading, label.key, total, rest, number)
         if other is not None:
             return msgspec.structs.replace(enter(reading, other), side=Bar(label.key, total, other))
+    if loss is None and _is_second(reading, label, count, total):
+        return enter(reading, "eval")
     if news.epoch is None and ("poch" in before or before.lstrip()[:1] == "["):
         _read_description(news, before.lower())
     news.rule = _rule(shape.rule, label, news, rest)
@@ -111,6 +115,17 @@ def read_bar(
     return advance(_with_training_bar(reading, Bar(label.key, total), trusted, firm), news, "bar")
 
 
+def _is_second(reading: Reading, label: Label, count: int, total: int | None) -> bool:
+    """Whether the bar counts anew in an epoch whose training bar, of the same label, is at its end (fastai)."""
+    main, now = reading.main, reading.progress
+    if main is None or main.label != label.key or label.epoch is None or total in (None, main.total):
+        return False
+    at_end = now.step is not None and now.total_steps is not None and now.step >= SECOND_SHARE * now.total_steps
+    return at_end and label.epoch == now.epoch and total < (main.total or 0) and count <= total
+
+
+SECOND_SHARE = 0.9
+"""Share of the training bar after which a shorter one in the same epoch is another count."""
 CLOCK_S = 10.0
 """A bar's clocks show whole seconds: a pace from fewer of them is off by more than a tenth."""
 

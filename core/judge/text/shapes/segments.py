@@ -2,7 +2,7 @@
 
 import msgspec
 
-from ..carriers import own_text
+from ..carriers import message_of, own_text
 from ..lines import plain
 from ..numbers import unwrapped
 from ..position.reading import Reading, enter
@@ -42,7 +42,7 @@ def _read_own(reading: Reading, line: str, number: int, shapes: ShapeTable) -> R
         if shape.kind == "eval":
             return enter(reading, "eval")
         if shape.kind == "step":
-            return read_step(reading, shape, found.groupdict(), line)
+            return read_step(reading, shape, found.groupdict(), line if shape.own else message_of(line))
         while _has(line[found.end() :], shape.gates) and (again := shape.pattern.search(line, found.end())) is not None:
             found = again
         read = read_bar(reading, shape, found, line, number, shapes=shapes)
@@ -51,7 +51,7 @@ def _read_own(reading: Reading, line: str, number: int, shapes: ShapeTable) -> R
         if behind.startswith("{") and behind.endswith("}"):  # what was printed while the bar had no end of line
             return read_words(read, behind, number, shapes)
         return read_end(read, rest[rest.find("]") + 1 :], shapes) if "rain" in rest and "`" in rest else read
-    return read_words(reading, line, number, shapes)
+    return read_words(reading, message_of(line), number, shapes)
 
 
 def _has(line: str, gates: tuple[str, ...]) -> bool:

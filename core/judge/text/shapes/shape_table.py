@@ -26,6 +26,7 @@ class CompiledShape(msgspec.Struct, frozen=True, kw_only=True):
     epoch_before_bar: bool = False
     loss_means_training: bool = False
     loss_is_average: bool = False
+    evaluates: bool = False
     rule: Rule = NO_RULE
     own: bool = False
 
@@ -120,6 +121,7 @@ def _row(row: LineShape, pattern: str) -> CompiledShape:
         epoch_before_bar=row.epoch_before_bar,
         loss_means_training=row.loss_means_training,
         loss_is_average=row.loss_is_average,
+        evaluates=row.evaluates,
         rule=Rule(
             per_epoch=None if row.counts is None else row.counts == "epoch",
             firm=row.counts is not None,

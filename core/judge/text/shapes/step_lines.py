@@ -21,7 +21,7 @@ def read_step(reading: Reading, shape: CompiledShape, groups: dict[str, str | No
     loss = Loss(parse_number(loss_text), 0) if loss_text else find_loss(low)
     if loss is not None and shape.loss_is_average:
         loss = loss._replace(average=True)
-    if not shape.own and loss_text is None and is_evaluation(low, loss):
+    if not (shape.own or shape.evaluates) and loss_text is None and is_evaluation(low, loss):
         return enter(reading, "eval")
     news = TrainingFields(loss=loss)
     news.step = parse_count(named("step") or "?")

@@ -78,9 +78,15 @@ def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
             return _with_skeletons(reading, counter_of(low, reading.skeletons, loss=True, heading="eval"))
         if _is_of_no_step(reading, loss) and not (_may_be_counter(reading) and has_count(low)):
             return reading
-    if is_evaluation(low, loss):
+    if is_evaluation(low, loss) and not (lr is not None and step is not None and _goes_on(reading, step)):
         return enter(reading if epoch is None else with_later_epoch(reading, epoch.value), "eval")
     return _read_training(reading, fields, number, shapes)
+
+
+def _goes_on(reading: Reading, step: Step) -> bool:
+    """Whether the counter begins or goes on with that of the training."""
+    now = reading.progress
+    return now.step is None or (step.value >= now.step and step.total == now.total_steps)
 
 
 def _is_of_no_step(reading: Reading, loss: Loss) -> bool:
@@ -108,7 +114,7 @@ def _read_without_loss(reading: Reading, fields: Fields, number: int, shapes: Sh
     if lr is not None and (task := shapes.task_of(low)) not in (None, "train"):
         return announce(reading, task, number)
     if lr is not None and fields.bare and not has_count(low):  # most are settings
-        told = reading.progress.phase == "train" and is_only_lr(low)
+        told = reading.progress.phase in ("train", "eval") and reading.heartbeats > 0 and is_only_lr(low)
         return advance(reading, TrainingFields(lr=lr), "line") if told else reading
     if (
         fields.bare

@@ -1,0 +1,157 @@
+"""A name that a person chose says nothing: what stands before the message of a line is never read as its words."""
+
+import pytest
+
+from tests.shipped import SHAPES
+from trainwatch.core.judge.progress.log_progress import START, read_progress
+from trainwatch.core.model.progress import Progress
+
+NAMES = ["eval", "preprocess", "test_run", "validation/exp1", "sample_v2", "save-me", "test_project.train", "eval_lab"]
+"""The first two are single words, which may be the message's own in front of a colon or in brackets."""
+PREFIXES = [
+    "{0}/train.py:12 ",
+    "2026-01-01 10:00:00,123 INFO {0}/train.py:42 ",
+    "2026-01-01 10:00:00,123 INFO {0}: ",
+    "2026-01-01 10:00:00,123 - {0} - INFO - ",
+    "2026-01-01 10:00:00 - INFO - {0} - ",
+    "01/01/2026 10:00:00 - INFO - {0} - ",
+    "01/01 10:00:00 - {0} - INFO - ",
+    "2026-01-01 10:00:00.123 | INFO     | {0}:main:42 - ",
+    "2026-01-01 10:00:00.123 | SUCCESS  | {0}.py:42 - ",
+    "INFO:{0}:",
+    "INFO {0}:12 ",
+    "[INFO] {0}.py:12: ",
+    "[INFO|{0}.py:123] 2026-01-01 10:00:00,123 >> ",
+    "[2026-01-01 10:00:00,123][{0}][INFO] - ",
+    "[2026-01-01 10:00:00,123] [INFO] [{0}.py:12:main] ",
+    "[2026-01-01 10:00:00,123] [INFO] [Rank 0] [{0}.py:12] ",
+    "[01-01 10:00:00|INFO|{0}/loop.py:86:step_end] ",
+    "I0101 10:00:00.123456 140493133028224 {0}.py:42] ",
+    "W0101 10:00:00.123 {0}.py:42] ",
+    "[rank0]: 2026-01-01 10:00:00 {0} INFO ",
+    "[10:00:00] INFO     ",
+    "10:00:00-123456 INFO     {0}.py:12 ",
+    "2026-01-01T10:00:00Z stdout F [{0}.py:12] ",
+    "{0}-0  | [10:00:00] INFO ",
+    "Jan 01 10:00:00 {0} python[812]: ",
+    "{0} 2026-01-01 10:00:00 INFO ",
+    "({0} pid=812) ",
+    "DEBUG    {0}:train.py:12 ",
+    "2026-01-01 10:00:00 [info     ] ",
+    "2026-01-01 10:00:00,123 [INFO] {0}: ",
+    "2026/01/01 10:00:00 INFO [{0}] ",
+    "{0}/train.py(12): INFO: ",
+    "[{0}/train.py:12] ",
+    "/home/ann/{0}/train.py:12: ",
+    "2026-01-01 10:00:00,123 - INFO - {0}.py - ",
+]
+MESSAGES = [
+    "step {n}/100 loss {loss}",
+    "Epoch 1 | iter {n} / 100 | loss {loss}",
+    "iteration {n}/ 100 | lm loss: {loss} | lr: 1e-4",
+    "train: step={n} total=100 loss={loss}",
+    "steps:  12%|█▏| {n}/100 [00:10<01:10,  1.0s/it, avr_loss={loss}]",
+    "{{'loss': {loss}, 'learning_rate': 1e-05, 'step': {n}, 'max_steps': 100}}",
+]
+
+
+def read(*lines: str) -> Progress:
+    state = START
+    for line in lines:
+        state = read_progress(state, f"{line}\n", SHAPES)
+    return state.progress
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+@pytest.mark.parametrize("message", MESSAGES)
+def test_a_name_before_the_message_decides_nothing(prefix: str, message: str) -> None:
+    wrong = {}
+    for name in NAMES[2 if prefix.endswith((" {0}: ", " [{0}] ")) else 0 :]:
+        head = prefix.format(name)
+        found = read(*(head + message.format(n=n, loss=0.6 - n / 100) for n in (11, 12, 13)))
+        if (found.phase, found.step, found.loss) != ("train", 13, 0.47):
+            wrong[name] = (found.phase, found.step, found.loss)
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    "behind", ["                    {0}.py:42", " [{0}.train]", " logger={0}", " -> /runs/{0}/out", " run={0}"]
+)
+def test_a_name_behind_the_message_decides_nothing(behind: str) -> None:
+    for name in NAMES:
+        found = read(*(f"INFO step {n}/100 loss 0.{n}{behind.format(name)}" for n in (11, 12, 13)))
+        assert (found.phase, found.step, found.loss) == ("train", 13, 0.13), name
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{{"run": "{0}", "step": {n}, "loss": 0.{n}}}',
+        '{{"dir": "/data/{0}/x", "step": {n}, "loss": 0.{n}}}',
+        "run={0} step {n}/100 loss 0.{n}",
+        "model {0}-7b, step: {n}, loss: 0.{n}",
+        "/data/{0}/x: step {n}, loss: 0.{n}",
+    ],
+)
+def test_a_name_within_the_message_decides_nothing(line: str) -> None:
+    for name in NAMES:
+        found = read(*(line.format(name, n=n) for n in (11, 12, 13)))
+        assert (found.phase, found.step, found.loss) == ("train", 13, 0.13), name
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "2026-01-01 10:00:00 - INFO - my_run - Validation loss: 0.9",
+        "2026-01-01 10:00:00 INFO my/train.py:12 Test: [10/50] loss 0.9",
+        "INFO:my_run:eval step 3/50 loss 0.9",
+        "[my_run/train.py:12] Validation Epoch: 3 loss: 0.9",
+        "INFO evaluating: 3/50 loss 0.9",
+        "INFO epoch 1 val_loss 0.9 val_acc 0.5",
+        "INFO {'eval_loss': 0.9, 'epoch': 1.0}",
+    ],
+)
+def test_the_message_itself_says_what_is_an_evaluation(line: str) -> None:
+    found = read("INFO step 11/100 loss 0.5", "INFO step 12/100 loss 0.4", line)
+    assert (found.step, found.loss) == (12, 0.4)
+
+
+def test_what_carries_a_learning_rate_is_training_whatever_it_is_called() -> None:
+    found = read(*(f"test step {n}/100 loss 0.{n} lr 1e-4" for n in (11, 12, 13)))
+    assert (found.phase, found.step, found.loss) == ("train", 13, 0.13)
+
+
+@pytest.mark.parametrize(
+    ("line", "other"),
+    [
+        ("Epoch 3 [train] {n}/90 loss=0.{n} lr=0.001", "Epoch 3 [val] 12/90 loss=0.5 lr=0.001"),
+        ("Training step {n}/90 lr 0.001 loss 0.{n}", "Evaluation step 12/90 lr 0.001 loss 0.5"),
+    ],
+)
+def test_a_second_count_that_begins_anew_is_an_evaluation_even_with_a_learning_rate(line: str, other: str) -> None:
+    found = read(*(line.format(n=n) for n in (70, 80)), other)
+    assert (found.phase, found.step, found.loss) == ("eval", 80, 0.8)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[{n}]\tvalid_0's l2: 0.25",
+        "[{n}]\ttrain-rmse:0.5\tvalid-rmse:0.6",
+        "[{n}]\ttest-auc:0.9",
+        "[{n}]\tvalidation_0-logloss:0.5",
+    ],
+)
+def test_rounds_that_are_evaluated_are_rounds_of_the_training(line: str) -> None:
+    found = read(*(line.format(n=n) for n in (10, 20, 30)))
+    assert (found.phase, found.step) == ("train", 30)
+
+
+def test_the_second_bar_of_an_epoch_with_the_same_label_is_an_evaluation() -> None:
+    bar = "Epoch {}/40 : |████████------------| {:.2f}% [{}/{} 00:10<00:15 {}]"
+    lines = [bar.format(10, 5 * n, n, 20, "0.7500") for n in (5, 10, 20)]
+    assert read(*lines).phase == "train"
+    found = read(*lines, bar.format(10, 75, 3, 4, ""))
+    assert (found.phase, found.step, found.total_steps) == ("eval", 20, 20)
+    found = read(*lines, bar.format(10, 75, 3, 4, ""), bar.format(11, 10, 2, 20, "0.7"))
+    assert (found.phase, found.step, found.total_steps, found.epoch) == ("train", 2, 20, 11)
