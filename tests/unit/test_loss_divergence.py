@@ -61,7 +61,9 @@ def test_a_diverged_loss_is_a_trouble_that_lasts(line: str, before: int, factor:
     step = world.state.attempt.step
     save(world, f"out/step-{step}", step)
     assert status(world)["loss"]["state"] == "falling"
-    train(world, line, [good[-1] * factor] * 40)
+    train(world, line, [good[-1] * factor] * 12)
+    assert status(world)["loss"]["floor"] is not None
+    train(world, line, [good[-1] * factor] * 28)
     late = world.state.attempt.step
     save(world, f"out/step-{late}", late)
     train(world, line, [good[-1] * factor] * 300)

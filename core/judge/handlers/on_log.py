@@ -377,7 +377,8 @@ def _diverged(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...
         return state, entries
     else:
         nan_rollback.on_divergence(builder)
-    return builder.state, (*entries, *builder.entries)
+    state, made = _write_progress(knowledge, builder.state, changed=False)  # with the floor
+    return state, (*entries, *builder.entries, *made)
 
 
 def _trend(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...]) -> Result:

@@ -116,7 +116,7 @@ def _of_incidents(now: Situation) -> Iterator[Need]:
     if diverged is not None and not diverged.acknowledged:
         at = "" if diverged.step is None else f" since step {quantity.count(diverged.step)}"
         back = _typed(now, "resume", "--from", "CHECKPOINT")
-        text = f"{sentence(diverged.reason)}{at}: what was saved since then may be worthless. `{back}` goes back."
+        text = f"The loss diverged{at}: what was saved since then may be worthless. `{back}` goes back."
         yield Need(kind="diverged", text=text, incident=diverged.id)
     for incident in sorted(now.story.incidents, key=lambda i: i.severity != "danger"):
         if (incident.class_ in NAN and nan is not None) or incident is diverged or next_by_itself(incident, now):

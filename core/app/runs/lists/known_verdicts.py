@@ -13,7 +13,7 @@ from ....model.checkpoints.checkpoint import Checkpoint, CheckpointListing, newe
 from ....model.story import RunStory
 from ....store.journal import JournalTooNew, load_story
 from ....store.run_lookup import list_runs
-from ....views.state.concerns import AFTER_NAN, saved_after_nan
+from ....views.state.concerns import AFTER_DIVERGENCE, AFTER_NAN, doubt_of, saved_after_nan
 from .checkpoint_quality import folders_of
 
 DAMAGED = frozenset({"torn", "corrupt", "nonfinite"})
@@ -24,19 +24,21 @@ Key = tuple[str, float, int]
 class KnownListing(msgspec.Struct, frozen=True, kw_only=True):
     """A listing with the verdicts of journals. ``known``: paths of those that a journal knows as they are now.
 
-    ``unused``: path → why an automatic restart does not use it, though it is complete.
+    ``unused``: path → why an automatic restart does not use it, though it is complete. ``doubts``: path → what speaks
+    against its weights, though a restart uses it.
     """
 
     listing: CheckpointListing
     known: frozenset[str]
     unused: Mapping[str, str]
+    doubts: Mapping[str, str] = {}
 
 
 def as_journals_know(home: Path, listing: CheckpointListing) -> KnownListing:
     """The listing with what the journals of the runs that save to its folders know."""
     folders = {os.path.dirname(_key(c)[0]) for c in listing.checkpoints}  # noqa: PTH120  of real paths, as text
     told = list(_told(home, folders)) if folders else []
-    found, known, unused = [], set(), {}
+    found, known, unused, doubts = [], set(), {}, {}
     for checkpoint in listing.checkpoints:
         of_it = [(story, there[key]) for story, there in told if (key := _key(checkpoint)) in there]
         found.append(_with_damage(checkpoint, [saved for _, saved in of_it]))
@@ -44,11 +46,15 @@ def as_journals_know(home: Path, listing: CheckpointListing) -> KnownListing:
             known.add(checkpoint.path)
         if why := _why_unused(of_it):
             unused[checkpoint.path] = why
+        ours = (doubt_of(c, story) for story, c in of_it if story.origin(c) != "earlier")
+        if AFTER_DIVERGENCE in ours:
+            doubts[checkpoint.path] = AFTER_DIVERGENCE
     point = newest_resumable(found, unused)
     return KnownListing(
         listing=CheckpointListing(checkpoints=tuple(found), resume_point=None if point is None else point.path),
         known=frozenset(known),
         unused=unused,
+        doubts=doubts,
     )
 
 

@@ -71,22 +71,29 @@ def resume_words(checkpoint: "Checkpoint", found: "KnownListing") -> str:
     why = found.unused.get(checkpoint.path)
     if why is not None:
         return f" · {printable(why)}"
+    doubt = f" · {said}" if (said := found.doubts.get(checkpoint.path)) else ""
     if checkpoint.path != found.listing.resume_point:
-        return ""
-    return "  <- resume point" if checkpoint.path in found.known else QUICK_LOOK
+        return doubt
+    return doubt + ("  <- resume point" if checkpoint.path in found.known else QUICK_LOOK)
 
 
 def with_quality(found: "KnownListing", known: Mapping[str, "Quality"]) -> dict[str, Any]:
     """The listing for ``--json``, each checkpoint with its score and rating; ``best``: path of the best one.
 
-    ``unused``: why a restart does not use it, though it is complete; null otherwise.
+    ``unused``: why a restart does not use it, though it is complete; ``doubt``: what speaks against its weights, though
+    a restart uses it; null otherwise.
     """
     from msgspec import to_builtins
 
     listing = found.listing
     return {
         "checkpoints": [
-            {**to_builtins(each), "unused": found.unused.get(each.path), **quality_object(known.get(each.path))}
+            {
+                **to_builtins(each),
+                "unused": found.unused.get(each.path),
+                "doubt": found.doubts.get(each.path),
+                **quality_object(known.get(each.path)),
+            }
             for each in listing.checkpoints
         ],
         "resume_point": listing.resume_point,
