@@ -140,9 +140,6 @@ def peel(line: str) -> Carried:
 
 
 _UPPER = r"(?P<level>DEBUG|INFO|NOTICE|WARN(?:ING)?|ERR(?:OR)?|CRITICAL|FATAL|SUCCESS|TRACE)"
-_OF_A_PHASE = (
-    r"(?:[Vv]al(?:id(?:ation)?)?|VAL(?:ID)?|[Tt]est(?:ing)?|TEST|[Ee]val(?:uation)?|EVAL|[Tt]rain(?:ing)?|TRAIN)"
-)
 _PLACE = (
     r"(?=[A-Za-z/~.<])(?:[\w<>-]{0,60}[./\\][\w./\\<>-]{0,160}:\d+(?::[\w<>]+)?|[\w./\\<>-]{1,160}\(\d+\)"
     r"|[\w./-]{1,160}:\w[\w.<>]{0,60}:\d+)"
@@ -165,10 +162,11 @@ _NAMES = LazyPattern(
     r"[A-Za-z]\w*(?:[./-]\w+)+(?:\s-\s|:\s|\s\|\s)(?![-+\d'\"])"
 )
 _AFTER_LEVEL = LazyPattern(
-    rf"[A-Za-z][\w./-]*\s-\s|(?!{_OF_A_PHASE}:\s)(?!(?i:\w*(?:epoch|step|iter|batch|loss|lr)))"
-    r"[A-Za-z][\w./-]{0,80}:(?:\d+\s|(?![-+\d'\"]|\s+[-+\d'\"])\s?)"
+    r"[A-Za-z][\w./-]*\s-\s|(?!(?i:\w*(?:epoch|step|iter|batch|loss|lr)))"
+    r"(?:[A-Za-z][\w./-]{0,80}:\d+\s|[A-Za-z]\w{0,40}[_./-][\w./-]{0,80}:(?![-+\d'\"]|\s+[-+\d'\"])\s?)"
 )
-"""A single word behind the level: "INFO - eval - …", "INFO my_run: …"."""
+"""Behind the level: "INFO - eval - …", "INFO my_run: …", "INFO train:12 …". A single word before a colon, "INFO resume:
+…", is the message's own."""
 _BASIC = LazyPattern(r"[\w./-]+:(?=\S)")
 """Behind "INFO:"."""
 _TAIL = LazyPattern(r"(?:\s{2,}[\w./-]+\.py:\d+|\s\[[\w./-]*[./][\w.-]+\]|\s(?:->|=>|to|in)\s/\S+|\slogger=\S+)\s*$")
@@ -178,8 +176,8 @@ _TAIL = LazyPattern(r"(?:\s{2,}[\w./-]+\.py:\d+|\s\[[\w./-]*[./][\w.-]+\]|\s(?:-
 def message_of(line: str) -> str:
     """What the trainer says in a line without transports: no time, no level, no name of a logger, module or file.
 
-    Those are names that a person chose: "eval" among them says nothing about the line. A single word of a phase
-    before a colon ("INFO valid: loss 0.5") is a word of the message.
+    Those are names that a person chose: "eval" among them says nothing about the line. A single word before a colon
+    ("INFO valid: loss 0.5") is a word of the message.
     """
     text = line
     for _ in range(DEEPEST):
