@@ -15,7 +15,7 @@ from .manage.copy_aside import copy_aside, folder_for_copies
 from .manage.pruning import PruneOutcome, apply_prune, plan_prune
 from .overview import show
 from .unknown_state import has_state_files
-from .written import checkpoint_of, state_of
+from .written import state_of
 
 __all__ = [
     "Backup",
@@ -29,7 +29,6 @@ __all__ = [
     "TensorChange",
     "apply_prune",
     "backup",
-    "checkpoint_of",
     "compare",
     "copy_aside",
     "folder_for_copies",

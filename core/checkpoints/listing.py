@@ -1,5 +1,6 @@
 """The checkpoints of one output directory, and what else in it may be the state of a training."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -7,7 +8,14 @@ from pathlib import Path
 from ..model.checkpoints.checkpoint import Checkpoint, CheckpointListing, age_order, newest_resumable
 from ..model.checkpoints.checkpoint_names import is_part, is_temporary
 from ..model.checkpoints.checkpoint_suffixes import has_checkpoint_suffix
-from ..model.checkpoints.other_files import is_other_file, is_other_folder, kind_of_name
+from ..model.checkpoints.other_files import (
+    is_companion,
+    is_other_file,
+    is_other_folder,
+    is_text,
+    kind_of_name,
+    says_state,
+)
 from ..model.text.path_globs import matches
 from .formats.state_file import STATE_FILES
 from .inspection import inspect, inspect_any
@@ -22,7 +30,7 @@ def list_checkpoints(directory: Path, globs: Sequence[str] = (), *, layout: str 
     """Checkpoints directly in ``directory``, newest first, with quick verdicts.
 
     ``globs``: only names that match one of them (``checkpoint_globs`` of a preset); empty = all known names, and what
-    is a checkpoint of an unknown make by its own name or first bytes (verdict ``opaque``). ``layout``: as for
+    is a checkpoint of an unknown make by its name, first bytes or series (``opaque``). ``layout``: as for
     ``inspect``. Left out: links out of the directory, unfinished names (``*.tmp``, ``tmp-checkpoint-500``), parts of
     other checkpoints and everything that is not a checkpoint. Raises FileNotFoundError, NotADirectoryError,
     PermissionError for the directory itself.
@@ -33,7 +41,7 @@ def list_checkpoints(directory: Path, globs: Sequence[str] = (), *, layout: str 
     else:
         every = [inspect(path, layout=layout) for path in entries if _may_be_checkpoint(path)]
         unknown = [path for path in entries if not _may_be_checkpoint(path) and _may_be_unknown(path)]
-        every += [other for other in _look_at(unknown, partial(_readable, layout=layout)) if _is_told(other)]
+        every += _told(_look_at(unknown, partial(_readable, layout=layout)), alone=not any(every))
     found = sorted((checkpoint for checkpoint in every if checkpoint is not None), key=_age_order, reverse=True)
     resume = newest_resumable(found)
     return CheckpointListing(checkpoints=tuple(found), resume_point=None if resume is None else resume.path)
@@ -101,9 +109,20 @@ def _entries(directory: Path, globs: Sequence[str]) -> list[Path]:
     ]
 
 
-def _is_told(found: Checkpoint) -> bool:
-    """Whether it is a checkpoint by its bytes or its name alone, without knowing who wrote it."""
-    return not found.unknown_make or is_named_state(found)
+def _told(found: list[Checkpoint], *, alone: bool) -> list[Checkpoint]:
+    """Those that are checkpoints by their bytes or names alone, without knowing who wrote them.
+
+    Where there is nothing else (``alone``), files whose names speak of a state and series of saves; else series of
+    text.
+    """
+    kinds = Counter(kind_of_name(one.name) for one in found)
+    repeated = [one for one in found if kinds[kind_of_name(one.name)] > 1]
+    named = [one for one in found if not Path(one.path).is_dir() and says_state(one.name)]
+    saves = [one for one in found if one in repeated or one in named if not is_companion(one.name)]
+    told = [one for one in found if not one.unknown_make or is_named_state(one)]
+    if told or not alone:
+        return told
+    return [one for one in saves if not is_text(one.name)] or [one for one in repeated if is_text(one.name)]
 
 
 def _readable(path: Path, layout: str | None) -> Checkpoint | None:

@@ -13,7 +13,7 @@ from ..model.checkpoints.checkpoint_names import (
 from ..model.checkpoints.other_files import says_state
 from .inspection import inspect_any
 from .layouts.recognition import is_checkpoint_directory
-from .unknown_state import is_named_state, is_orbax
+from .unknown_state import is_orbax
 
 UNFINISHED_ORBAX = "orbax-checkpoint-tmp"
 """In the name of a folder that Orbax is writing."""
@@ -21,18 +21,12 @@ LEVELS = 4
 """``checkpoint-500/unet/model.safetensors`` lies two levels below the folder that holds the checkpoint."""
 
 
-def checkpoint_of(path: Path, stops: Container[Path] = ()) -> Checkpoint | None:
+def state_of(path: Path, stops: Container[Path] = ()) -> Checkpoint | None:
     """The checkpoint that this file is, or is a part of, with its quick verdict; None if it is none.
 
-    ``stops``: folders that are no checkpoints themselves (the working folder, output folders). Of an unknown make only
-    what its name or its bytes call a checkpoint. Raises OSError.
+    All that may be the state of a training, whatever its make and name. ``stops``: folders that are no checkpoints
+    themselves (the working folder, output folders). Raises OSError.
     """
-    found = state_of(path, stops)
-    return found if found is not None and (not found.unknown_make or is_named_state(found)) else None
-
-
-def state_of(path: Path, stops: Container[Path] = ()) -> Checkpoint | None:
-    """As ``checkpoint_of``, with all that may be the state of a training, whatever its make and name."""
     folder = None
     if any(UNFINISHED_ORBAX in above.name for above in path.parents[:LEVELS]):
         return None  # it is given its name when it is complete

@@ -13,7 +13,7 @@ from typing import Any, Self
 import pytest
 
 from tests.integration.sense_world import ListInbox, RunClock, identity, running, target, wait_until
-from trainwatch.core.checkpoints import checkpoint_of, state_of
+from trainwatch.core.checkpoints import state_of
 from trainwatch.core.model.observation import OutputSeen
 from trainwatch.core.sense.files.outputs.output_search import OutputSearch
 from trainwatch.core.sense.files.written_files import open_for_writing
@@ -100,7 +100,7 @@ class World:
             clock=RunClock(),
             roots=[str(folder)],
             watched=lambda: self.watched,
-            checkpoint_of=checkpoint_of,
+            state_of=state_of,
             open_files=open_for_writing if looks else lambda _pids: (),
         )
 
@@ -256,7 +256,7 @@ def late_search(world: World, folder: Path, *, elsewhere: Sequence[str] = (), **
         clock=RunClock(),
         roots=[str(folder), *elsewhere],
         watched=lambda: world.watched,
-        checkpoint_of=more.pop("checkpoint_of", checkpoint_of),
+        state_of=more.pop("state_of", state_of),
         last=target(world.trainer.identity, directory=str(attempt)),
         **more,
     )
@@ -349,7 +349,7 @@ def test_a_search_that_fails_never_says_that_it_is_over(tmp_path: Path) -> None:
 
     with world.trainer, world.stranger:
         world.trainer.do("put('out/model_10.safetensors')")
-        search = late_search(world, folder, checkpoint_of=fails)
+        search = late_search(world, folder, state_of=fails)
         with running(search):
             assert not search.look_again(0.5)
 
@@ -373,7 +373,7 @@ def test_a_late_search_finds_state_of_any_make_and_leaves_it_to_a_person(tmp_pat
     with world.trainer, world.stranger:
         world.trainer.do("[open(f'w{n}.qq', 'wb').write(b'QQ' + bytes(5_000_000)) for n in range(3)]")
         world.trainer.do("open('notes.txt', 'w').write('x'); open('curve.png', 'wb').write(bytes(9))")
-        search = late_search(world, folder, state_of=state_of)
+        search = late_search(world, folder)
         with running(search):
             assert search.look_again(60.0)
         assert [(each.unknown_make, each.sure) for each in world.inbox.of(OutputSeen)] == [(True, False)]

@@ -446,3 +446,29 @@ def test_a_member_that_is_text_is_no_damage(text: str, tmp_path: Path) -> None:
     (folder / "model.ckpt").write_text(text)
     (folder / "optimizer.ckpt").unlink()
     assert inspect(folder) is None or inspect(folder).verdict != "complete", "nothing in it holds weights"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "beside"),
+    [
+        ("agent_10.zip", "agent_20.zip", ["agent_replay_buffer_10.pkl", "agent_replay_buffer_20.pkl"]),
+        ("trees10.ubj", "trees20.ubj", ["metrics_10.json", "metrics_20.json", "config.json"]),
+        ("round10.json", "round20.json", ["metrics_10.json", "metrics_20.json", "config.json", "notes.txt"]),
+    ],
+)
+def test_list_has_the_saves_that_only_their_trainer_reads(
+    first: str, second: str, beside: list[str], tmp_path: Path
+) -> None:
+    for name in (first, second):
+        own_zip(tmp_path / name) if name.endswith("zip") else (tmp_path / name).write_bytes(
+            b"\0\1" * 99 if name.endswith("ubj") else b'{"trees": [1, 2]}' * 9
+        )
+    for name in beside:
+        (tmp_path / name).write_bytes(b'{"rmse": 1}' if name.endswith(("json", "txt")) else b"\1\2\3\0" * 99)
+
+    found = list_checkpoints(tmp_path)
+
+    assert {c.name for c in found.checkpoints} == {first, second}
+    assert {c.verdict for c in found.checkpoints} == {"opaque"}
+    assert all((c.reason or "").startswith("saved, not readable here") for c in found.checkpoints)
+    assert Path(found.resume_point or "").name in {first, second}

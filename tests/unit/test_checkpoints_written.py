@@ -6,11 +6,11 @@ import pytest
 from safetensors.numpy import save_file
 
 from tests.fakes.checkpoint_layouts import weights
-from trainwatch.core.checkpoints import checkpoint_of
+from trainwatch.core.checkpoints import state_of
 
 
 def kept_in(path: Path, *stops: Path) -> str | None:
-    found = checkpoint_of(path, set(stops))
+    found = state_of(path, set(stops))
     return None if found is None else str(Path(found.path).parent)
 
 

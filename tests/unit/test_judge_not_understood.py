@@ -461,3 +461,27 @@ def test_a_resume_is_not_refused_for_a_save_that_was_new_when_the_trainer_ended(
     world.state = msgspec.structs.replace(world.state, checkpoints=index)
     assert unclear_state.to_resume_from(index, world.judge.knowledge.resume_support) is None
     assert world.judge.answer(world.state, Command(t=world.t, verb="resume")).ok
+
+
+@pytest.mark.parametrize(
+    ("main", "beside"),
+    [
+        ("agent_{}_steps.zip", "agent_replay_buffer_{}_steps.pkl"),
+        ("round{}.ubj", "epoch{}.json"),
+        ("w{}.q7", "rng_{}.q7"),
+    ],
+)
+def test_the_main_file_of_each_save_is_given_newest_first_and_then_the_one_before(main: str, beside: str) -> None:
+    world = run_of(GENERIC, ANYWHERE)
+    for step in (60, 90):
+        world = unknown(world, main.format(step), mtime=world.t - 1.0)
+        world = at_step(unknown(world, beside.format(step), mtime=world.t - 1.0), step)
+    for _ in range(9):
+        world.answer("verify_checkpoint", ok=False, verdict="opaque", reason=UNKNOWN, understood=False)
+
+    world = crash(world)
+    assert resumed(world) == f"out/{main.format(90)}"
+    for _ in range(2):  # the trainer cannot read it
+        world = crash(world.wait(1.0), text="ValueError: bad archive\n").wait(700.0)
+
+    assert resumed(world) == f"out/{main.format(60)}"

@@ -11,7 +11,7 @@ import msgspec
 
 from trainwatch import __version__
 
-from ...checkpoints import checkpoint_of, inspect_any, state_in, state_of, verify
+from ...checkpoints import inspect_any, state_in, state_of, verify
 from ...checkpoints.formats.reading_pace import BESIDE_TRAINING_BYTES_PER_S
 from ...judge.failure.log_evidence import is_news
 from ...judge.progress.log_progress import progress_of
@@ -140,7 +140,6 @@ def output_search(
         clock=clock,
         roots=[spec.cwd, *output.folders, *hint, *(folders_elsewhere(spec, os.environ) if unknown else ())],
         watched=lambda: output.folders,
-        checkpoint_of=checkpoint_of,
         state_of=state_of,
         ignored=[str(run.path.parents[1]), *map(str, annex.roots(os.environ)), *overlays],
         taken=claim.is_taken,

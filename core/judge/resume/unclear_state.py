@@ -136,7 +136,8 @@ def to_resume_from(
     ]
     main = usable if support.by_itself else _main_files(usable)
     whole = [k for k in main if (_is_settled(k) or not settled) and not _is_cut_off(k, main)]
-    if not any(says_state(base_name(k.path)) for k in main) and not any(_has_before(k, main) for k in main):
+    series = [k for k in found if any(_series(k) == _series(each) for each in main)]
+    if not any(says_state(base_name(k.path)) for k in main) and not any(_has_before(k, series) for k in series):
         return None  # only its second writing shows that it is saved again and again
     return max(whole, key=age_of, default=None)
 

@@ -6,6 +6,8 @@ verdict could have been wrong. The run is not held for it, because nobody can re
 Without room for the copy, or if it fails, the run waits or is held.
 """
 
+from collections.abc import Iterable
+
 import msgspec
 
 from ....model.decision import CopyAside
@@ -54,13 +56,17 @@ def keep_then_begin(builder: StepBuilder, plan: RestartPlan) -> None:
     if not found:
         launch_after_delay(builder, plan)
         return
-    order = builder.decide(
-        CopyAside,
-        f"copy {names(found)} aside before the run begins anew and may write over {_them(found)}",
-        incident=plan.incident,
-        paths=tuple(k.path for k in found),
-    )
-    builder.move("copy_aside", Copying(order=order, plan=plan, damaged=True), "copying damaged checkpoints aside")
+    what = f"{names(found)} aside before the run begins anew and may write over {_them(found)}"
+    order_copies(builder, plan, what, (), damaged=True)
+
+
+def order_copies(
+    builder: StepBuilder, plan: RestartPlan, what: str, paths: Iterable[str], *, damaged: bool = False
+) -> None:
+    """Have these, and what a start from the beginning may write over, copied aside. ``what``: a clause about them."""
+    at_stake = (*paths, *(k.path for k in at_risk(builder, plan.before_t)))
+    order = builder.decide(CopyAside, f"copy {what}", incident=plan.incident, paths=tuple(dict.fromkeys(at_stake)))
+    builder.move("copy_aside", Copying(order=order, plan=plan, damaged=damaged), f"copying {what}")
 
 
 def on_kept(builder: StepBuilder, machine: Copying, outcome: Outcome) -> None:

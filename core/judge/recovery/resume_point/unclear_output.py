@@ -5,11 +5,10 @@ there before. Sources: a script saved to a folder that nothing names and was kil
 copied in with the modification time of its original.
 """
 
-from ....model.decision import CopyAside
 from ...resume import output_folders, resume_point
 from ...resume.known_checkpoint import KnownCheckpoint, base_name
 from ...resume.output_folders import Sighting
-from ...run_states import Copying, RestartPlan, Stopped
+from ...run_states import RestartPlan, Stopped
 from ...step_builder import StepBuilder
 from . import kept_copies
 from .training_times import training_of
@@ -77,14 +76,8 @@ def hold_or_copy(builder: StepBuilder, plan: RestartPlan, seen: tuple[Sighting, 
         all(s.path in known for s in seen)
         and builder.knowledge.settings.restart.if_not_understood == "copy_and_restart"
     ):
-        at_risk = (k.path for k in kept_copies.at_risk(builder, plan.before_t))
-        order = builder.decide(
-            CopyAside,
-            f"copy {_names(seen)} aside before the run begins anew",
-            incident=plan.incident,
-            paths=tuple(dict.fromkeys((*(s.path for s in seen), *at_risk))),
-        )
-        builder.move("copy_aside", Copying(order=order, plan=plan), "copying what the run may have saved aside")
+        what = f"{_names(seen)} aside before the run begins anew"
+        kept_copies.order_copies(builder, plan, what, (s.path for s in seen))
         return
     hold(builder, plan, seen)
 

@@ -7,7 +7,6 @@ With nothing else to resume from, the run is held and people are asked; ``[resta
 import msgspec
 
 from ....model.checkpoints.checkpoint import Verdict
-from ....model.decision import CopyAside
 from ....model.observation import Outcome
 from ...knowledge import Knowledge
 from ...resume import checkpoint_index, known_checkpoint, resume_point, unclear_state
@@ -124,18 +123,8 @@ def why_held(found: tuple[KnownCheckpoint, ...], knowledge: Knowledge) -> str:
 def hold_or_copy(builder: StepBuilder, plan: RestartPlan, found: tuple[KnownCheckpoint, ...]) -> None:
     """Nothing can be resumed from, and state is there: ask people, or copy it aside and begin anew."""
     if builder.knowledge.settings.restart.if_not_understood == "copy_and_restart":
-        names = ", ".join(base_name(k.path) for k in found[-SHOWN:])
-        order = builder.decide(
-            CopyAside,
-            f"copy {names} aside before the run begins anew",
-            incident=plan.incident,
-            paths=tuple(
-                dict.fromkeys(
-                    (*(k.path for k in found), *(k.path for k in kept_copies.at_risk(builder, plan.before_t)))
-                )
-            ),
-        )
-        builder.move("copy_aside", Copying(order=order, plan=plan), "copying what is not understood aside")
+        what = f"{kept_copies.names(found)} aside before the run begins anew"
+        kept_copies.order_copies(builder, plan, what, (k.path for k in found))
         return
     _hold(builder, plan, why_held(found, builder.knowledge), found[-1])
 

@@ -63,7 +63,6 @@ class FoundOutputs:
         taken: Callable[[str], bool],
         writers: Writers,
         saved: Mapping[str, str],
-        checkpoint_of: CheckpointLook,
         state_of: CheckpointLook,
     ) -> None:
         self._inbox = inbox
@@ -72,7 +71,6 @@ class FoundOutputs:
         self._taken = taken
         self._writers = writers
         self._saved = saved
-        self._checkpoint_of = checkpoint_of
         self._state_of = state_of
         self._reported: set[tuple[str, float]] = set()
         self._alike: dict[tuple[str, str], set[str]] = {}

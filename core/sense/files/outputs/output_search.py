@@ -57,7 +57,7 @@ class OutputSearch:
     """Puts an ``OutputSeen`` for each checkpoint that the run wrote to a folder that is not watched.
 
     ``roots``: where output is expected (the working folder …). ``watched``: folders whose checkpoints are watched.
-    ``state_of``: as ``checkpoint_of``, for whatever may be state, of any make and name (None = ``checkpoint_of``).
+    ``state_of``: the checkpoint that a file is or is a part of, of any make and name.
     ``ignored``: folders of trainwatch itself. ``open_files``: what processes hold open for writing.
     ``taken``, ``saved``: as in ``FoundOutputs``. ``last``: the newest attempt, also one that has ended.
     ``written``: told each file that is written while an attempt is followed, in this sensor's thread. ``directory``: of
@@ -71,8 +71,7 @@ class OutputSearch:
         clock: Clock,
         roots: Sequence[str],
         watched: Callable[[], Collection[str]],
-        checkpoint_of: CheckpointLook,
-        state_of: CheckpointLook | None = None,
+        state_of: CheckpointLook,
         ignored: Sequence[str] = (),
         open_files: Callable[[Iterable[int]], Iterable[OpenFile]] = open_for_writing,
         taken: Callable[[str], bool] = lambda _folder: False,
@@ -105,8 +104,7 @@ class OutputSearch:
             taken=taken,
             writers=self._writers,
             saved=saved,
-            checkpoint_of=checkpoint_of,
-            state_of=checkpoint_of if state_of is None else state_of,
+            state_of=state_of,
         )
         self._saved = saved
         self._created_wall = created_wall
