@@ -143,7 +143,7 @@ def _same(key: str, seen: Any, wanted: Any) -> bool:
     if seen is None:
         return False
     if key == "loss":
-        return abs(seen - wanted) <= max(LOSS_SHARE * abs(wanted), 0.0051)
+        return bool(abs(seen - wanted) <= max(LOSS_SHARE * abs(wanted), 0.0051))
     return bool(abs(seen - wanted) < 0.05) if isinstance(wanted, float) else bool(seen == wanted)
 
 
