@@ -146,10 +146,12 @@ def way_of(spec: RunSpec, preset: Preset) -> ResumeWay:
         return ResumeWay(will="no", source="command", how=refused, place="the command")
     if preset.resume == "none":
         return ResumeWay(will="no", source="preset", how=f'the preset {preset.name} never resumes (resume = "none")')
-    known = [style for style in (preset.resume_file, preset.resume_directory) if style is not None]
-    if known and not any(_contradicts(source, style) for style in known):
+    styles = (preset.resume_file, preset.resume_directory)
+    file, directory = (None if style is None or _contradicts(source, style) else style for style in styles)
+    if known := [style for style in (file, directory) if style is not None]:
         how = " or ".join(dict.fromkeys(_shown(style) for style in known))
-        return ResumeWay(will="yes", source="preset", how=how, place=f"preset {preset.name}")
+        way = ResumeWay(will="yes", source="preset", how=how, place=f"preset {preset.name}")
+        return way if (file, directory) == styles else msgspec.structs.replace(way, file=file, directory=directory)
     if written is not None:
         return _by_command(written, source)
     settings, config = _settings(spec, preset)
