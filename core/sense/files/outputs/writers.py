@@ -28,7 +28,7 @@ OTHERS_S = 10.0
 """Period in which all processes of the machine are examined while no output folder is known,"""
 KNOWN_OTHERS_S = 60.0
 """and once one is known. It takes about 0.1 ms for each process."""
-OTHERS_EVENT_S = 1.0
+OTHERS_EVENT_S = 5.0
 """Shortest time between two such looks that a file of an unknown writer causes."""
 MEMBERS_S = 0.5
 """Age of the list of the run's processes that is good enough."""
