@@ -200,7 +200,7 @@ def _require_unsettled(run: RunDirectory, story: RunStory) -> None:
             )
         case "given_up" | "ended_early" | "stopped":
             raise NothingToSuperviseError(
-                ExitCode.FAILED,
+                ExitCode.NEEDS_YOU if story.state == "stopped" else ExitCode.FAILED,
                 f"{name} is {story.state.replace('_', ' ')} ({story.state_reason}); "
                 f"continue it with: {how_to_resume(story, (run.id,))}",
             )

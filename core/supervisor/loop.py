@@ -62,6 +62,8 @@ SNAPSHOT_S = 300.0
 """Period of the judge's snapshot in the journal. The next supervisor loses at most what was learned since."""
 LAST_POLL_S = 0.05
 """At the end: period of checking whether the last actions are done."""
+NEEDS_YOU = 6
+"""Exit code of a supervisor whose run waits for a person."""
 STOPPED_S = 60.0
 """A run that is over, or held without a question, needs no process: `trainwatch resume` starts one."""
 ENDS: frozenset[str] = frozenset({"stop", "kill"})
@@ -321,7 +323,8 @@ class Supervisor:
             self._rests_since = self._t
             self._resting()
         elif self._t - self._rests_since >= STOPPED_S and self._exit_code is None:
-            self.end(1, f"the run is {self._word.replace('_', ' ')}; {self._starts_again}")
+            code = NEEDS_YOU if self._word == "stopped" else 1
+            self.end(code, f"the run is {self._word.replace('_', ' ')}; {self._starts_again}")
 
     def _write(self, bodies: Iterable[Entry | Outcome]) -> None:
         self._journal.write(self._t, bodies)
