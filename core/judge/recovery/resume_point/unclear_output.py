@@ -84,13 +84,13 @@ def hold_or_copy(builder: StepBuilder, plan: RestartPlan, seen: tuple[Sighting, 
 
 def hold(builder: StepBuilder, plan: RestartPlan, seen: tuple[Sighting, ...], but: str = "") -> None:
     """Hold the run. ``but``: what was attempted first."""
-    newest = seen[-1]
-    where = f"{_names(seen)} in {newest.folder}"
-    reason = f"held: {where} may be of this run: {newest.evidence}; a start would begin anew and may write over it{but}"
+    folders = " and ".join(dict.fromkeys(s.folder for s in seen))
+    where = f"{_names(seen)} in {folders} may be of this run"
+    reason = f"held: {where}: {seen[-1].evidence}; a start would begin anew and may write over it{but}"
     lines = (
         reason,
-        f"`{builder.knowledge.typed('resume', '--from', newest.path)}` goes on from it, if it is of this run",
-        f"`{builder.knowledge.typed('resume', '--fresh')}` begins anew, if it is not",
+        f"`{builder.knowledge.typed('resume', '--from', 'CHECKPOINT')}` goes on from one that is of this run",
+        f"`{builder.knowledge.typed('resume', '--fresh')}` begins anew, if none is",
         "--output-dir names the folder that the trainer saves to, so that no search is needed",
         '[restart] if_not_understood = "copy_and_restart" copies such files aside and begins anew by itself',
     )
