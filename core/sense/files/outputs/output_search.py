@@ -146,8 +146,8 @@ class OutputSearch:
     def whose(self, checkpoint: Path, *, told: bool = False) -> Whose | None:
         """Who wrote a checkpoint in a folder of the run; None: nothing speaks against the run. For any thread.
 
-        ``unsure``: nobody was seen with it, and another process works there, too. ``told``: the run's folder was told;
-        then a process that works in a folder above it is no reason for doubt, only one that was seen writing there is.
+        ``unsure``: nobody was seen with it, and another process works there, too; above it counts, unless the run was
+        seen writing there. ``told``: the run's folder was told; then only one that was seen writing there counts.
         """
         path, folder = str(checkpoint), str(checkpoint.parent)
         writer = self._writers.whose(path)
@@ -156,7 +156,8 @@ class OutputSearch:
         told = told or not self._saved.keys().isdisjoint((path, folder))
         if told and folder not in self._writers.shared:
             return None
-        return None if self._writers.beside(path) is None else "unsure"
+        used = self._writers.beside(path, above=folder not in self._writers.own)
+        return None if used is None and folder not in self._writers.shared else "unsure"
 
     def drain(self, timeout_s: float | None = None) -> bool:
         """Block until all that was written is examined without the settle time, because its writer is dead."""

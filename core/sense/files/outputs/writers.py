@@ -103,8 +103,10 @@ class Writers:
         self._runner: int | None = None
         self._paths: dict[str, None] = {}
         self._keys: dict[FileKey, tuple[Whose, str]] = {}
+        self.own: set[str] = set()
+        """Folders in which the run was seen with a file open for writing that may be a checkpoint,"""
         self.shared: set[str] = set()
-        """Folders in which another process was seen with a file open for writing that may be a checkpoint."""
+        """and those in which another process was."""
         self._others: tuple[Other, ...] = ()
         self._before: tuple[Other, ...] = ()
         self._looked_at = float("-inf")
@@ -198,11 +200,12 @@ class Writers:
                 self._remember(OpenFile(pid, path, number), "other")
         return Other(pid, name, owner, tuple(at))
 
-    def beside(self, path: str) -> str | None:
+    def beside(self, path: str, *, above: bool = True) -> str | None:
         """Who else may have written a file to that folder, for people; None: nobody.
 
-        A process that ended between the last two looks counts. If the owner of the file does not tell who made it (a
-        container, a mapped disk), processes of all users count.
+        ``above``: processes in a folder above it count, too. A folder in which the run was seen needs more than that: a
+        working folder, an argument or an open file in it. A process that ended between the last two looks counts. If
+        the owner of the file does not tell who made it (a container, a mapped disk), processes of all users count.
         """
         folder = os.path.dirname(path)  # noqa: PTH120
         if self._is_network(folder):
@@ -213,15 +216,15 @@ class Writers:
             return None
         told = owner == os.geteuid()
         there = [o for o in (*self._others, *self._before) if not told or o.owner == owner]
-        near, found = max(((self._nearness(o, folder), o) for o in there), default=(0, None))
+        near, found = max(((self._nearness(o, folder, above=above), o) for o in there), default=(0, None))
         return f"{found.name} (pid {found.pid})" if found is not None and near else None
 
-    def _nearness(self, other: Other, folder: str) -> int:
+    def _nearness(self, other: Other, folder: str, *, above: bool = True) -> int:
         """How near to a folder a process is, by the length of a path that both share; 0: it is not there."""
         there = (
             len(place)
             for place in other.at
-            if place == folder or is_below(place, folder) or (place != self._top and is_below(folder, place))
+            if place == folder or is_below(place, folder) or (above and place != self._top and is_below(folder, place))
         )
         return max(there, default=0)
 
@@ -236,8 +239,8 @@ class Writers:
         key = key_of(f"/proc/{each.pid}/fd/{each.number}", each.path)
         if key is None or (key in self._keys and whose == "other"):
             return  # an open file that both have was opened by the run and left to what it started
-        if whose == "other" and may_be_saved(each.path):
-            self.shared.add(os.path.dirname(each.path))  # noqa: PTH120
+        if may_be_saved(each.path):
+            (self.shared if whose == "other" else self.own).add(os.path.dirname(each.path))  # noqa: PTH120
         self._keys[key] = whose, f"{_name(each.pid)} (pid {each.pid})"
         while len(self._keys) > REMEMBERED:
             self._keys.pop(next(iter(self._keys)))
