@@ -38,7 +38,7 @@ for step in range(first + 1, 61):
 ARCHIVE = (
     """
     with zipfile.ZipFile(f"{place}/agent_{step}_steps.zip", "w") as z:
-        z.writestr("data", str(step)); z.writestr("policy.bin", os.urandom(900))
+        z.writestr("data", str(step)); z.writestr("policy.bin", os.urandom(900)); time.sleep(0.1)
     open(f"{place}/agent_replay_buffer_{step}_steps.pkl", "wb").write(os.urandom(9000))
 """,
     """
@@ -49,7 +49,7 @@ ARCHIVE = (
 BINARY = (
     """
     with open(f"{place}/trees{step}.ubj", "wb") as file:
-        file.write(b"{L\\x00\\x00learner" + os.urandom(50 * step) + f"#{step}".encode())
+        file.write(b"{L\\x00\\x00learner" + os.urandom(50 * step) + f"#{step}".encode()); time.sleep(0.1)
 """,
     """
     return int(open(path, "rb").read().rpartition(b"#")[2])
@@ -58,7 +58,8 @@ BINARY = (
 )
 TEXT = (
     """
-    json.dump({"trees": [[0.5] * 20] * step, "step": step}, open(f"{place}/round{step}.json", "w"))
+    with open(f"{place}/round{step}.json", "w") as file:
+        json.dump({"trees": [[0.5] * 20] * step, "step": step}, file); time.sleep(0.1)
 """,
     """
     return json.load(open(path))["step"]
@@ -69,7 +70,9 @@ MEMBERS = (
     """
     import torch
     folder = f"{place}/SAVE+{step}"; os.makedirs(folder, exist_ok=True)
-    torch.save({"w": torch.ones(8)}, f"{folder}/model.ckpt"); torch.save({"m": torch.ones(8)}, f"{folder}/optimizer.ckpt")
+    with open(f"{folder}/model.ckpt", "wb") as file:
+        torch.save({"w": torch.ones(8)}, file); time.sleep(0.1)
+    torch.save({"m": torch.ones(8)}, f"{folder}/optimizer.ckpt")
     open(f"{folder}/counter.ckpt", "w").write(f"step: {step}\\n")
 """,
     """

@@ -196,11 +196,15 @@ class FoundOutputs:
             return None
         if not written.live:
             return UNSEEN, False
-        beside = self._writers.beside(found.path)
+        beside = self._writers.beside(found.path, above=folder not in self._writers.own)
         if beside is None and any(map(self._taken, inside)):
             beside = "another run"
         if beside is None:
-            return f"no process outside the run works in {folder} or above it", True
+            seen = folder in self._writers.own
+            return (
+                f"no process outside the run works in {folder}{', where the run was seen' if seen else ' or above it'}",
+                True,
+            )
         return f"{UNSEEN}, and {beside} works in {folder} or above it, too", False
 
 
