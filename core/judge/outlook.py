@@ -1,8 +1,10 @@
 """The progress of a run, for people who look at it."""
 
+from ..model.fact import ProgressMade
+from ..model.incident import DIVERGING
 from ..model.progress import Progress
 from .attempt_progress import whole_epochs
-from .findings import eta, run_length
+from .findings import eta, loss, run_length
 from .knowledge import Knowledge
 from .state import JudgeState
 
@@ -26,3 +28,21 @@ def _of_epochs(state: JudgeState, progress: Progress) -> Progress:
     if attempt.adopted or first is None or last is None or epoch is None or reading.first_epoch is None:
         return progress
     return eta.with_epoch_pace(progress, epoch - reading.first_epoch, last - first, epoch + (reading.run.base == 0))
+
+
+def progress_made(knowledge: Knowledge, state: JudgeState) -> ProgressMade:
+    """How far the attempt is, for the journal."""
+    now = state.attempt
+    return ProgressMade(
+        attempt=now.number,
+        progress=shown_progress(knowledge, state),
+        overall_step=now.position,
+        step_offset=now.step_offset,
+        stride=now.stride,
+        loss_state=loss.state_of(
+            state.loss,
+            is_nan=state.reading.now.loss_is_nan,
+            diverges=any(i.class_ == DIVERGING for i in state.incidents),
+        ),
+        loss_floor=state.loss.floor,
+    )

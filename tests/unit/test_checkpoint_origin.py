@@ -210,7 +210,7 @@ def test_a_run_is_held_over_what_may_be_its_own_save(settings: dict[str, object]
     world = crashed(saved(40, 40.0, **UNSURE), mind(**settings))
     assert (resumed(world), world.word, world.of(GiveUp)) == ([], "stopped", [])
     body = world.of(NotifyPeople)[-1].body
-    assert "resume --from out/step-40" in body
+    assert "resume --from CHECKPOINT" in body
     assert "--fresh" in body
 
 

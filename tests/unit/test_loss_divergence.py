@@ -53,7 +53,8 @@ def status(world: World) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("line", "before", "factor"), [(PLAIN, 35, 1e4), (KOHYA, 120, 300.0), (WORDED, 20, 1e5), (PLAIN, 700, 30.0)]
+    ("line", "before", "factor"),
+    [(PLAIN, 35, 1e4), (KOHYA, 120, 300.0), (WORDED, 20, 1e5), (PLAIN, 700, 30.0), (WORDED, 30, 40.0)],
 )
 def test_a_diverged_loss_is_a_trouble_that_lasts(line: str, before: int, factor: float) -> None:
     good = falling(before)

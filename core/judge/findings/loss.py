@@ -25,6 +25,10 @@ LEARN_BEATS = 50
 TREND_WEIGHT = 0.02
 FAR = 100.0
 """x the floor: no spread of batches reaches it, so it needs no trend to be known."""
+RISEN = 10.0
+"""x the floor: no spread of batches stays above it,"""
+RISEN_BEATS = 20
+"""for so many steps in a row; a log with few lines tells of a diverged loss no sooner."""
 BLOCK = 5
 """Losses whose mean may be the floor: one lucky batch is none."""
 FELL_SHARE = 0.1
@@ -45,8 +49,9 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """``trend`` and mean absolute ``deviation``; ``high``: steps in a row above both bounds; ``long``: over windows.
 
     ``first``: of the run; ``floor``: the lowest mean of a block, ``floor_age`` losses ago. ``block``: under way.
-    ``former``: first and floor are of an attempt before. ``since_t``, ``since_step``: where the high ones began;
-    ``lasting``: they are so many that the loss diverged; ``low``: steps in a row below the bound since.
+    ``far``, ``risen``: steps in a row above ``FAR`` and ``RISEN`` times it. ``former``: first and floor are of an
+    attempt before. ``since_t``, ``since_step``: where the high ones began; ``lasting``: they are so many that the loss
+    diverged; ``low``: steps in a row below the bound since.
     """
 
     trend: float | None = None
@@ -61,6 +66,7 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     former: bool = False
     negative: bool = False
     far: int = 0
+    risen: int = 0
     since_t: float | None = None
     since_step: int | None = None
     lasting: bool = False
@@ -95,15 +101,20 @@ def with_loss(loss: Loss, value: float, t: float = 0.0, step: int | None = None)
     """Add the loss of one step, printed at run time ``t``."""
     replace = msgspec.structs.replace
     loss = replace(loss, long=loss_trend.with_value(loss.long, value), negative=loss.negative or value < 0.0)
-    far = loss.fell and value > _far_bound(loss)
-    loss = replace(loss, far=loss.far + 1 if far else 0)
+    far = loss.fell and value > _bound(loss, FAR)
+    risen = loss.fell and value > _bound(loss, RISEN)
+    loss = replace(loss, far=loss.far + 1 if far else 0, risen=loss.risen + 1 if risen else 0)
+    if loss.risen == 1 and not loss.lasting:
+        loss = replace(loss, since_t=t, since_step=step)
     trend = loss.trend
     spike = trend is not None and loss.beats >= LEARN_BEATS and value > SPIKE_RATIO * abs(trend)
     if far or (spike and value - (trend or 0.0) > SPIKE_SIGMAS * loss.deviation):
-        if loss.high == 0 and not loss.lasting:
+        if loss.high == 0 and loss.risen <= 1 and not loss.lasting:
             loss = replace(loss, since_t=t, since_step=step)
         high = loss.high + 1
         return replace(loss, high=high, low=0, lasting=loss.lasting or (loss.fell and high >= SPIKE_BEATS))
+    if loss.risen >= RISEN_BEATS:
+        return replace(loss, high=0, low=0, lasting=True)
     low = loss.low + 1
     loss = replace(loss, high=0, low=low, lasting=loss.lasting and low < SPIKE_BEATS)
     if loss.lasting:
@@ -120,9 +131,9 @@ def with_loss(loss: Loss, value: float, t: float = 0.0, step: int | None = None)
     )
 
 
-def _far_bound(loss: Loss) -> float:
+def _bound(loss: Loss, times: float) -> float:
     """A resumed attempt may begin at the beginning again: its loss is then no higher than the first one was."""
-    bound = FAR * (loss.floor or 0.0)
+    bound = times * (loss.floor or 0.0)
     return max(bound, loss.first or 0.0) if loss.former else bound
 
 

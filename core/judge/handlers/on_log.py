@@ -2,7 +2,7 @@
 
 import msgspec
 
-from ...model.fact import PhaseChanged, ProgressMade, SaveMeasured
+from ...model.fact import PhaseChanged, SaveMeasured
 from ...model.incident import AVERAGE_IS_NAN, DIVERGING
 from ...model.observation import HEARTBEAT, LogChunk
 from ...model.progress import Progress
@@ -14,7 +14,7 @@ from ..findings import eta, loss, loss_trend, save_cost, slow
 from ..hang import active_time, liveness, log_activity, pauses, phase_times, ranks, step_clock, step_peak
 from ..hang.save_phase import NO_SAVE
 from ..knowledge import Knowledge
-from ..outlook import shown_progress
+from ..outlook import progress_made
 from ..progress.log_progress import START, ProgressState, after_gap, read_progress
 from ..recovery import loss_after_resume, nan_rollback, restart_success
 from ..recovery.remedies import remedy_proof
@@ -271,25 +271,11 @@ def _phase_ended(state: JudgeState, now: float) -> JudgeState:
 
 def _write_progress(knowledge: Knowledge, state: JudgeState, *, changed: bool) -> Result:
     """Write progress into the journal."""
-    progress = state.progress
-    now = state.attempt
-    made = ProgressMade(
-        attempt=now.number,
-        progress=shown_progress(knowledge, state),
-        overall_step=now.position,
-        step_offset=now.step_offset,
-        stride=now.stride,
-        loss_state=loss.state_of(
-            state.loss,
-            is_nan=state.reading.now.loss_is_nan,
-            diverges=any(i.class_ == DIVERGING for i in state.incidents),
-        ),
-        loss_floor=state.loss.floor,
-    )
+    made = progress_made(knowledge, state)
     state = replace(state, progress_t=state.time.t)
     if not changed:
         return state, (made,)
-    return state, (PhaseChanged(attempt=state.attempt.number, phase=progress.phase), made)
+    return state, (PhaseChanged(attempt=state.attempt.number, phase=state.progress.phase), made)
 
 
 def _nan(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...], read: Reading) -> Result:

@@ -3,13 +3,13 @@
 import msgspec
 
 from ...model.decision import EndWatch, GiveUp, StartAttempt
-from ...model.fact import AttemptEnded, CheckpointsSetAside, ProfileChanged, ProgressMade
+from ...model.fact import AttemptEnded, CheckpointsSetAside, ProfileChanged
 from ...model.incident import ENDED_WITH_ATTEMPT, OTHER_TRAINER
 from ...model.observation import Exit, Outcome
 from ...model.shipped.profile import NO_PROFILE
 from .. import unseen
 from ..evaluation import evaluating
-from ..outlook import shown_progress
+from ..outlook import progress_made
 from ..resume import checkpoint_index, doubt, known_checkpoint, resume_point, unclear_state
 from ..resume.known_checkpoint import base_name
 from ..resume.loss_agreement import stays_open
@@ -215,15 +215,7 @@ def remember_end(builder: StepBuilder) -> None:
     last, t = builder.state.attempt, builder.t
     if last.step is not None and builder.state.progress_t != t:
         builder.set(progress_t=t)
-        builder.fact(
-            ProgressMade(
-                attempt=last.number,
-                progress=shown_progress(builder.knowledge, builder.state),
-                overall_step=last.position,
-                step_offset=last.step_offset,
-                stride=last.stride,
-            )
-        )
+        builder.fact(progress_made(builder.knowledge, builder.state))
     close_quiet(builder, ENDED_WITH_ATTEMPT)
     for incident in builder.state.incidents:
         if incident.kind in {"stall", "loss", "progress"} or incident.class_ in {MISSING, "termination", OTHER_TRAINER}:
