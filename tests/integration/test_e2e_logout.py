@@ -11,6 +11,7 @@ import threading
 import pytest
 
 from tests.fakes.e2e_world import World, until, world
+from tests.tiers import SECOND_TIER
 
 __all__ = ["world"]
 
@@ -34,7 +35,7 @@ def typed_on_a_terminal(world: World, words: list[str]) -> int:
     return master
 
 
-@pytest.mark.parametrize("verb", ["--headless", "run"])
+@pytest.mark.parametrize("verb", [pytest.param("--headless", marks=SECOND_TIER), "run"])
 def test_supervisor_in_the_background_of_a_shell_outlives_its_terminal(world: World, verb: str) -> None:
     world.write(*LENGTH)
     master = typed_on_a_terminal(world, [sys.executable, "-m", "trainwatch", verb])

@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from tests.fakes.e2e_world import World, world
+from tests.tiers import SECOND_TIER
 
 __all__ = ["world"]
 
@@ -71,7 +72,11 @@ source = args.restore
 )
 
 
-@pytest.mark.parametrize("case", [EXCLUDES, DEMANDS, ALWAYS], ids=["excludes resuming", "cannot be left out", "always"])
+@pytest.mark.parametrize(
+    "case",
+    [EXCLUDES, pytest.param(DEMANDS, marks=SECOND_TIER), ALWAYS],
+    ids=["excludes resuming", "cannot be left out", "always"],
+)
 def test_no_restart_loses_a_checkpoint(world: World, case: tuple[str, str, tuple[str, ...]]) -> None:
     pytest.importorskip("torch")
     declared, begin, options = case

@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from tests.fakes.e2e_world import World, world
+from tests.tiers import SECOND_TIER
 
 __all__ = ["world"]
 
@@ -82,8 +83,16 @@ MEMBERS = (
 )
 
 
-@pytest.mark.parametrize("told", [True, False], ids=["told", "found"])
-@pytest.mark.parametrize("case", [ARCHIVE, BINARY, TEXT, MEMBERS], ids=["archive", "binary", "text", "text member"])
+@pytest.mark.parametrize(
+    ("case", "told"),
+    [
+        pytest.param(case, told, id=f"{name}-{'told' if told else 'found'}", marks=() if first == told else SECOND_TIER)
+        for name, case, first in (
+            ("archive", ARCHIVE, False), ("binary", BINARY, None), ("text", TEXT, None), ("text member", MEMBERS, True),
+        )
+        for told in (True, False)
+    ],
+)  # fmt: skip
 def test_the_newest_save_is_handed_to_the_trainer(world: World, case: tuple[str, str, str], told: bool) -> None:
     pytest.importorskip("torch")
     save, load, newest = case

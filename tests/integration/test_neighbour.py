@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.e2e_world import World, until, world
+from tests.tiers import SECOND_TIER
 from trainwatch.core.act.launch.output_locks import NAME
 from trainwatch.core.model.decision import CopyAside, StartAttempt
 from trainwatch.core.model.fact import OutputKnown
@@ -66,7 +67,11 @@ def neighbour(folder: Path, place: str) -> Iterator[Path]:
 
 @pytest.mark.parametrize(
     ("beside", "theirs", "mine"),
-    [(".", "out_b", "out_a"), (".", "both", "both"), ("../project-b", "runs/b", "runs/a")],
+    [
+        (".", "out_b", "out_a"),
+        pytest.param(".", "both", "both", marks=SECOND_TIER),
+        pytest.param("../project-b", "runs/b", "runs/a", marks=SECOND_TIER),
+    ],
 )
 def test_a_crash_is_resumed_from_the_runs_own_save_whatever_a_neighbour_writes(
     world: World, beside: str, theirs: str, mine: str

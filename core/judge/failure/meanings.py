@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from ...model.text.patterns import LazyPattern
 
-_GAP = LazyPattern(r"\[[^\]]*\]| ")
+_GAP = LazyPattern(r"\[[^\]]{0,80}\]| ")
 """Words of a kind stand apart by a space, or as in a name: ``OUT_OF_DEVICE_MEMORY``."""
 NEAR_CHARS = 40
 """Words joined by ``~`` stand at most this far apart: about six words, a clause."""

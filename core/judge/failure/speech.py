@@ -95,7 +95,7 @@ _OWN = LazyPattern(
     re.IGNORECASE,
 )
 """Before a quotation mark: what follows are the words of the report itself."""
-_QUOTES = LazyPattern(r"(?<!\w)\"[^\"]*(?:\"|$)|(?<!\w)'[^']*(?:'(?!\w)|$)|`[^`]+`|“[^”]*”|«[^»]*»")
+_QUOTES = LazyPattern(r"(?<!\w)\"[^\"]*(?:\"|$)|(?<!\w)'[^']*(?:'(?!\w)|$)|`[^`]{1,400}`|“[^”]{0,400}”|«[^»]{0,400}»")
 _SENTENCE = LazyPattern(r"[.!?;]\s+(?=[A-Z\"'`(])")
 EVIDENT = ("event", "warning")
 """What counts as evidence."""

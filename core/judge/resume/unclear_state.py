@@ -26,7 +26,7 @@ SIZE_RATIO = 2.0
 """A checkpoint that is smaller than the one before by more than this may be cut off."""
 _ALIKE = 2
 """So many saves with the same finding show that the trainer writes them so: it is no damage."""
-_DETAILS = re.compile(r"\([^)]*\)|\d+")
+_DETAILS = re.compile(r"\([^)]{0,80}\)|\d+")
 """What differs in the reasons of two saves: bytes, numbers."""
 _PLACES = re.compile(r"last|latest|best|final|newest|current", re.IGNORECASE)
 
