@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def act(args: argparse.Namespace) -> int:
-    """Adopt and supervise it; the exit code is that of ``--headless`` (0 finished, 1 given up or ended early, 6 it needs you)."""
+    """Adopt and supervise it; the exit code is that of ``--headless``, as `trainwatch wait` has them."""
     from trainwatch.core.app.adopt.adopted_run import AdoptRequest, adopt
     from trainwatch.core.app.start.project_run import RunToStart
 

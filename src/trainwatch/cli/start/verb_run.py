@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def act(args: argparse.Namespace) -> int:
-    """Create the run and supervise it; the exit code is that of ``--headless`` (0 finished, 1 given up or ended early, 6 it needs you)."""
+    """Create the run and supervise it; the exit code is that of ``--headless``, as `trainwatch wait` has them."""
     from msgspec import structs
 
     from trainwatch.core.app.plan.rehearsed import rehearsed_words
