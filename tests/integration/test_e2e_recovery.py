@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from tests.fakes.e2e_world import World, until, world
+from tests.tiers import SECOND_TIER
 from trainwatch.core.model.decision import GiveUp, StartAttempt
 
 __all__ = ["world"]
@@ -168,6 +169,7 @@ def test_a_failing_compiler_is_disabled_by_an_environment_variable(world: World)
     assert [r.name for r in world.story().remedies] == ["no-compile"]
 
 
+@SECOND_TIER  # which numbers are free when the launch comes depends on what was closed before
 def test_a_restart_that_finds_no_open_file_free_is_made_again_once_there_are_some(world: World) -> None:
     world.write(
         "--steps", "60", "--hold-at", "30", "--crash-at", "31", more={"restart": {"network_wait_s": [0.5, 0.5]}}
