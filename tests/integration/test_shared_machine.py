@@ -4,17 +4,16 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.fakes.another_user import NOBODY, as_another_user
 from tests.fakes.e2e_world import Done, in_this_process
 from trainwatch.core.act.launch.lock_file import Taken, look
 from trainwatch.core.act.launch.lock_slots import SLOT_BYTES, Owner
 from trainwatch.core.act.launch.output_locks import NAME
 
-NOBODY = 65534
 LONG_AGO = 1_000_000_000
 TRAINER = [sys.executable, "-c", "for n in range(1, 4): print(f'step {n}/3 loss 0.{9 - n}', flush=True)"]
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to lay things as another user")
@@ -149,28 +148,6 @@ def test_a_state_folder_of_another_user_is_refused(finished: Path, tmp_path: Pat
         assert f"{folder} belongs to somebody else" in done.err
 
 
-def as_nobody(act: Callable[[], str]) -> str:
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        said = "failed"
-        try:
-            os.setgroups([])
-            os.setgid(NOBODY)
-            os.setuid(NOBODY)
-            said = act()
-        except BaseException as error:
-            said = repr(error)
-        finally:
-            os.write(writing, said.encode())
-            os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as answer:
-        said = answer.read().decode()
-    os.waitpid(child, 0)
-    return said
-
-
 @needs_root
 @pytest.mark.parametrize("how", ["-s", "-x"], ids=["shared", "alone"])
 def test_a_reader_of_the_output_folder_cannot_keep_a_start_off(tmp_path: Path, how: str) -> None:
@@ -216,4 +193,4 @@ def test_the_lock_of_another_user_counts_as_held(tmp_path: Path) -> None:
             return f"{taken.why}, lives: {taken.lives}"
         return "free"
 
-    assert as_nobody(start) == "it belongs to another user (root), lives: False"
+    assert as_another_user(start) == "it belongs to another user (root), lives: False"

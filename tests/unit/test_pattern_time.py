@@ -22,7 +22,7 @@ from trainwatch.core.model.text.patterns import LazyPattern
 REPEATS = (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT)
 MANY = 16
 """A repeat with a lower bound of its own costs at most so many times as much."""
-FREE_S = 0.05
+FREE_S = 0.02
 """Seconds of the CPU that one pattern may take for the longest line that is read, whatever its growth."""
 SIZES = (LINE_CAP // 8, LINE_CAP // 2, LINE_CAP)
 GENERIC = (
