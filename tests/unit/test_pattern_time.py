@@ -5,6 +5,7 @@ import pkgutil
 import re
 import time
 from collections.abc import Iterator
+from functools import lru_cache
 from re import _constants as op  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
@@ -24,7 +25,8 @@ MANY = 16
 """A repeat with a lower bound of its own costs at most so many times as much."""
 FREE_S = 0.02
 """Seconds of the CPU that one pattern may take for the longest line that is read, whatever its growth."""
-SIZES = (LINE_CAP // 8, LINE_CAP // 2, LINE_CAP)
+SCREENS = ((LINE_CAP // 32, FREE_S / 1200), (LINE_CAP // 8, FREE_S / 70))
+"""Shorter lines, and the time below which a pattern that takes the square of a line needs less than FREE_S."""
 GENERIC = (
     "a ",
     "0 ",
@@ -153,12 +155,17 @@ def seconds(pattern: re.Pattern[str], line: str) -> float:
     return time.thread_time() - begin
 
 
+@lru_cache(maxsize=8192)
+def line_of(begin: str, again: str, size: int) -> str:
+    """As the readers get it."""
+    return plain(begin + again * (size // len(again)) + "!")
+
+
 def too_slow(pattern: re.Pattern[str]) -> str | None:
     for begin, again in adversaries(pattern):
-        little, half, whole = (begin + again * (size // len(again)) + "!" for size in SIZES)
-        if seconds(pattern, plain(little)) < FREE_S / 70:
+        if any(seconds(pattern, line_of(begin, again, size)) < enough for size, enough in SCREENS):
             continue
-        half, whole = plain(half), plain(whole)
+        half, whole = line_of(begin, again, LINE_CAP // 2), line_of(begin, again, LINE_CAP)
         if seconds(pattern, whole) < FREE_S:
             continue
         for times in (2, 12):  # the other core disturbs a few milliseconds: what is suspected is measured again

@@ -147,7 +147,7 @@ _PLACE = (
 """A file or module with a line: "a/train.py:12", "a.train:main:42", "launch.py:10:main", "train.py(12)"."""
 _NAMES = LazyPattern(
     # all that stands before a level, and what divides the level from the rest
-    rf"(?:[^\n]{{0,160}}?(?<![^\s\[|(:<-]))??{_UPPER}(?=[\s\]|:>)-])(?: *\](?:\s[-:])?|\s*\||\s+-|:)?\s*"
+    rf"\A(?:(?:[^\n]{{0,160}}?(?<![^\s\[|(:<-]))??{_UPPER}(?=[\s\]|:>)-])(?: *\](?:\s[-:])?|\s*\||\s+-|:)?\s*"
     r"|\[?[DIWEF]\d{0,8}\s(?:\d\d:\d\d:\d\d[.\d]*\s+)?(?:\d+\s+)?[\w/.<>-]{1,160}(?::\d+)?\]\s?"  # glog, absl
     r"|\[(?:debug|info|warning|error|critical) *\]\s+"  # structlog
     rf"|{_PLACE}(?:\]|:)?(?:\s(?:[-|]|>>)|[:\]])?(?:\s+|$)"
@@ -159,7 +159,7 @@ _NAMES = LazyPattern(
     r"|>>\s"
     # a name of several parts that is divided from the rest as a logger divides
     r"|(?!\S+\.(?:safetensors|bin|json|pth?|ckpt|gguf|parquet|zip|model|txt):)"
-    r"[A-Za-z]\w*(?:[./-]\w+)+(?:\s-\s|:\s|\s\|\s)(?![-+\d'\"])"
+    r"[A-Za-z]\w*(?:[./-]\w+)+(?:\s-\s|:\s|\s\|\s)(?![-+\d'\"]))"
 )
 _AFTER_LEVEL = LazyPattern(
     r"[A-Za-z][\w./-]*\s-\s|(?!(?i:\w*(?:epoch|step|iter|batch|loss|lr)))"

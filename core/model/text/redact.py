@@ -61,8 +61,10 @@ Values are not part of it: they may hold labels themselves.
 _VALUE = LazyPattern(
     rf"""(?:(?i:{"|".join(sorted(SCHEMES))})[ \t]+)?"""
     r"""(?:'"'"'(?P<shell>[^'\n]*)|\\{1,8}"(?P<escaped>[^"\\\n]*)|"(?P<double>[^"\n]*)"|'(?P<single>[^'\n]*)'"""
-    r"""|["']?(?P<bare>\[redacted\]|[^\s"',;&#})\]]+))"""
+    r"""|["']?(?P<bare>\[redacted\]|[^\s"',;&#})\]]{1,400}+))"""
 )
+_REST = LazyPattern(r"[^\s\"',;&#})\]]*+")
+"""Of a bare value that is a secret. What no secret is was not read to its end: ``key=key=key=…`` holds many."""
 _FURTHER_WORDS = LazyPattern(r"(?:[ \t]+[^\s\"',;:=&#})\]]++(?![:=])){1,8}")
 """The rest of a password of several words, behind ``password:``."""
 _PLAIN = LazyPattern(r"\d{1,6}(\.\d+)?|<[^<>]*>|\[[A-Z]+\]|\[[A-Z]+", re.IGNORECASE)
@@ -254,7 +256,8 @@ def _hide_labelled(text: str) -> str:
         if value is None or group is None or not is_secret(name, value[group]):
             continue
         parts += [text[done : value.start(group)], HIDDEN]
-        done = value.end(group)
+        rest = _REST.match(text, value.end(group)) if group == "bare" else None
+        done = value.end(group) if rest is None else rest.end()
         if group == "bare" and label[0].endswith(": ") and _words(name[-LONGEST_NAME:])[-1] in _SENTENCES:
             further = _FURTHER_WORDS.match(text, done)
             done = done if further is None else further.end()

@@ -30,7 +30,7 @@ _LOSS_IN_POSTFIX = LazyPattern(
     r"loss(?:_step)?['\"]?[=:]\s*['\"]?(?P<loss>(?>[-+]?\d+\.?\d*(?:e[-+]?\d+)?)|nan)(?![\w./])"
 )
 _FOREIGN_LOSS = LazyPattern(r"(?<![a-z])(?:val|valid|validation|test|eval)[_/ ]loss\b")
-_PAIR = LazyPattern(r"\s*\[(?P<epoch>\d+)/(?P<epochs>\d+)\]\s(?=.*loss)")
+_PAIR = LazyPattern(r"\s*\[(?P<epoch>\d+)/(?P<epochs>\d+)\]\s(?=.{0,300}loss)")
 _AVERAGE_PREFIXES = ("avr_", "avg_")
 _OWN_PREFIXES = (" ", ",", "{", "'", '"', "avr_", "avg_", "train_", "step_", "tr_")
 
