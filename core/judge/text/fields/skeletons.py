@@ -57,6 +57,8 @@ class Skeleton(msgspec.Struct, frozen=True, omit_defaults=True):
     lines: int = 1
     value: str = ""
     phase: Phase | None = None
+    epoch: float | None = None
+    first_epoch: float | None = None
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -144,9 +146,19 @@ def _counted(
 
 def _lines(before: Skeleton, now: Skeleton) -> int:
     """Lines in a row whose count rose, the same line printed again not counted."""
-    if before.total != now.total or now.step < before.step:
-        return 1
-    return before.lines + (now.step > before.step)
+    earlier, later = (before.epoch or 0.0, before.step), (now.epoch or 0.0, now.step)
+    return 1 if before.total != now.total or later < earlier else before.lines + (later > earlier)
+
+
+def with_worded(
+    low: str, word: str, step: Step, epoch: float | None, known: tuple[Skeleton, ...]
+) -> tuple[Skeleton, ...]:
+    """The skeletons with that of a line, up to its counter, whose word may be a name or say that it evaluates: last."""
+    mine = Skeleton(f"{word}: {key_of(low[: step.at])}", step.value, step.total, epoch=epoch, first_epoch=epoch)
+    before = next((each for each in known if each.key == mine.key), None)
+    if before is not None:
+        mine = msgspec.structs.replace(mine, lines=_lines(before, mine), first_epoch=before.first_epoch)
+    return (*(each for each in known if each.key != mine.key), mine)[-KEPT:]
 
 
 def has_count(low: str) -> bool:
