@@ -224,6 +224,15 @@ def test_a_count_that_begins_anew_each_time_is_an_evaluation(word: str) -> None:
     assert (state.heartbeats, state.progress.step, state.progress.loss) == (2, 2, 0.4)
 
 
+@pytest.mark.parametrize(("train", "check"), [("test", "val"), ("eval_run", "dev"), ("eval", "test"), ("val", "eval")])
+def test_of_two_counts_with_such_words_the_one_that_goes_on_is_the_training(train: str, check: str) -> None:
+    checks = [f"[{check}] step {n}/50 loss 0.9" for n in range(10, 41)]
+    steps = [f"[{train}] step {n}/900 loss 0.{n}" for n in range(1, 9)]
+    state = state_of(*checks[:2], *(line for at in (0, 2, 4, 6) for line in (*steps[at : at + 2], *checks)))
+    assert (state.phase, state.progress.step, state.progress.total_steps) == ("eval", 8, 900)
+    assert state.progress.loss == 0.8
+
+
 @pytest.mark.parametrize("word", ["Validation", "eval", "Test"])
 def test_a_loss_behind_a_word_between_dashes_is_no_loss_of_the_training(word: str) -> None:
     line = f"2026-01-01 12:00:00 - INFO - {word} - loss 0.9"

@@ -162,7 +162,8 @@ _NAMES = LazyPattern(
     r"[A-Za-z]\w*(?:[./-]\w+)+(?:\s-\s|:\s|\s\|\s)(?![-+\d'\"]))"
 )
 _AFTER_LEVEL = LazyPattern(
-    r"(?!(?i:eval(?:uation)?|val(?:id(?:ation)?)?|test(?:ing)?|dev|inference)\s)[A-Za-z][\w./-]*\s-\s|(?!(?i:\w*(?:epoch|step|iter|batch|loss|lr)))"
+    r"(?!(?i:eval(?:uation)?|val(?:id(?:ation)?)?|test(?:ing)?|dev|inference)\s)"
+    r"[A-Za-z][\w./-]*\s-\s|(?!(?i:\w*(?:epoch|step|iter|batch|loss|lr)))"
     r"(?:[A-Za-z][\w./-]{0,80}:\d+\s|[A-Za-z]\w{0,40}[_./-][\w./-]{0,80}:(?![-+\d'\"]|\s+[-+\d'\"])\s?)"
 )
 """Behind the level: "INFO - my_run - …", "INFO my_run: …", "INFO train:12 …". A single word before a colon ("INFO

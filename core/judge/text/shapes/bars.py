@@ -78,8 +78,6 @@ def read_bar(
         phase = "eval" if evaluates else "train"
     elif phase is None and seconds is not None and seconds < FASTEST_STEP_S:
         phase = "load"
-    if phase == "eval" and loss is not None and not reading.counts and find_lr(rest) is not None:
-        phase = "train"  # whatever it is called
     if phase is not None and phase != "train" and (loss is None or phase == "eval"):
         return enter(reading, phase)
     if seconds is None and loss is not None and groups.get("elapsed") and not groups.get("rate"):

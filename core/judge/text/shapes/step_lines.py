@@ -8,7 +8,7 @@ from ..fields.counters import Epoch, Step, find_epoch, find_global_step
 from ..fields.durations import find_eta, find_seconds_per_step
 from ..fields.line_fields import Loss, find_loss, find_lr, is_evaluation, lone_word, without_name
 from ..fields.metric_fields import measure_of
-from ..fields.skeletons import with_worded
+from ..fields.skeletons import is_alone, with_worded
 from ..numbers import parse_clock, parse_count, parse_number, parse_rate, seconds_of
 from ..position import opening
 from ..position.reading import Reading, TrainingFields, advance, enter, finish, with_run
@@ -58,13 +58,16 @@ def read_step(reading: Reading, shape: CompiledShape, groups: dict[str, str | No
 ONLY_LINES, ONLY_EPOCHS = 10, 3
 """Lines of the only count of a log after which it is the training's, whatever it is called: most evaluations before the
 first step print fewer. Epochs rise only as the training goes on."""
+PAST = 2
+"""Other counts with such words after which one went on so often: those are the evaluations, which begin anew."""
 
 
 def judged(reading: Reading, low: str, step: Step | None, epoch: Epoch | None, *, lr: bool) -> tuple[Reading, bool]:
     """The reading, and whether this line with a word of evaluation is of the training: its count decides.
 
     Beside another count it is not, unless it shows a learning rate and goes on with that one. As the only count of the
-    log it is, with a learning rate or after so many lines: then the word is a name, and is cut off from all lines.
+    log, or the one that goes on past others with such words, it is, with a learning rate or after so many lines: then
+    the word is a name, and is cut off from all lines.
     Until then it is not known, and is taken for an evaluation, which changes no deadline before the first step.
     """
     now, word, count, kind = reading.progress, lone_word(low), step, ""
@@ -78,8 +81,9 @@ def judged(reading: Reading, low: str, step: Step | None, epoch: Epoch | None, *
     at = None if epoch is None or epoch.broken else epoch.value
     known = with_worded(low, f"{word}{kind}", count, at, reading.skeletons)
     reading = msgspec.structs.replace(reading, skeletons=known)
-    shown = reading.skeletons[-1]
-    if not lr and (reading.name is None or shown.lines < (ONLY_EPOCHS if step is None else ONLY_LINES)):
+    shown = known[-1]
+    goes_on = shown.past >= PAST or (is_alone(known) and shown.lines >= (ONLY_EPOCHS if step is None else ONLY_LINES))
+    if not lr and (reading.name is None or not goes_on):
         return reading, False
     run = reading.run
     if shown.first_epoch is not None:
