@@ -245,7 +245,7 @@ def read_source(command: Sequence[str], cwd: str, env: Mapping[str, str] | None 
     source = _sources.pop(key, None)
     if source is None or not source.is_current:
         source = TrainerSource(target, folder)
-    for other in _sources.values():
+    for other in list(_sources.values()):  # a sensor asks, too
         other.forget_trees()
     _sources[key] = source
     while len(_sources) > MOST_SOURCES:
