@@ -331,9 +331,9 @@ PLAIN = "return torch.load(path, map_location='cpu')"
 WRITE, VARIABLE = "write weights_only=False there", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1"
 
 
-def load_checked(folder: Path, load: str, held: Any, **env: str) -> Check | None:
+def load_checked(folder: Path, load: str, held: Any, script: str = OWN, **env: str) -> Check | None:
     """What `check` says of the load of a script whose output folder has a checkpoint."""
-    (folder / "fit.py").write_text(OWN.replace("LOAD", load))
+    (folder / "fit.py").write_text(script.replace("LOAD", load))
     (folder / "kept").mkdir(exist_ok=True)
     torch.save({"model": {"w": torch.ones(2)}, "optimizer": {}, "step": 8, **held}, folder / "kept" / "state-8.pt")
     command = (sys.executable, "fit.py")
@@ -355,6 +355,15 @@ def test_a_load_that_torch_would_refuse_is_said_before_the_night(tmp_path: Path)
     assert "numpy" in said.found
     assert WRITE in said.remedy
     assert VARIABLE not in said.remedy, "it changes no load that says weights_only itself"
+
+
+def test_so_is_that_of_a_script_which_finds_its_checkpoint_itself(tmp_path: Path) -> None:
+    itself = OWN.replace("--resume", "--seed").replace("if args.resume:", 'if os.path.exists("kept/state-8.pt"):')
+    itself = itself.replace("read(args.resume)", 'read("kept/state-8.pt")').replace("torch\n", "os, torch\n", 1)
+    itself += 'torch.save(state, "kept/state-8.pt")\n'
+    said = load_checked(tmp_path, PLAIN, {"args": argparse.Namespace(rank=4)}, script=itself)
+    assert said is not None
+    assert "torch.load in fit.py:8 takes weights only" in said.found
 
 
 @pytest.mark.parametrize(
