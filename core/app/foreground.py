@@ -39,7 +39,6 @@ from .wiring.supervisor import build_supervisor
 from .wiring.terminal_view import close_view
 
 if TYPE_CHECKING:
-    from .metrics_out.otlp_sender import OtlpSender
     from .supervise.metrics_endpoint import MetricsEndpoint
 
 Listener = Callable[[Sequence[Record]], None]
@@ -220,7 +219,7 @@ def _watch(
     interrupted = _leave_on_signals(supervisor, stop_trainer=stop_trainer or kind is not None, within_s=within_s)
     server = ControlServer(run, lambda request: _answer(run, supervisor, vitality, request), os.environ)
     server.start()
-    metrics_out = _metrics_out(run, supervisor, vitality)
+    endpoint = _metrics_endpoint(run, supervisor, vitality)
     channels = Channels(run, supervisor, vitality)
     channels.start()
     try:
@@ -234,8 +233,8 @@ def _watch(
         channels.stop()
         if vitality.outbox is not None:
             vitality.outbox.close()
-        for each in metrics_out:
-            each.stop()
+        if endpoint is not None:
+            endpoint.stop()
     story = load_story(run.journal)
     if story.state in TERMINAL_STATES:
         close_view(run)
@@ -250,35 +249,24 @@ def _end_if_refused(supervisor: Supervisor, reply: Reply) -> None:
         supervisor.end(ExitCode.FAILED, reply.message)
 
 
-def _metrics_out(run: RunDirectory, supervisor: Supervisor, vitality: Vitality) -> "list[MetricsEndpoint | OtlpSender]":
-    """What gives metrics to other programs, started, as the settings say. What prevents it is a note and a trouble."""
-    settings = run.load_spec().settings.metrics
+def _metrics_endpoint(run: RunDirectory, supervisor: Supervisor, vitality: Vitality) -> "MetricsEndpoint | None":
+    """The endpoint for Prometheus, started, if the settings want one. What prevents it is a note and a trouble."""
+    address = run.load_spec().settings.metrics.prometheus
+    if not address:
+        return None
+    from .metrics_out.prometheus_page import prometheus_page
+    from .supervise.metrics_endpoint import MetricsEndpoint
 
-    def teller(kind: str, again: str) -> Callable[[str | None], None]:
-        def tell(trouble: str | None) -> None:
-            if trouble is None:
-                vitality.troubles.clear(kind)
-                supervisor.note(again)
-            elif vitality.troubles.set(kind, trouble, "warning"):
-                supervisor.note(trouble)
+    def tell(trouble: str | None) -> None:
+        if trouble is None:
+            vitality.troubles.clear("metrics_endpoint")
+            supervisor.note("the metrics for Prometheus are served now")
+        elif vitality.troubles.set("metrics_endpoint", trouble, "warning"):
+            supervisor.note(trouble)
 
-        return tell
-
-    found: list[Any] = []
-    if settings.prometheus:
-        from .metrics_out.prometheus_page import prometheus_page
-        from .supervise.metrics_endpoint import MetricsEndpoint
-
-        tell = teller("metrics_endpoint", "the metrics for Prometheus are served now")
-        found.append(MetricsEndpoint(settings.prometheus, lambda: prometheus_page(lambda _problem: None), tell))
-    if settings.otlp:
-        from .metrics_out.otlp_sender import OtlpSender
-
-        tell = teller("otlp", "the metrics are sent to OpenTelemetry now")
-        found.append(OtlpSender(run, settings.otlp, settings.otlp_s, tell))
-    for each in found:
-        each.start()
-    return found
+    endpoint = MetricsEndpoint(address, lambda: prometheus_page(lambda _problem: None), tell)
+    endpoint.start()
+    return endpoint
 
 
 def _answer(run: RunDirectory, supervisor: Supervisor, vitality: Vitality, request: Request) -> Reply:

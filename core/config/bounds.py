@@ -279,7 +279,7 @@ BOUNDS: dict[str, dict[str, Rule]] = {
         # Samples come once a second by default: a faster screen shows the same twice. Slower than 10 s looks dead.
         "refresh_s": between(0.5, 10),
     },
-    "metrics": {"prometheus": endpoint, "otlp": web_address, "otlp_s": at_least(1)},
+    "metrics": {"prometheus": endpoint},
     "state": {"keep": at_least(0)},
     "slurm": {
         "nodes": at_least(1),

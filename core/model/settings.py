@@ -309,12 +309,6 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Address and port of an HTTP endpoint with the newest values of all runs, ``"127.0.0.1:9877"``; empty = none. The
     first supervisor with this setting serves it, and another takes over. It has no password: an address that others can
     reach shows them names and numbers of the runs."""
-    otlp: str = ""
-    """Address of a collector of OpenTelemetry, ``"http://127.0.0.1:4318"``; empty = none. Each supervisor sends the
-    values of its run there (OTLP over HTTP; ``pip install 'trainwatch-tui[otel]'``). Headers, certificates and
-    compression are those of OpenTelemetry's own variables (``OTEL_EXPORTER_OTLP_HEADERS`` ...)."""
-    otlp_s: float = 15.0
-    """Period of sending them."""
 
 
 class Evaluate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
