@@ -46,9 +46,7 @@ from .evidence.capture import pause_s
 from .evidence.stack_capture import look_for_loops
 from .gpu_clearing import GpuHelp, clear_gpus
 from .launch.launching import is_alive
-from .notify.end_command import run_at_end
-from .notify.notices import send_notice
-from .notify.outbox import Outbox
+from .notify import Outbox, run_at_end, send_notice
 from .stop.save_request import SaveReport, take_back
 
 OF_THE_END = frozenset({"finish", "give_up", "end_by"})

@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,6 @@ from .plan.launch_plan import LaunchPlan
 from .runs.known_runs import know_secrets
 from .runs.output_claim import OutputClaim
 from .runs.output_owner import require_own_output_to_start, trainer_pid
-from .supervise.channels import Channels
 from .supervise.keep_alive_order import REPLACES
 from .supervise.machine_end import ends_with_us, grace_s, passed_on
 from .supervise.replaced_files import OwnFiles
@@ -39,6 +39,7 @@ from .wiring.supervisor import build_supervisor
 from .wiring.terminal_view import close_view
 
 if TYPE_CHECKING:
+    from .supervise.dead_man import DeadManPing
     from .supervise.metrics_endpoint import MetricsEndpoint
 
 Listener = Callable[[Sequence[Record]], None]
@@ -164,6 +165,7 @@ def _first_notes(unlocked: str | None, lock: SupervisorLock, supervisor: Supervi
 
     ``unlocked``: the sentence of ``_take``.
     """
+    vitality.outbox.tell = supervisor.note
     if unlocked is not None:
         supervisor.note(unlocked)
     if lock.predecessor is None:
@@ -220,8 +222,7 @@ def _watch(
     server = ControlServer(run, lambda request: _answer(run, supervisor, vitality, request), os.environ)
     server.start()
     endpoint = _metrics_endpoint(run, supervisor, vitality)
-    channels = Channels(run, supervisor, vitality)
-    channels.start()
+    ping = _ping(run, supervisor, vitality)
     try:
         if supervisor.live is not None and trainer_pid(run) is None and not run.load_spec().capabilities.queues:
             supervisor.found_dead()
@@ -230,9 +231,9 @@ def _watch(
         code = supervisor.run()
     finally:
         server.stop()
-        channels.stop()
-        if vitality.outbox is not None:
-            vitality.outbox.close()
+        if ping is not None:
+            ping.stop()
+        vitality.outbox.flush()
         if endpoint is not None:
             endpoint.stop()
     story = load_story(run.journal)
@@ -257,16 +258,41 @@ def _metrics_endpoint(run: RunDirectory, supervisor: Supervisor, vitality: Vital
     from .metrics_out.prometheus_page import prometheus_page
     from .supervise.metrics_endpoint import MetricsEndpoint
 
-    def tell(trouble: str | None) -> None:
-        if trouble is None:
-            vitality.troubles.clear("metrics_endpoint")
-            supervisor.note("the metrics for Prometheus are served now")
-        elif vitality.troubles.set("metrics_endpoint", trouble, "warning"):
-            supervisor.note(trouble)
-
+    tell = _teller("metrics_endpoint", "the metrics for Prometheus are served now", supervisor, vitality)
     endpoint = MetricsEndpoint(address, lambda: prometheus_page(lambda _problem: None), tell)
     endpoint.start()
     return endpoint
+
+
+def _ping(run: RunDirectory, supervisor: Supervisor, vitality: Vitality) -> "DeadManPing | None":
+    """The calls of ``[notify] ping_url``, started, if the settings want them."""
+    settings = run.load_spec().settings.notify
+    if not settings.ping_url:
+        return None
+    from .supervise.dead_man import DeadManPing
+
+    tell = _teller("ping", "the ping address is called again", supervisor, vitality)
+    blind = partial(_why_blind, supervisor, vitality)
+    ping = DeadManPing(settings.ping_url, settings.ping_s, blind, tell)
+    ping.start()
+    return ping
+
+
+def _why_blind(supervisor: Supervisor, vitality: Vitality) -> str | None:
+    return vitality.why_blind(live=supervisor.live is not None)
+
+
+def _teller(kind: str, over: str, supervisor: Supervisor, vitality: Vitality) -> Callable[[str | None], None]:
+    """Sets a trouble of this kind, or clears it and writes ``over``."""
+
+    def tell(trouble: str | None) -> None:
+        if trouble is None:
+            vitality.troubles.clear(kind)
+            supervisor.note(over)
+        elif vitality.troubles.set(kind, trouble, "warning"):
+            supervisor.note(trouble)
+
+    return tell
 
 
 def _answer(run: RunDirectory, supervisor: Supervisor, vitality: Vitality, request: Request) -> Reply:

@@ -62,7 +62,6 @@ from ..runs.lists.checkpoint_quality import rated_paths
 from ..runs.output_claim import OutputClaim
 from ..runs.output_lists import OutputLists
 from ..supervise.backup_copy import copy_verified
-from ..supervise.channels import outbox_of
 from ..supervise.first_records import run_created, trace_head
 from ..supervise.keep_alive_order import keep_alive_order
 from ..supervise.launch_memory import misfit_of, remember_launch, script_now
@@ -188,7 +187,7 @@ def build_supervisor(
             users=named_users,
         ),
         end_in_words=partial(_end_in_words, run),
-        outbox=outbox_of(run, vitality, lambda: supervisor),
+        outbox=vitality.outbox,
         evaluator=_evaluator(run, spec, preset),
         backup=CheckpointBackup(spec, lambda path, deep: verify(path, deep=deep, layout=preset.layout), copy_verified),
     )
