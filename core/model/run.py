@@ -34,7 +34,9 @@ NOT_SAID = "nothing in the log says that this was the end"
 PLACEHOLDERS = ("config", "output_dir", "resume", "profile")
 """Placeholders that each launch fills in."""
 LIVE_STATES: frozenset[str] = frozenset({"starting", "running", "hung", "stopping", "paused", "suspended", "queued"})
-HALTED_STATES: frozenset[str] = frozenset({"paused", "suspended", "queued"})
+PAUSED_STATES: frozenset[str] = frozenset({"paused", "suspended"})
+"""The trainer lives and is stopped by a signal; ``resume`` lets it go on."""
+HALTED_STATES: frozenset[str] = PAUSED_STATES | {"queued"}
 """The trainer lives and does not run, or its job waits: nobody can tell when it will be done."""
 
 
