@@ -15,6 +15,7 @@ PROGRAM = TESTS.parent / "src"
 DOORS = (
     "tests.builders",
     "tests.fakes.e2e_world",
+    "tests.goldens",
     "tests.scenarios",
     "trainwatch.cli",
     "trainwatch.cli.parser",
