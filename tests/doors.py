@@ -37,6 +37,8 @@ VALUES = (
     "trainwatch.core.store.lock",
     "trainwatch.core.store.metrics.history",
     "trainwatch.core.store.run_directory",
+    "trainwatch.core.store.trace",
+    "trainwatch.core.store.trace_reading",
     "trainwatch.heartbeat",
     "trainwatch.tui.app",
     "trainwatch.tui.keys",
