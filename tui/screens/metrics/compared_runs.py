@@ -114,7 +114,7 @@ class ComparedRuns:
                 cards, trouble = (), f"The runs cannot be listed: {getattr(error, 'strerror', None) or error}"
 
             def show() -> None:
-                others = [card for card in cards if card.id != current]
+                others = [card for card in cards if card.id != current and not card.host]
                 listed = text_rows(OTHER_RUNS, [(card, card.id in self.ids) for card in others])
                 rows = list(zip([card.id for card in others], listed, strict=True))
                 if rows:
