@@ -589,6 +589,18 @@ async def test_where_the_terminal_cannot_be_given_away_a_run_of_another_machine_
     assert (picker.there, picker.opened) == ([], [])
 
 
+async def test_the_name_of_a_run_cannot_act_on_the_terminal() -> None:
+    class Hostile(FakePicker):
+        def runs(self, *, anew: bool = False) -> tuple[RunCard, ...]:
+            (first, *_) = super().runs(anew=anew)
+            return (msgspec.structs.replace(first, name="a\x1b]0;b\x07", cwd="/w/c\x1b[2J"),)
+
+    app = TrainwatchApp(None, picker=Hostile(), interval_s=0)
+    async with app.run_test(size=(160, 24)) as pilot:
+        await until(pilot, lambda: "a\\x1b]0;b\\x07" in text(app, "runs"))
+        assert "\x1b" not in text(app, "runs")
+
+
 # ── read-only ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

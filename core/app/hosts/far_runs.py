@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -10,6 +10,7 @@ from ...model.host import Host
 from ...model.run import RunState
 from ...model.run_card import HOST_ROW, RunCard
 from ...model.text.edge import EDGE
+from ...model.text.printable import printable
 from ...model.text.suggestion import far_id
 from ...store.clock import boot_seconds
 from ...views.quantity import duration
@@ -30,7 +31,7 @@ class FarSupervisor(msgspec.Struct, frozen=True, kw_only=True):
 class FarRow(msgspec.Struct, frozen=True, kw_only=True):
     """What lists show of a row of ``runs --json``."""
 
-    id: str
+    id: Annotated[str, msgspec.Meta(pattern="^[a-z0-9][a-z0-9-]*$")]
     run: str
     state: RunState
     attempt: int
@@ -43,6 +44,14 @@ class FarRow(msgspec.Struct, frozen=True, kw_only=True):
     eta_s: float | None = None
     trouble: str | None = None
     needs_you: str | None = None
+
+
+class FarEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """The same of an entry of the queue there."""
+
+    name: str
+    place: int
+    why: str | None = None
 
 
 class HostRuns(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,6 +74,7 @@ def runs_there(host: Host) -> HostRuns:
     try:
         told = msgspec.json.decode(ask_there(host, ["runs", "--json"]), type=_Told)
         msgspec.convert(told.runs, tuple[FarRow, ...])
+        msgspec.convert(told.queued, tuple[FarEntry, ...])
     except msgspec.MsgspecError as error:
         text = f"it answered what this version does not understand ({error})"
         return HostRuns(host=host.name, trouble=text, needs_a_person=True)
@@ -156,7 +166,7 @@ def _card(host: str, row: FarRow | None, no_answer: str) -> RunCard:
     wrong = row.needs_you or row.trouble or ""
     return RunCard(
         id=far_id(host, row.id),
-        name=row.run,
+        name=printable(row.run),
         state=row.state,
         watched=row.supervisor.alive,
         created_wall=row.created,

@@ -45,7 +45,7 @@ def act(args: argparse.Namespace) -> int:
 
     shown = [each for each in rows if args.all or not _is_ended_example(each[0])]
     for entry in waiting:
-        why = f": {printable(entry['why'])}" if entry["why"] else ""
+        why = f": {printable(entry['why'])}" if entry.get("why") else ""
         print(f"{printable(_name(entry, entry['name'])):32} queued, place {entry['place']}{why}")
     if not shown and not waiting:
         print("no runs yet: start one with `trainwatch run -- COMMAND`")
@@ -53,7 +53,7 @@ def act(args: argparse.Namespace) -> int:
         print(printable(line))
     for host in told.get("hosts", ()):
         if host["trouble"]:
-            print(printable(f"{host['name']:32} does not answer: {host['trouble']}"))
+            print(printable(f"{host['name']:32} no answer: {host['trouble'].removeprefix('no answer: ')}"))
     if len(shown) < len(rows):
         print(f"{quantity.plural(len(rows) - len(shown), 'ended run')} of demo and drill: trainwatch runs --all")
     return ExitCode.DONE
@@ -85,4 +85,4 @@ def _is_ended_example(row: dict[str, Any]) -> bool:
     """A run of demo or drill that has ended."""
     from trainwatch.core.model.run import LIVE_STATES
 
-    return row["stand_in"] is not None and row["state"] not in LIVE_STATES and not row["supervisor"]["alive"]
+    return row.get("stand_in") is not None and row["state"] not in LIVE_STATES and not row["supervisor"]["alive"]
