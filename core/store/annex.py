@@ -12,8 +12,6 @@ from pathlib import Path
 
 from ..private_folder import check_private, make_private
 
-COPIED = "annex"
-"""In a copy of another machine's run: the folder with what is in an annex there."""
 ROOM_BYTES = 64 << 20
 """A file system with less is taken only if none has more."""
 
@@ -34,8 +32,6 @@ def roots(env: Mapping[str, str]) -> list[Path]:
 
 def annexes(run: Path, env: Mapping[str, str] = os.environ) -> Iterator[Path]:
     """The annexes that this run has now; usually none."""
-    if (run / COPIED).is_dir():
-        yield run / COPIED
     name = ""
     for root in roots(env):
         if not name:
