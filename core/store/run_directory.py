@@ -226,7 +226,7 @@ def _read_spec(path: Path) -> RunSpec:
         if UNKNOWN_FIELD in str(error):
             raise _TooNew(
                 f"{path}: written by another version of trainwatch, a newer one or one with settings that are gone "
-                f"({error}); open this run with that version"
+                f"({error}); update trainwatch, or open this run with that version"
             ) from error
         raise RunUnreadable(f"{path}: damaged ({error}); the journal beside it is still readable") from error
 
