@@ -14,12 +14,12 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from . import words
-from .flow.call_names import KNOWN_LIBRARIES, TO_WRITE
-from .flow.labels import Event, Guard, Label, is_own_load
-from .flow.value_flow import ValueFlow
+from .flow import ValueFlow, says_resume
+from .labels import Event, Guard, is_own_load
 from .launch_target import Target
-from .options.option import Option
-from .project_modules import Project
+from .options import Option
+from .project import Project
+from .values import word_given
 
 ENOUGH = 4
 """Points from which an option is taken: a name that says so, or a flow into a load that restores a training."""
@@ -41,7 +41,7 @@ number in the name of the checkpoint."""
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """An option by which the trainer is resumed. ``with_flags``: options that must be on beside it.
 
-    ``form``: what of the checkpoint's path it takes (flow/labels.py).
+    ``form``: what of the checkpoint's path it takes (labels.py).
     """
 
     option: Option
@@ -97,7 +97,7 @@ def find_resume(
         unsure=(*project.unread, *alone.unsure, *_unsure(project, flow, closed=closed)),
         reads=frozenset(flow.read),
         cut=bool(project.unread),
-        write=next((line for library, line in TO_WRITE.items() if library in _imported(project)), ""),
+        write=next((line for library, line in words.TO_WRITE.items() if library in _imported(project)), ""),
         target=target,
     )
 
@@ -109,17 +109,11 @@ def _imported(project: Project) -> set[str]:
 def _given(options: Sequence[Option], args: Sequence[str]) -> dict[int, str]:
     """Options that the command gives: number → value; "" without one, "false" if it is switched off."""
     found: dict[int, str] = {}
-    for at, word in enumerate(args):
-        name, equals, value = word.partition("=")
-        for number, option in enumerate(options):
-            if option.kind == "switch" or "{" in word or name.lstrip("+") not in {option.name, option.negated or "-"}:
-                continue
-            following = args[at + 1] if at + 1 < len(args) and option.takes != "flag" else ""
-            found[number] = value if equals else "" if following.startswith("-") else following
-            if name == option.negated:
-                found[number] = "false"
     plain = [word for word in args if not word.startswith("-")]
     for number, option in enumerate(options):
+        names = {option.name, option.negated or "-"} if option.kind != "switch" else set[str]()
+        if (told := word_given(names, args, flag=option.takes == "flag")) is not None:
+            found[number] = "false" if told[0] == option.negated else told[1] or ""
         place = option.dest.removeprefix("$argv")
         needed = int(place) if place.isdigit() else 1
         if option.kind == "positional" and len(plain) >= needed:
@@ -135,7 +129,7 @@ def _unsure(project: Project, flow: ValueFlow, *, closed: bool) -> Iterator[str]
     if not closed and any(_TAKES_WORDS.search(module.text) for module in project.modules):
         yield "it may take options that are not seen in its source"
     own = {module.path.stem for module in project.modules} | {module.path.parent.name for module in project.modules}
-    unread = sorted(_imported(project) - own - sys.stdlib_module_names - KNOWN_LIBRARIES - {""})
+    unread = sorted(_imported(project) - own - sys.stdlib_module_names - words.KNOWN_LIBRARIES - {""})
     if unread and not any(_OWN_LOOP.search(module.text) for module in project.modules):
         yield f"{unread[0]}, which may train and resume, is not read"
 
@@ -250,7 +244,7 @@ def _with_form(  # noqa: PLR0917
                     and other.takes in {"flag", "truth"}
                     and other.default is not True
                 )
-                if needs and _says_resume(other) and other not in flags:
+                if needs and says_resume(other) and other not in flags:
                     flags.append(other)
     if "path" in how or not how & {"inside", "found"}:
         if not fed and values:
@@ -260,10 +254,6 @@ def _with_form(  # noqa: PLR0917
         return Candidate(option=option, wants="path", form=form, with_flags=tuple(flags), points=points, why=why)
     wants: Wants = "inside" if "inside" in how and "found" not in how else "folder"
     return Candidate(option=option, wants=wants, with_flags=tuple(flags), points=points, why=why)
-
-
-def _says_resume(option: Option) -> bool:
-    return bool(words.RESUME.search(f"{option.name} {option.help}") or words.CHECKPOINT.search(option.name))
 
 
 def _partner(number: int, flow: ValueFlow, guarded: Sequence[Event]) -> int | None:
@@ -422,6 +412,3 @@ def _passes(guard: Guard, flow: ValueFlow, given: Mapping[int, str]) -> bool | N
 
 def _has_default(option: Option) -> bool:
     return bool(option.default) or option.required
-
-
-__all__ = ["Candidate", "Finding", "Label", "find_resume"]

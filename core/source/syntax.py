@@ -27,6 +27,11 @@ def last(name: str) -> str:
     return name.rpartition(".")[2]
 
 
+def called(call: ast.Call) -> str:
+    """The last name of what is called."""
+    return last(dotted(call.func))
+
+
 def root_of(node: ast.AST) -> str:
     """The first name of ``a.b.c``; "" if it does not begin with one."""
     while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
@@ -84,11 +89,6 @@ def default_of(function: Function, name: str) -> ast.expr | None:
 def ends(body: list[ast.stmt]) -> bool:
     """Whether nothing after such a block runs."""
     return bool(body) and isinstance(body[-1], ast.Return | ast.Raise | ast.Continue | ast.Break)
-
-
-def calls(tree: ast.AST) -> Iterator[ast.Call]:
-    """All calls in a piece of source, nested ones and those in functions too."""
-    return (node for node in ast.walk(tree) if isinstance(node, ast.Call))
 
 
 def own_nodes(node: ast.AST) -> Iterator[ast.AST]:

@@ -3,10 +3,11 @@
 Each is read once and kept while no file that was read for it changes.
 """
 
+import ast
 import os
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,26 +15,51 @@ from typing import Any, TypeVar
 import msgspec
 
 from ..model.launch.recognition import Imported, SourceFacts
-from .config_options import file_options, override_options
-from .declared_whole import declares_all
-from .existence_checks import goes_on_without
-from .flow.scopes import Scopes
-from .known_values import KnownValues, set_options
+from . import words
 from .launch_target import Target, find_target
-from .needed_imports import NeededImport, installs_packages, needed_imports
-from .options.all_options import options_of
-from .options.option import Option
-from .options.subcommands import BEFORE, Subcommands, subcommands_of
-from .project_modules import Module, Project, Stamp, read_module, read_project, stamp_of
+from .options import Option, file_options, options_of, override_options
+from .parsers import BEFORE, Subcommands, declares_all, subcommands_of
+from .project import (
+    Module,
+    NeededImport,
+    Project,
+    Scopes,
+    Stamp,
+    finds_modules_itself,
+    needed_imports,
+    read_module,
+    read_project,
+    stamp_of,
+)
 from .resume_finding import Finding, find_resume
-from .script_values import Default, Number, defaults_in, imported_by, numbers_in, texts_in_module
 from .start_deletes import StartDeletes, start_deletes
+from .syntax import called, constant, keyword, text_of
+from .values import KnownValues, set_options
 
 FETCHES = re.compile(r"download|urlretrieve|load_dataset|\bgdown\b|\bwget\b|kaggle", re.IGNORECASE)
-PATHS = re.compile(r"sys\.path\b|addsitedir|sys\.modules|sys\.meta_path|pkgutil\.extend_path")
 MOST_SOURCES = 16
 LARGEST_KEPT = 256 << 10
 """Syntax trees of more source, in characters, are made anew instead of kept: one takes about 35 bytes a character."""
+
+LONGEST = 300
+"""Characters of a text that may be a path or a name."""
+
+
+class Default(msgspec.Struct, frozen=True):
+    """A value that the script has for a setting. ``name`` as it is written; ``place``: ``train.py:3``."""
+
+    name: str
+    value: str
+    place: str
+
+
+class Number(msgspec.Struct, frozen=True):
+    """A whole number above 0 that the script has for a setting; as ``Default``."""
+
+    name: str
+    value: int
+    place: str
+
 
 _Said = TypeVar("_Said")
 
@@ -64,34 +90,32 @@ class TrainerSource:
     def imported(self) -> tuple[Imported, ...]:
         """What the script itself uses. Nothing of an installed program: its imports are those of its framework."""
         script = None if self.target.package else self._module(self.target.file, self.target.roots)
-        return () if script is None else tuple(imported_by(script))
+        return () if script is None else tuple(_imported_by(script))
 
     @cached_property
     def defaults(self) -> tuple[Default, ...]:
-        """Texts that the script has for its settings, then those of its project's options.
-
-        A further Python file in the command is a config that is run after the script's own values (nanoGPT).
-        """
-        if self.target.package:
-            return ()
-        words = [word for word in self.target.args if word.endswith(".py") and not word.startswith("-")]
-        files = (*(self._cwd / word for word in reversed(words)), self.target.file)
-        scripts = [script for file in files if (script := self._module(file, (file.parent,))) is not None]
-        own = [default for script in scripts for default in defaults_in(script)]
-        declared = (option for option in self.options if isinstance(option.default, str))
+        """Texts that the script has for its settings, then those of its project's options."""
+        declared = (o for o in self.options if isinstance(o.default, str) and not self.target.package)
+        own = (default for script in self._own_scripts() for default in _defaults_in(script))
         return (*own, *(Default(o.name.lstrip("-"), o.default, f"{o.file}:{o.line}") for o in declared))
 
     @cached_property
     def numbers(self) -> tuple[Number, ...]:
-        """Whole numbers that the script has for its settings; further Python files of the command first."""
-        if self.target.package:
-            return ()
-        words = [word for word in self.target.args if word.endswith(".py") and not word.startswith("-")]
-        files = (*(self._cwd / word for word in reversed(words)), self.target.file)
-        scripts = [script for file in files if (script := self._module(file, (file.parent,))) is not None]
-        declared = (option for option in self.options if type(option.default) is int and option.default > 0)
+        """Whole numbers that the script has for its settings; those of its project's options first."""
+        declared = (o for o in self.options if _is_count(o.default) and not self.target.package)
         options = (Number(o.name.lstrip("-"), o.default, f"{o.file}:{o.line}") for o in declared)
-        return (*options, *(number for script in scripts for number in numbers_in(script)))
+        return (*options, *(number for script in self._own_scripts() for number in _numbers_in(script)))
+
+    def _own_scripts(self) -> Iterator[Module]:
+        """The script itself; before it further Python files of the command: configs that are run after it (nanoGPT).
+
+        None of an installed program.
+        """
+        words_ = [word for word in self.target.args if word.endswith(".py") and not word.startswith("-")]
+        files = (*(self._cwd / word for word in reversed(words_)), self.target.file)
+        for file in () if self.target.package else files:
+            if (script := self._module(file, (file.parent,))) is not None:
+                yield script
 
     @property
     def options(self) -> tuple[Option, ...]:
@@ -151,20 +175,12 @@ class TrainerSource:
     @cached_property
     def texts(self) -> tuple[tuple[str, str], ...]:
         """All texts that the project has written out, with their places: paths and names of variables among them."""
-
-        def told(project: Project) -> tuple[tuple[str, str], ...]:
-            return tuple(text for module in project.modules for text in texts_in_module(module))
-
-        return self._asked(told, ())
+        return self._asked(lambda project: tuple(text for each in project.modules for text in _texts_in(each)), ())
 
     def saves(self, environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
         """The paths that the project saves to, with ``UNKNOWN`` for what cannot be told, and their places."""
-
-        def told(project: Project) -> tuple[tuple[str, str], ...]:
-            return tuple(KnownValues(Scopes(project, (), ()), self.options, given).saves())
-
         given = set_options(self.options, self.target.args, environment)
-        return self._asked(told, ())
+        return self._asked(lambda project: tuple(KnownValues(Scopes(project), self.options, given).saves()), ())
 
     @cached_property
     def fetches_data(self) -> bool:
@@ -181,16 +197,12 @@ class TrainerSource:
     @cached_property
     def finds_modules_itself(self) -> bool:
         """Whether it changes where Python looks for modules, or installs packages."""
-
-        def told(project: Project) -> bool:
-            return any(PATHS.search(module.text) or installs_packages(module) for module in project.modules)
-
-        return self._asked(told, True)
+        return self._asked(finds_modules_itself, True)
 
     def begins_without(self, option: str) -> str | None:
         """Where it asks whether the path given by this option exists, and goes on without it (``train.py:41``)."""
         name = option.lstrip("-").replace("-", "_").rpartition(".")[2]
-        return self._asked(lambda project: goes_on_without(project.modules, name), None)
+        return self._asked(lambda project: _goes_on_without(project, name), None)
 
     def _found(self, project: Project, settings: Mapping[str, Any], config: str) -> Finding:
         subcommands = subcommands_of(project)
@@ -199,7 +211,11 @@ class TrainerSource:
         if config:
             options += file_options(project, dict(settings), config)
         chosen = subcommands.run_by(self.target.args)
-        options += [msgspec.structs.replace(dest, default=chosen) for dest in subcommands.dests if chosen]
+        options += [
+            Option(name=dest, dest=dest, kind="switch", default=chosen, file=file, line=line)
+            for dest, file, line in subcommands.dests
+            if chosen
+        ]
         others = {function for function, name in subcommands.of_function.items() if chosen and name != chosen}
         return find_resume(project, options, self.target, others, closed=closed)
 
@@ -226,6 +242,125 @@ class TrainerSource:
                 return None
             self._scripts[file] = found
         return self._scripts[file]
+
+
+# --- what a script itself says ---
+
+
+def _imported_by(module: Module) -> Iterator[Imported]:
+    """The modules that it imports, the names of them, and the attributes of those that it uses."""
+    shown = module.path.name
+    aliases: dict[str, str] = {}
+    for node in module.nodes:
+        if isinstance(node, ast.Import) or (isinstance(node, ast.ImportFrom) and node.module and not node.level):
+            before = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+            for name in node.names:
+                local = name.asname or (name.name if before else name.name.partition(".")[0])
+                aliases[local] = f"{before}{name.name}" if before or name.asname else local
+                yield Imported(f"{before}{name.name}", f"{shown}:{node.lineno}")
+    for node in module.nodes:
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in aliases:
+            yield Imported(f"{aliases[node.value.id]}.{node.attr}", f"{shown}:{node.lineno}")
+
+
+def _set_by(node: ast.AST) -> list[str]:
+    """The names that a statement sets."""
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    return [target.id for target in targets if isinstance(target, ast.Name)]
+
+
+def _defaults_in(module: Module) -> Iterator[Default]:
+    """Texts: defaults of its options, then names at its top level and fields of its classes."""
+    shown = module.path.name
+    for call in module.calls:
+        value = _written_out(keyword(call, "default"))
+        names = [n for arg in call.args if (n := _written_out(arg)) is not None and n.startswith("--")]
+        if names and value is not None:
+            yield Default(names[0].lstrip("-"), value, f"{shown}:{call.lineno}")
+    body = module.tree.body
+    for node in (*body, *(n for each in body if isinstance(each, ast.ClassDef) for n in each.body)):
+        if isinstance(node, ast.Assign | ast.AnnAssign) and (value := _written_out(node.value)) is not None:
+            yield from (Default(name, value, f"{shown}:{node.lineno}") for name in _set_by(node))
+
+
+def _numbers_in(module: Module) -> Iterator[Number]:
+    """Those of names that are set at one place only (``EPOCHS = 50``)."""
+    found: dict[str, list[tuple[Any, int]]] = {}
+    for node in module.nodes:
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+            for name in _set_by(node):
+                found.setdefault(name, []).append((constant(node.value), node.lineno))
+    for name, [(number, line), *further] in found.items():
+        if not further and _is_count(number):
+            yield Number(name, number, f"{module.path.name}:{line}")
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value > 0
+
+
+def _texts_in(module: Module) -> Iterator[tuple[str, str]]:
+    """All texts that are written out, joined ones as a whole, with their places; ``{`` ends one with a placeholder."""
+    for node in module.nodes:
+        if isinstance(node, ast.JoinedStr):
+            if node.values and (first := text_of(node.values[0])) is not None:
+                yield f"{first}{{", f"{module.shown}:{node.lineno}"
+        elif isinstance(node, ast.Constant | ast.BinOp | ast.Call):
+            text = _written_out(node)
+            if text is not None and len(text) <= LONGEST:
+                yield text, f"{module.shown}:{node.lineno}"
+
+
+def _written_out(node: ast.AST | None) -> str | None:
+    """A text that is written out: ``"out"``, ``Path("out")``, ``field(default="out")``, ``os.path.join("a", "b")``."""
+    match node:
+        case ast.Constant(value=str() as text):
+            return text
+        case ast.BinOp(left=left, op=ast.Div(), right=right):
+            parts = [_written_out(left), _written_out(right)]
+        case ast.Call(args=args) if called(node) in {"field", "Field", "Option", "Argument"}:
+            return _written_out(keyword(node, "default") or next(iter(args), None))
+        case ast.Call(args=args) if called(node) in {"Path", "join", "abspath", "expanduser", "resolve"} and args:
+            parts = [_written_out(arg) for arg in args]
+        case _:
+            return None
+    return None if None in parts else "/".join(map(str, parts))
+
+
+def _goes_on_without(project: Project, name: str) -> str | None:
+    """The place (``train.py:41``) of a test whether the value ``name`` exists, none of whose branches ends the script.
+
+    ``name``: the variable or attribute that holds the path (``args.resume`` is ``resume``). None: it does not ask, or
+    it ends.
+    """
+    for module in project.modules:
+        for node in module.nodes:
+            if isinstance(node, ast.If | ast.IfExp) and _asks(node.test, name) and not _ends(node):
+                return f"{module.shown}:{node.lineno}"
+    return None
+
+
+def _asks(test: ast.expr, name: str) -> bool:
+    looks = [call for call in ast.walk(test) if isinstance(call, ast.Call) and called(call) in words.LOOKS]
+    return any(_named(each) == name for call in looks for each in ast.walk(call))
+
+
+def _named(node: ast.AST) -> str | None:
+    match node:
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name
+        case ast.Subscript(slice=ast.Constant(value=key)):
+            return str(key)
+    return None
+
+
+_ENDS = frozenset({"exit", "_exit", "error", "fail", "abort", "die", "quit"})
+
+
+def _ends(node: ast.If | ast.IfExp) -> bool:
+    return isinstance(node, ast.If) and any(
+        isinstance(each, ast.Raise) or (isinstance(each, ast.Call) and called(each) in _ENDS) for each in ast.walk(node)
+    )
 
 
 _sources: OrderedDict[tuple[Target, Path], TrainerSource] = OrderedDict()

@@ -24,8 +24,8 @@ from ...model.launch.resume_way import ResumeWay, SecondStart, Source, with_way
 from ...model.run import RunSpec
 from ...model.shipped.preset import Preset, ResumeStyle
 from ...source.launch_target import Target
-from ...source.options.option import Option
-from ...source.options.subcommands import BEFORE
+from ...source.options import Option
+from ...source.parsers import BEFORE
 from ...source.resume_finding import Candidate, Finding
 from ...source.start_deletes import WEAK, Deletion, Setting, StartDeletes, known_option, shell_deletes
 from ...source.trainer_source import TrainerSource, read_source

@@ -1,4 +1,7 @@
-"""The trainer's file and the modules of its own project that it imports, as syntax trees. Bounded."""
+"""The trainer's file and the modules of its own project that it imports, as syntax trees, and what it needs to start.
+
+Bounded by files and bytes.
+"""
 
 import ast
 import heapq
@@ -10,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from .launch_target import Target
-from .syntax import FUNCTIONS, Function, dotted, text_of
+from .syntax import FUNCTIONS, Function, called, dotted, text_of
 
 MOST_FILES = 60
 MOST_BYTES = 800 << 10
@@ -124,9 +127,8 @@ def _aliases(nodes: list[ast.AST]) -> dict[str, str]:
     for node in nodes:
         if isinstance(node, ast.Import):
             for name in node.names:
-                found[name.asname or name.name.partition(".")[0]] = (
-                    name.name if name.asname else name.name.partition(".")[0]
-                )
+                first = name.name.partition(".")[0]
+                found[name.asname or first] = name.name if name.asname else first
         elif isinstance(node, ast.ImportFrom):
             before = "." * node.level + (node.module or "")
             for name in node.names:
@@ -153,28 +155,25 @@ def _imported(module: Module, target: Target) -> Iterator[Path]:
             for name in node.names:
                 yield from _files(f"{base}.{name.name}".strip("."), roots, package)
         elif isinstance(node, ast.Call) and node.args and (text := text_of(node.args[0])) is not None:
-            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if called in {"import_module", "__import__"} and text.replace(".", "").isidentifier():
+            name_ = called(node)
+            if name_ in {"import_module", "__import__"} and text.replace(".", "").isidentifier():
                 yield from _files(text, target.roots, target.package)
-            elif called == "open" and text.endswith(".py"):  # exec(open("configurator.py").read())
-                for root in target.roots:
-                    if (root / text).is_file():
-                        yield root / text
-                        break
+            elif name_ == "open" and text.endswith(".py"):  # exec(open("configurator.py").read())
+                yield from [root / text for root in target.roots if (root / text).is_file()][:1]
 
 
-def _files(name: str, roots: tuple[Path, ...], package: str) -> Iterator[Path]:
+def _files(name: str, roots: tuple[Path, ...], package: str = "") -> Iterator[Path]:
+    """The first file of a module. ``package``: only of this one, if it is given."""
     if package and name.partition(".")[0] != package:
         return
     relative = Path(*name.split("."))
-    for root in roots:
-        for path in (root / relative.with_suffix(".py"), root / relative / "__init__.py"):
-            try:
-                if path.is_file():
-                    yield path
-                    return
-            except (OSError, ValueError):
+    for path in (root / each for root in roots for each in (relative.with_suffix(".py"), relative / "__init__.py")):
+        try:
+            if path.is_file():
+                yield path
                 return
+        except (OSError, ValueError):
+            return
 
 
 def resolved(module: Module, node: ast.AST) -> str:
@@ -182,3 +181,96 @@ def resolved(module: Module, node: ast.AST) -> str:
     name = dotted(node)
     first, dot, rest = name.partition(".")
     return f"{module.aliases.get(first, first)}{dot}{rest}"
+
+
+class Scope(msgspec.Struct):
+    """A function or a module. ``owner``: the class that it is in."""
+
+    name: str
+    module: Module
+    node: Function | ast.Module
+    parent: "Scope | None" = None
+    owner: str = ""
+
+
+class Scopes:
+    """All functions and modules of a project. ``functions``: by name. ``classes``: constructors by name."""
+
+    def __init__(self, project: Project) -> None:
+        self.functions: dict[str, list[Scope]] = {}
+        self.classes: dict[str, list[Scope]] = {}
+        self.all: list[Scope] = []
+        for module in project.modules:
+            top = Scope("<module>", module, module.tree)
+            self.all.append(top)
+            self._collect_in(module.tree, top, "")
+
+    def _collect_in(self, node: ast.AST, parent: Scope, owner: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, FUNCTIONS):
+                scope = Scope(child.name, parent.module, child, parent, owner)
+                self.all.append(scope)
+                self.functions.setdefault(child.name, []).append(scope)
+                if owner and child.name in {"__init__", "__call__", "__post_init__"}:
+                    self.classes.setdefault(owner, []).append(scope)
+                self._collect_in(child, scope, "")
+            elif isinstance(child, ast.ClassDef):
+                self.classes.setdefault(child.name, [])
+                self._collect_in(child, parent, child.name)
+            else:
+                self._collect_in(child, parent, owner)
+
+
+# --- what it needs to start ---
+
+
+class NeededImport(msgspec.Struct, frozen=True):
+    """The first part of a module's name, and the place of the import (``train.py:3``)."""
+
+    name: str
+    place: str
+
+
+def needed_imports(project: Project, target: Target) -> tuple[NeededImport, ...]:
+    """The packages that a script cannot start without, each once; imports of the project itself are followed.
+
+    An import inside a function, a test or a ``try`` is not needed to start.
+    """
+    modules = {module.path: module for module in project.modules}
+    found: dict[str, NeededImport] = {}
+    waiting, seen = list(project.modules[:1]), set[Path]()
+    while waiting:
+        module = waiting.pop(0)
+        if module.path in seen:
+            continue
+        seen.add(module.path)
+        roots = (module.path.parent, *target.roots)
+        for name, line in _at_load(module):
+            own = [path for root in roots for path in _files(name, (root,)) if path in modules]
+            waiting += [modules[path] for path in own]
+            top = name.partition(".")[0]
+            if not own and not any((root / top).is_dir() or (root / f"{top}.py").is_file() for root in roots):
+                found.setdefault(top, NeededImport(top, f"{module.shown}:{line}"))
+    return tuple(found.values())
+
+
+def _at_load(module: Module) -> Iterator[tuple[str, int]]:
+    for node in module.tree.body:
+        if isinstance(node, ast.Import):
+            yield from ((name.name, node.lineno) for name in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level and node.module != "__future__":
+            yield node.module, node.lineno
+
+
+_RUNS = frozenset({"system", "popen", "run", "call", "check_call", "check_output", "getoutput", "Popen", "main"})
+_INSTALLS = re.compile(r"\b(pip3?|uv|conda|mamba|apt(-get)?|poetry)\b.*\b(install|add|sync)\b|ensurepip", re.DOTALL)
+_PATHS = re.compile(r"sys\.path\b|addsitedir|sys\.modules|sys\.meta_path|pkgutil\.extend_path")
+
+
+def finds_modules_itself(project: Project) -> bool:
+    """Whether it changes where Python looks for modules, or runs an installer; a message that names one is none."""
+    return any(
+        _PATHS.search(module.text)
+        or any(called(call) in _RUNS and _INSTALLS.search(ast.unparse(call)) for call in module.calls)
+        for module in project.modules
+    )
