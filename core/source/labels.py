@@ -45,6 +45,10 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     receiver: str = ""
     text: tuple[str, ...] = ()
 
+    def of(self, *hows: str) -> set[int]:
+        """The options, texts and loads whose values go in in one of these ways; without one in any way."""
+        return {each.of for each in self.labels if not hows or each.how in hows}
+
 
 FIRST_TEXT = -1_000_000
 """Number of the first text in the source, from there downwards; loads that no option feeds have those above it."""

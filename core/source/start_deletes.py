@@ -19,7 +19,7 @@ from .options import Option
 from .project import Project, Scope, Scopes
 from .shell_text import commands_of
 from .syntax import called, dotted
-from .values import UNKNOWN, KnownValues, Site, set_options, word_given
+from .values import UNKNOWN, KnownValues, Site, all_names, set_options, word_given
 
 _FOLDERS = frozenset({"rmtree", "remove_tree", "DeleteRecursively", "delete_recursively", "rm_tree"})
 """Calls that remove a folder with what is in it."""
@@ -144,9 +144,8 @@ def _without(
     option = next((each for each in options if each.kind in {"option", "override"}), None)
     if option is None:
         return
-    names = (each for each in (option.name, option.negated, *option.aliases) if each)
-    given = next((found for each in names if (found := word_of(each, args, flag=option.takes == "flag"))), None)
-    word, before = given if given is not None else (option.name, None)
+    given = word_given(all_names(option), args, flag=option.takes == "flag")
+    word, before = (option.name, None) if given is None else (given[0], given[1] or "")
     if given is not None and option.default != value:
         yield Setting(name, word, before, None), option.default
     if value is True and option.negated not in {"", option.name}:
@@ -154,12 +153,6 @@ def _without(
     elif value is True and option.takes == "truth":
         joined = option.joined or option.kind == "override" or f"{word}={before}" in args
         yield Setting(name, word, before, f"{option.name}{'=' if joined else ' '}false"), False
-
-
-def word_of(name: str, args: Sequence[str], *, flag: bool = False) -> tuple[str, str] | None:
-    """(the word without its value, its value) of an option that is given; "" = no value."""
-    found = word_given({name, name.lstrip("+~")}, args, flag=flag)
-    return None if found is None else (found[0], found[1] or "")
 
 
 class _Reader:
@@ -173,7 +166,6 @@ class _Reader:
         self._output = output
         self._looped = self._called_in_loops()
         self._saves = {path for path, _ in self.values.saves()}
-        self._removals = tuple(self._removals_now())
         calls = (site for name in _ENDS for site in self.values.calls.get(name, ()))
         self._ends = [site for site in (*self.values.raises, *calls) if not site.loops]
 
@@ -200,8 +192,8 @@ class _Reader:
                 return True
         return any(path == folder or path.startswith(f"{folder}/") for path in self._saves)
 
-    def _removals_now(self) -> Iterator[_Removal]:
-        for name in _FOLDERS | _FILES | _RUNS:
+    def _removals(self) -> Iterator[_Removal]:
+        for name in sorted(_FOLDERS | _FILES | _RUNS):
             for site in self.values.calls.get(name, ()):
                 if site.scope.name not in self._looped:
                     yield from (_Removal(site, each) for each in self._removed(site, name) if self._is_output(each))
@@ -253,7 +245,7 @@ class _Reader:
     def deletions(self) -> tuple[Deletion, ...]:
         """What happens, or may happen, with the present values of the options."""
         found: list[Deletion] = []
-        for site, folder in self._removals:
+        for site, folder in self._removals():
             self.values.there, self.values.asked = folder, set()
             happens = self.values.happens(site)
             options = tuple(name for name in sorted(self.values.asked) if self.values.options.get(name))
@@ -263,7 +255,7 @@ class _Reader:
 
     def refusals(self) -> set[int]:
         """The places that end the trainer with the present values, if its output folder has something in it."""
-        self.values.there = next((removal.folder for removal in self._removals), "")
+        self.values.there = next((removal.folder for removal in self._removals()), "")
         return {id(site.node) for site in self._ends if self.values.happens(site) is True}
 
 

@@ -48,7 +48,7 @@ def texts_in(node: ast.expr | None) -> str:
     """The constant parts of a text."""
     if node is None:
         return ""
-    parts = [each.value for each in ast.walk(node) if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    parts = [text for each in ast.walk(node) if (text := text_of(each)) is not None]
     return " ".join(" ".join(parts).split())[:400]
 
 

@@ -46,18 +46,13 @@ LONGEST = 300
 
 
 class Default(msgspec.Struct, frozen=True):
-    """A value that the script has for a setting. ``name`` as it is written; ``place``: ``train.py:3``."""
+    """A text, or a whole number above 0, that the script has for a setting. ``name`` as it is written.
+
+    ``place``: ``train.py:3``.
+    """
 
     name: str
-    value: str
-    place: str
-
-
-class Number(msgspec.Struct, frozen=True):
-    """A whole number above 0 that the script has for a setting; as ``Default``."""
-
-    name: str
-    value: int
+    value: Any
     place: str
 
 
@@ -95,16 +90,18 @@ class TrainerSource:
     @cached_property
     def defaults(self) -> tuple[Default, ...]:
         """Texts that the script has for its settings, then those of its project's options."""
-        declared = (o for o in self.options if isinstance(o.default, str) and not self.target.package)
         own = (default for script in self._own_scripts() for default in _defaults_in(script))
-        return (*own, *(Default(o.name.lstrip("-"), o.default, f"{o.file}:{o.line}") for o in declared))
+        return (*own, *self._of_options(lambda value: isinstance(value, str)))
 
     @cached_property
-    def numbers(self) -> tuple[Number, ...]:
+    def numbers(self) -> tuple[Default, ...]:
         """Whole numbers that the script has for its settings; those of its project's options first."""
-        declared = (o for o in self.options if _is_count(o.default) and not self.target.package)
-        options = (Number(o.name.lstrip("-"), o.default, f"{o.file}:{o.line}") for o in declared)
-        return (*options, *(number for script in self._own_scripts() for number in _numbers_in(script)))
+        return (*self._of_options(_is_count), *(number for each in self._own_scripts() for number in _numbers_in(each)))
+
+    def _of_options(self, fits: Callable[[Any], bool]) -> Iterator[Default]:
+        for option in () if self.target.package else self.options:
+            if fits(option.default):
+                yield Default(option.name.lstrip("-"), option.default, f"{option.file}:{option.line}")
 
     def _own_scripts(self) -> Iterator[Module]:
         """The script itself; before it further Python files of the command: configs that are run after it (nanoGPT).
@@ -249,18 +246,17 @@ class TrainerSource:
 
 def _imported_by(module: Module) -> Iterator[Imported]:
     """The modules that it imports, the names of them, and the attributes of those that it uses."""
-    shown = module.path.name
-    aliases: dict[str, str] = {}
     for node in module.nodes:
-        if isinstance(node, ast.Import) or (isinstance(node, ast.ImportFrom) and node.module and not node.level):
-            before = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
-            for name in node.names:
-                local = name.asname or (name.name if before else name.name.partition(".")[0])
-                aliases[local] = f"{before}{name.name}" if before or name.asname else local
-                yield Imported(f"{before}{name.name}", f"{shown}:{node.lineno}")
+        place = f"{module.path.name}:{getattr(node, 'lineno', 0)}"
+        match node:
+            case ast.Import(names=names):
+                yield from (Imported(name.name, place) for name in names)
+            case ast.ImportFrom(module=str() as origin, names=names, level=0):
+                yield from (Imported(f"{origin}.{name.name}", place) for name in names)
     for node in module.nodes:
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in aliases:
-            yield Imported(f"{aliases[node.value.id]}.{node.attr}", f"{shown}:{node.lineno}")
+        match node:
+            case ast.Attribute(value=ast.Name(id=name), attr=attr) if module.aliases.get(name, ".")[0] != ".":
+                yield Imported(f"{module.aliases[name]}.{attr}", f"{module.path.name}:{node.lineno}")
 
 
 def _set_by(node: ast.AST) -> list[str]:
@@ -283,7 +279,7 @@ def _defaults_in(module: Module) -> Iterator[Default]:
             yield from (Default(name, value, f"{shown}:{node.lineno}") for name in _set_by(node))
 
 
-def _numbers_in(module: Module) -> Iterator[Number]:
+def _numbers_in(module: Module) -> Iterator[Default]:
     """Those of names that are set at one place only (``EPOCHS = 50``)."""
     found: dict[str, list[tuple[Any, int]]] = {}
     for node in module.nodes:
@@ -292,7 +288,7 @@ def _numbers_in(module: Module) -> Iterator[Number]:
                 found.setdefault(name, []).append((constant(node.value), node.lineno))
     for name, [(number, line), *further] in found.items():
         if not further and _is_count(number):
-            yield Number(name, number, f"{module.path.name}:{line}")
+            yield Default(name, number, f"{module.path.name}:{line}")
 
 
 def _is_count(value: Any) -> bool:

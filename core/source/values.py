@@ -251,10 +251,8 @@ class KnownValues:
                     return os.path.join(*map(str, parts))  # noqa: PTH118  no path yet
                 return "".join(parts) if all(isinstance(part, str) for part in parts) else unknown
             case ast.JoinedStr(values=values):
-                return "".join(
-                    str(self.of(each.value if isinstance(each, ast.FormattedValue) else each, scope, depth + 1))
-                    for each in values
-                )
+                parts = [each.value if isinstance(each, ast.FormattedValue) else each for each in values]
+                return "".join(str(self.of(each, scope, depth + 1)) for each in parts)
             case ast.UnaryOp(op=ast.Not(), operand=inner):
                 said = self.truth(inner, scope)
                 return unknown if said is None else not said
@@ -315,12 +313,9 @@ class KnownValues:
             if isinstance(at.node, FUNCTIONS) and any(p.arg == name for p in parameters(at.node)):
                 return at.module.shown, at.node.lineno
             at = at.parent
-        found = self._of_module(resolved(scope.module, node)) or (
-            None
-            if isinstance(node, ast.Name)
-            else next((each for each in self._fields.get(name, []) if each[0] is not None), None)
-        )
-        value, where = found or (node, scope)
+        fields = () if isinstance(node, ast.Name) else self._fields.get(name, ())
+        held = next((each for each in fields if each[0] is not None), (node, scope))
+        value, where = self._of_module(resolved(scope.module, node)) or held
         return where.module.shown, getattr(value, "lineno", 0)
 
     def _parameter(self, name: str, scope: Scope, depth: int, unknown: str) -> Any:
@@ -407,6 +402,11 @@ def set_options(declared: tuple[Option, ...], args: tuple[str, ...], environment
     return found
 
 
+def all_names(option: Option) -> set[str]:
+    """How an option may be written, switched on or off."""
+    return {option.name, option.name.lstrip("+~"), option.negated or option.name, *option.aliases}
+
+
 def word_given(names: Collection[str], args: Sequence[str], *, flag: bool = False) -> tuple[str, str | None] | None:
     """The last of these words in a command, without its value, and its value; None = no value."""
     found: tuple[str, str | None] | None = None
@@ -422,8 +422,7 @@ def _given(option: Option, args: Sequence[str], environment: Mapping[str, str]) 
     """The value that the words give an option, None if they give none."""
     if option.kind == "environment":
         return environment.get(option.dest.removeprefix("$"))
-    names = {option.name, *option.aliases, *filter(None, [option.negated])}
-    found = word_given(names, args, flag=option.takes == "flag")
+    found = word_given(all_names(option), args, flag=option.takes == "flag")
     if found is None or found[0] == option.negated:
         return None if found is None else False
     return True if found[1] is None else _plain(found[1], option)
