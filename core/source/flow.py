@@ -29,7 +29,7 @@ from .labels import (
     parts_of,
 )
 from .options import Option, argv_index, argv_searched, environment_name
-from .project import Project, Scope, Scopes, resolved
+from .project import Scope, Scopes, resolved
 from .syntax import FUNCTIONS, called, constant, ends, keyword, last, own_nodes, parameters, root_of, text_of
 from .values import UNKNOWN, KnownValues
 
@@ -63,13 +63,13 @@ class ValueFlow:
     destinations that it reads. ``savers``: what calls that save are called on.
     """
 
-    def __init__(self, project: Project, options: Sequence[Option], others: Collection[int] = ()) -> None:
+    def __init__(self, values: KnownValues, options: Sequence[Option], others: Collection[int] = ()) -> None:
         self.options = list(options)
         self.events: dict[tuple[str, int, int, str], Event] = {}
         self.read: set[str] = set()
         self.savers: set[str] = set()
-        self._project = project
-        self._all = Scopes(project)
+        self._modules = values.project.modules
+        self._all = values.scopes
         asked = {option.dest for option in options if words.RESUME.search(option.name)}
         self._scopes = _relevant(self._all, asked, others)
         self._variables: dict[tuple[int, str], Labels] = {}
@@ -86,12 +86,12 @@ class ValueFlow:
         self._environment: dict[str, Labels] = {}
         number = sum(option.kind != "switch" for option in options)
         self._telling = [_tells(option, number) for option in options]
-        self._values = KnownValues(self._all, options, {})
+        self._values = values.given(options, {})
         self._valued: dict[int, Any] = {}
         self._switches: dict[tuple[str, str, int], int] = {}
         """Values that the source sets itself and tests; from ``_settled`` on also those that cannot be seen."""
         self._settled = False
-        roots = {name.partition(".")[0] for module in project.modules for name in module.aliases.values()}
+        roots = {name.partition(".")[0] for module in self._modules for name in module.aliases.values()}
         self._known_ways = [way for way in words.KNOWN_WAYS if way.library in roots]
         self._seed()
         self._run()
@@ -101,7 +101,7 @@ class ValueFlow:
         self._run()
 
     def _seed(self) -> None:
-        spread = any(k.arg is None for m in self._project.modules for c in m.calls for k in c.keywords)
+        spread = any(k.arg is None for m in self._modules for c in m.calls for k in c.keywords)
         for number, option in enumerate(self.options):
             label = frozenset({Label(number, "path")})
             if option.kind == "environment" or option.dest.startswith("$argv"):
@@ -110,7 +110,7 @@ class ValueFlow:
             self._seeds[option.dest] = self._seeds.get(option.dest, NOTHING) | label
             for scope in self._scopes:
                 if not isinstance(scope.node, FUNCTIONS):
-                    if option.parameter == "<module>" and scope.module is self._project.modules[0]:
+                    if option.parameter == "<module>" and scope.module is self._modules[0]:
                         self._add(self._variables, (id(scope.node), option.dest), label)
                     continue
                 named = scope.name == option.parameter or (spread and not option.parameter)

@@ -19,7 +19,7 @@ from .labels import Event, Guard, is_own_load
 from .launch_target import Target
 from .options import Option
 from .project import Project
-from .values import word_given
+from .values import KnownValues, word_given
 
 ENOUGH = 4
 """Points from which an option is taken: a name that says so, or a flow into a load that restores a training."""
@@ -79,7 +79,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_resume(
-    project: Project,
+    values: KnownValues,
     options: Sequence[Option],
     target: Target | None = None,
     others: Collection[int] = (),
@@ -87,7 +87,8 @@ def find_resume(
     closed: bool = True,
 ) -> Finding:
     """``others``: ids of functions of other subcommands. ``closed``: its parser takes no option that is not seen."""
-    flow = ValueFlow(project, options, others)
+    project = values.project
+    flow = ValueFlow(values, options, others)
     given = _given(flow.options, () if target is None else target.args)
     candidates = [c for number in range(len(options)) if (c := _candidate(number, flow, given)) is not None]
     best = max(candidates, key=lambda c: (c.points - len(c.with_flags), -candidates.index(c)), default=None)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from .options import Option
-from .project import Project, Scope, Scopes
+from .project import Scope
 from .shell_text import commands_of
 from .syntax import called, dotted
 from .values import UNKNOWN, KnownValues, Site, all_names, set_options, word_given
@@ -97,7 +97,7 @@ class _Removal(NamedTuple):
 
 
 def start_deletes(
-    project: Project,
+    values: KnownValues,
     declared: tuple[Option, ...],
     args: tuple[str, ...],
     environment: Mapping[str, str],
@@ -110,9 +110,10 @@ def start_deletes(
 
     ``config``: settings of its config by their last key. ``output``: the output folder if it is known, absolute.
     """
-    if not any(called(call) in _FOLDERS | _FILES | _RUNS for m in project.modules for call in m.calls):
+    if values.calls.keys().isdisjoint(_FOLDERS | _FILES | _RUNS):
         return StartDeletes()
-    reader = _Reader(project, declared, {**set_options(declared, args, environment), **config}, output, cwd)
+    options = {**set_options(declared, args, environment), **config}
+    reader = _Reader(values.given(declared, options), output, cwd)
     as_given = reader.deletions()
     refused = reader.refusals()
     dropped: list[Setting] = []
@@ -158,10 +159,8 @@ def _without(
 class _Reader:
     """All places of one project that delete or refuse. ``values.options`` may be changed between two questions."""
 
-    def __init__(
-        self, project: Project, declared: tuple[Option, ...], options: dict[str, Any], output: str | None, cwd: str
-    ) -> None:
-        self.values = KnownValues(Scopes(project), declared, options)
+    def __init__(self, values: KnownValues, output: str | None, cwd: str) -> None:
+        self.values = values
         self._cwd = cwd
         self._output = output
         self._looped = self._called_in_loops()

@@ -23,7 +23,6 @@ from .project import (
     Module,
     NeededImport,
     Project,
-    Scopes,
     Stamp,
     finds_modules_itself,
     needed_imports,
@@ -68,8 +67,7 @@ class TrainerSource:
         self._stamps: dict[Path, Stamp] = {}
         self._findings: dict[tuple[tuple[tuple[str, Any], ...], str], Finding] = {}
         self._scripts: dict[Path, Module] = {}
-        self._kept: Project | None = None
-        self._declared: tuple[tuple[Option, ...], bool] | None = None
+        self._kept: _Reading | None = None
 
     @property
     def is_current(self) -> bool:
@@ -120,27 +118,17 @@ class TrainerSource:
 
         Those of a source that cannot be followed are not told.
         """
-        return self._declared_now[0]
+        return self._declared[0]
 
     @property
     def declares_all(self) -> bool:
         """Whether ``options`` are all that it takes."""
-        return self._declared_now[1]
+        return self._declared[1]
 
-    @property
-    def _declared_now(self) -> tuple[tuple[Option, ...], bool]:
+    @cached_property
+    def _declared(self) -> tuple[tuple[Option, ...], bool]:
         nothing: tuple[tuple[Option, ...], bool] = ((), False)
-        return self._declared or self._asked(self._declares, nothing)
-
-    def _declares(self, project: Project, subcommands: Subcommands | None = None) -> tuple[tuple[Option, ...], bool]:
-        if self._declared is None:
-            subcommands = subcommands_of(project) if subcommands is None else subcommands
-            given = {"", BEFORE, *self.target.args}
-            found = [option for option in options_of(project, subcommands) if option.after in given]
-            known = not subcommands.names or bool(subcommands.run_by(self.target.args))
-            options = (msgspec.structs.replace(o, after=o.after if o.after == BEFORE else "") for o in found)
-            self._declared = (tuple(options), known and declares_all(project))
-        return self._declared
+        return self._asked(lambda read: read.declared, nothing)
 
     def option(self, name: str) -> Option | None:
         """The option that is written so, or begins so: argparse takes the beginning of a name if it is the only one."""
@@ -154,7 +142,7 @@ class TrainerSource:
         key = (tuple(settings.items()), config)
         if key not in self._findings:
             too_deep = Finding(unsure=("its source is nested too deeply to be followed",), target=self.target)
-            self._findings[key] = self._asked(lambda project: self._found(project, settings, config), too_deep)
+            self._findings[key] = self._asked(lambda read: self._found(read, settings, config), too_deep)
         return self._findings[key]
 
     def deletes(
@@ -163,73 +151,71 @@ class TrainerSource:
         """What a start with these words deletes. ``settings``: as for ``resume``; ``output``: the output folder."""
         config = {key.rpartition(".")[2]: value for key, value in settings.items()}
 
-        def told(project: Project) -> StartDeletes:
-            declared = (*self.options, *override_options(project), *file_options(project, dict(settings), ""))
-            return start_deletes(project, declared, args, environment, config=config, output=output, cwd=str(self._cwd))
+        def told(read: _Reading) -> StartDeletes:
+            keys = (*override_options(read.project), *file_options(read.project, settings, ""))
+            declared, cwd = (*self.options, *keys), str(self._cwd)
+            return start_deletes(read.values, declared, args, environment, config=config, output=output, cwd=cwd)
 
         return self._asked(told, StartDeletes())
 
     @cached_property
     def texts(self) -> tuple[tuple[str, str], ...]:
         """All texts that the project has written out, with their places: paths and names of variables among them."""
-        return self._asked(lambda project: tuple(text for each in project.modules for text in _texts_in(each)), ())
+        return self._asked(lambda read: tuple(text for each in read.modules for text in _texts_in(each)), ())
 
     def saves(self, environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
         """The paths that the project saves to, with ``UNKNOWN`` for what cannot be told, and their places."""
         given = set_options(self.options, self.target.args, environment)
-        return self._asked(lambda project: tuple(KnownValues(Scopes(project), self.options, given).saves()), ())
+        return self._asked(lambda read: tuple(read.values.given(self.options, given).saves()), ())
 
     @cached_property
     def fetches_data(self) -> bool:
         """Whether the project speaks of a download: then a folder of data may be made by the script itself."""
-        return self._asked(lambda project: any(FETCHES.search(module.text) for module in project.modules), False)
+        return self._asked(lambda read: any(FETCHES.search(module.text) for module in read.modules), False)
 
     @cached_property
     def needs(self) -> tuple[NeededImport, ...]:
         """The packages without which it cannot start; none of an installed program."""
         if self.target.package:
             return ()
-        return self._asked(lambda project: needed_imports(project, self.target), ())
+        return self._asked(lambda read: needed_imports(read.project, self.target), ())
 
     @cached_property
     def finds_modules_itself(self) -> bool:
         """Whether it changes where Python looks for modules, or installs packages."""
-        return self._asked(finds_modules_itself, True)
+        return self._asked(lambda read: finds_modules_itself(read.project), True)
 
     def begins_without(self, option: str) -> str | None:
         """Where it asks whether the path given by this option exists, and goes on without it (``train.py:41``)."""
         name = option.lstrip("-").replace("-", "_").rpartition(".")[2]
-        return self._asked(lambda project: _goes_on_without(project, name), None)
+        return self._asked(lambda read: _goes_on_without(read.project, name), None)
 
-    def _found(self, project: Project, settings: Mapping[str, Any], config: str) -> Finding:
-        subcommands = subcommands_of(project)
-        declared, closed = self._declares(project, subcommands)
-        options = [*declared, *override_options(project)]
+    def _found(self, read: "_Reading", settings: Mapping[str, Any], config: str) -> Finding:
+        (declared, closed), subcommands = read.declared, read.subcommands
+        options = [*declared, *override_options(read.project)]
         if config:
-            options += file_options(project, dict(settings), config)
+            options += file_options(read.project, settings, config)
         chosen = subcommands.run_by(self.target.args)
-        options += [
-            Option(name=dest, dest=dest, kind="switch", default=chosen, file=file, line=line)
-            for dest, file, line in subcommands.dests
-            if chosen
-        ]
+        for dest, file, line in subcommands.dests if chosen else ():
+            options.append(Option(name=dest, dest=dest, kind="switch", default=chosen, file=file, line=line))
         others = {function for function, name in subcommands.of_function.items() if chosen and name != chosen}
-        return find_resume(project, options, self.target, others, closed=closed)
+        return find_resume(read.values, options, self.target, others, closed=closed)
 
-    def _asked(self, ask: Callable[[Project], _Said], otherwise: _Said) -> _Said:
+    def _asked(self, ask: Callable[["_Reading"], _Said], otherwise: _Said) -> _Said:
         try:
-            return ask(self._project())
+            return ask(self._read())
         except RecursionError:
             return otherwise
 
-    def _project(self) -> Project:
+    def _read(self) -> "_Reading":
         if self._kept is not None:
             return self._kept
         project = read_project(self.target, self._cwd, self._scripts)
         self._stamps = dict(reversed(project.looked_at)) | self._stamps
+        read = _Reading(project, self.target.args)
         if sum(len(module.text) for module in project.modules) <= LARGEST_KEPT:
-            self._kept = project
-        return project
+            self._kept = read
+        return read
 
     def _module(self, file: Path, roots: tuple[Path, ...]) -> Module | None:
         if file not in self._scripts:
@@ -239,6 +225,32 @@ class TrainerSource:
                 return None
             self._scripts[file] = found
         return self._scripts[file]
+
+
+class _Reading:
+    """A project as it is read, and what all questions about it share, each made once."""
+
+    def __init__(self, project: Project, args: tuple[str, ...]) -> None:
+        self.project = project
+        self.modules = project.modules
+        self._args = args
+
+    @cached_property
+    def values(self) -> KnownValues:
+        return KnownValues(self.project)
+
+    @cached_property
+    def subcommands(self) -> Subcommands:
+        return subcommands_of(self.project)
+
+    @cached_property
+    def declared(self) -> tuple[tuple[Option, ...], bool]:
+        """The options for the subcommand that is run, and whether they are all that it takes."""
+        of_all = options_of(self.project, self.subcommands)
+        found = [option for option in of_all if option.after in {"", BEFORE, *self._args}]
+        known = not self.subcommands.names or bool(self.subcommands.run_by(self._args))
+        options = (msgspec.structs.replace(o, after=o.after if o.after == BEFORE else "") for o in found)
+        return tuple(options), known and declares_all(self.project)
 
 
 # --- what a script itself says ---

@@ -5,16 +5,17 @@ with the same unknown folder still compare; a test of it is neither true nor fal
 """
 
 import ast
+import copy
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..model.checkpoints.checkpoint_names import is_temporary
 from ..model.checkpoints.other_files import is_other_file
 from . import words
 from .options import Option, environment_name
-from .project import Scope, Scopes, resolved
+from .project import Project, Scope, Scopes, resolved
 from .syntax import FUNCTIONS, called, constant, default_of, dotted, ends, last, own_nodes, parameters, root_of, text_of
 
 UNKNOWN = "\0"
@@ -57,15 +58,16 @@ class KnownValues:
     names. ``raises``: the statements that raise.
     """
 
-    def __init__(self, scopes: Scopes, declared: Sequence[Option], options: Mapping[str, Any]) -> None:
-        self.scopes = scopes
-        self.options = options
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.scopes = Scopes(project)
+        self.options: Mapping[str, Any] = {}
         self.asked: set[str] = set()
         self.there = ""
         self.calls: dict[str, list[Site]] = {}
         self.handed: dict[str, list[Site]] = {}
         self.raises: list[Site] = []
-        self._parameters = {(o.parameter, o.dest) for o in declared if o.parameter}
+        self.of_parameters: set[tuple[str, str]] = set()
         self._bound: dict[tuple[int, str], list[ast.expr | None]] = {}
         self._attributes: dict[str, list[tuple[ast.expr, Scope]]] = {}
         self._fields: dict[str, list[tuple[ast.expr | None, Scope]]] = {}
@@ -81,6 +83,13 @@ class KnownValues:
             for node in own_nodes(scope.node):
                 self._bind(node, scope)
             self._walk(scope.node.body, Site(scope.node, scope))
+
+    def given(self, declared: Iterable[Option], options: Mapping[str, Any]) -> "KnownValues":
+        """The same project with options that are set so."""
+        found = copy.copy(self)
+        found.options, found.asked, found.there = options, set(), ""
+        found.of_parameters = {(o.parameter, o.dest) for o in declared if o.parameter}
+        return found
 
     def _walk(self, body: Sequence[ast.stmt], at: Site) -> None:
         """Note the calls of a block, with the tests and loops around them. ``at``: those around the block."""
@@ -321,7 +330,7 @@ class KnownValues:
     def _parameter(self, name: str, scope: Scope, depth: int, unknown: str) -> Any:
         """What all calls of a function give it."""
         assert isinstance(scope.node, FUNCTIONS)
-        if (scope.name, name) in self._parameters:
+        if (scope.name, name) in self.of_parameters:
             return self._option(name, unknown)
         names = [p.arg for p in parameters(scope.node) if p.arg not in {"self", "cls"}]
         name_ = scope.owner if scope.name == "__init__" else scope.name
