@@ -296,7 +296,10 @@ def test_a_folder_of_another_process_is_taken_back_once_it_was_seen_writing(tmp_
     folder.mkdir()
     looks = False
     world = World(folder)
-    world.search._writers._open_files = lambda pids: open_for_writing(pids) if looks else ()
+    writers = world.search._writers
+    look_beside = writers.look_beside
+    writers._open_files = lambda pids: open_for_writing(pids) if looks else ()
+    writers.look_beside = lambda now, age: look_beside(now, age) if looks else None
     with world.trainer, world.stranger, running(world.search):
         world.follow()
         world.stranger.do("put('theirs/model_1.safetensors')")
