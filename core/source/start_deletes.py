@@ -270,11 +270,12 @@ def removed_by(given: Sequence[str]) -> Iterator[str]:
 
 
 def shell_deletes(
-    shells: Sequence[tuple[str, str]], args: Sequence[str], output: str | None, cwd: str
+    shells: Sequence[tuple[str, str]], args: Sequence[str], outputs: Sequence[str], cwd: str
 ) -> list[Deletion]:
-    """What the shell texts on the way to the trainer delete: the output folder, or what the trainer is given.
+    """What the shell texts on the way to the trainer delete: an output, or what the trainer is given.
 
     One that stands behind a condition may happen. ``shells``: (name, text). ``args``: the trainer's words.
+    ``outputs``: absolute paths.
     """
     found: list[Deletion] = []
     for name, text in shells:
@@ -290,8 +291,7 @@ def shell_deletes(
             for folder in removed_by([_filled(word, known) for word in command.words]):
                 place = os.path.normpath(os.path.join(cwd, folder))  # noqa: PTH118  no path yet
                 given = {os.path.normpath(_filled(word.rpartition("=")[2], known)) for word in args}
-                below = output is not None and (output == place or output.startswith(f"{place}/"))
-                if below or folder in given:
+                if folder in given or any(f"{output}/".startswith(f"{place}/") for output in outputs):
                     sure = not depth and not chained and "$" not in folder
                     found.append(Deletion(os.path.basename(name), folder, sure=sure))  # noqa: PTH119
             chained = command.after in {"&&", "||"}
