@@ -30,7 +30,7 @@ from .labels import (
 )
 from .options import Option, argv_index, argv_searched, environment_name
 from .project import Scope, Scopes, resolved
-from .syntax import FUNCTIONS, called, constant, ends, keyword, last, own_nodes, parameters, root_of, text_of
+from .syntax import FUNCTIONS, called, constant, ends, keyword, last, own_name, own_nodes, parameters, root_of, text_of
 from .values import UNKNOWN, KnownValues
 
 PASSES = 6
@@ -566,7 +566,10 @@ class ValueFlow:
 
     def _switch(self, node: ast.expr, found: Labels, scope: Scope) -> set[int]:
         """The number of a value that the source sets itself, or of one that is named after a resume and not seen."""
-        name = _named(node)
+        name = "the test" if isinstance(node, ast.Constant) else own_name(node)
+        match node:
+            case ast.Call(func=ast.Attribute(attr="get"), args=[ast.Constant(value=str() as key), *_]):
+                name = key
         if not name:
             return set()
         if id(node) not in self._valued:
@@ -590,16 +593,6 @@ class ValueFlow:
 
 def _guards(of: Iterable[int], *, on: bool = True, value: str = "") -> Guards:
     return frozenset(Guard(number, on=on, value=value) for number in of)
-
-
-def _named(node: ast.AST) -> str:
-    """The last name of a variable, a field or a key (``cfg["resume"]``); "" for another expression."""
-    match node:
-        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.Subscript(slice=ast.Constant(value=str() as name)):
-            return name
-        case ast.Call(func=ast.Attribute(attr="get"), args=[ast.Constant(value=str() as name), *_]):
-            return name
-    return "the test" if isinstance(node, ast.Constant) else ""
 
 
 def says_resume(option: Option) -> bool:

@@ -105,11 +105,6 @@ def _option(module: Module, node: ast.AST, name: str, dest: str, **more: Any) ->
     return Option(name=name, dest=dest, file=module.shown, line=getattr(node, "lineno", 0), **more)
 
 
-def _takes(default: Any) -> Takes:
-    """What an option with such a default takes."""
-    return "truth" if isinstance(default, bool) else "number" if isinstance(default, int | float) else "value"
-
-
 # --- declared one by one by a call ---
 
 _ADD = re.compile(r"add_(argument|arg|option)|argument|add")
@@ -152,7 +147,7 @@ def _by_call(module: Module, node: ast.Call, names: list[str], dashed: list[str]
     told = {k.arg: k.value for k in node.keywords if k.arg}
     name = next((each for each in dashed if each.startswith("--")), (dashed or names)[0])
     name, _, other = (part.strip() for part in name.partition("/"))  # click: --resume/--no-resume
-    plain = [each for each in names if not each.startswith("-")]
+    plain, bare = [each for each in names if not each.startswith("-")], name.lstrip("-").replace("-", "_")
     action = text_of(told.get("action")) or last(dotted(told.get("action", node)))
     kind = last(dotted(told.get("type", ast.Constant(None))))
     default, choices = constant(told.get("default")), constant(told.get("choices"))
@@ -175,17 +170,13 @@ def _by_call(module: Module, node: ast.Call, names: list[str], dashed: list[str]
         choices = constant(chosen.args[0])  # click.Choice([...])
     free = not dashed and text_of(told.get("nargs")) not in {"?", "*"} and constant(told.get("default")) is None
     return _option(
-        module, node, name, text_of(told.get("dest")) or (plain[0] if plain and dashed else _plain_name(name)),
+        module, node, name, text_of(told.get("dest")) or (plain[0] if plain and dashed else bare),
         kind="option" if dashed else "positional", takes=takes, default=default,
         required=needed is True or (free and needed is not False),
         choices=tuple(c for c in choices if isinstance(c, str)) if isinstance(choices, list | tuple | set) else (),
         help=texts_in(told.get("help")), negated=other,
         aliases=tuple(each.strip() for name_ in dashed for each in name_.split("/")),
     )  # fmt: skip
-
-
-def _plain_name(name: str) -> str:
-    return name.lstrip("-").replace("-", "_")
 
 
 def _absl(module: Module, _known: _Known) -> Iterator[Option]:
@@ -399,9 +390,10 @@ def _variables(module: Module, known: _Known) -> Iterator[Option]:
                 value = constant(node.value)
                 if isinstance(value, str | bool | int | float):
                     line = module.text.splitlines()[node.lineno - 1]
+                    number: Takes = "value" if isinstance(value, str) else "number"
                     yield _option(
                         module, node, f"--{name}", name, default=value, help=line.partition("#")[2].strip(),
-                        joined=True, parameter="<module>", takes=_takes(value),
+                        joined=True, parameter="<module>", takes="truth" if isinstance(value, bool) else number,
                     )  # fmt: skip
 
 

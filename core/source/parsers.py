@@ -3,7 +3,7 @@
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from .project import Module, Project
@@ -178,32 +178,22 @@ def _parses(project: Project) -> bool:
 
 
 def _adds_unseen(module: Module, own: set[str]) -> bool:
-    parsers = set(_parsers(module))
+    """Whether a parser is filled out of sight, or is one that a library makes."""
+    assigned = [node for node in module.nodes if isinstance(node, ast.Assign)]
+    made = [(n.value, dotted(to)) for n in assigned for to in n.targets if isinstance(n.value, ast.Call)]
+    parsers = {name for call, name in made if name and called(call) == "ArgumentParser"}
     for call in module.calls:
         name, texts = called(call), [text_of(arg) for arg in call.args]
         of = call.func.value if isinstance(call.func, ast.Attribute) else None
+        makers = [maker for maker, to in made if of is not None and to == dotted(of)]
+        makers += [of] if isinstance(of, ast.Call) else []
+        seen = of is None or all(called(each) in own or called(each).endswith("ArgumentParser") for each in makers)
         given = (*call.args, *(keyword.value for keyword in call.keywords))
         if (
-            (name == "parse_args" and of is not None and not _made_here(module, of, own))
+            (name == "parse_args" and not seen)
             or (name in {"add_argument", "add_option"} and None in texts)
             or (name == "ArgumentParser" and any(keyword.arg in {"parents", None} for keyword in call.keywords))
             or (name not in own and any(dotted(arg) in parsers for arg in given))
         ):
             return True
     return False
-
-
-def _parsers(module: Module) -> Iterator[str]:
-    """Names of the parsers that are made here."""
-    for node in module.nodes:
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and called(node.value) == "ArgumentParser":
-            yield from (name for target in node.targets if (name := dotted(target)))
-
-
-def _made_here(module: Module, parser: ast.expr, own: set[str]) -> bool:
-    """Whether a parser is none that a library makes."""
-    made = [parser] if isinstance(parser, ast.Call) else []
-    for node in module.nodes:
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-            made += [node.value for target in node.targets if dotted(target) == dotted(parser)]
-    return all(called(call) in own or called(call).endswith("ArgumentParser") for call in made)

@@ -91,11 +91,6 @@ class StartDeletes(msgspec.Struct, frozen=True, kw_only=True):
     words: dict[str, str] = {}
 
 
-class _Removal(NamedTuple):
-    site: Site
-    folder: str
-
-
 def start_deletes(
     values: KnownValues,
     declared: tuple[Option, ...],
@@ -191,11 +186,12 @@ class _Reader:
                 return True
         return any(path == folder or path.startswith(f"{folder}/") for path in self._saves)
 
-    def _removals(self) -> Iterator[_Removal]:
+    def _removals(self) -> Iterator[tuple[Site, str]]:
+        """The calls that remove a folder with saves in it, and that folder."""
         for name in sorted(_FOLDERS | _FILES | _RUNS):
             for site in self.values.calls.get(name, ()):
                 if site.scope.name not in self._looped:
-                    yield from (_Removal(site, each) for each in self._removed(site, name) if self._is_output(each))
+                    yield from ((site, each) for each in self._removed(site, name) if self._is_output(each))
 
     def _removed(self, site: Site, name: str) -> Iterator[str]:
         """The folders that a call removes or empties."""
@@ -254,7 +250,7 @@ class _Reader:
 
     def refusals(self) -> set[int]:
         """The places that end the trainer with the present values, if its output folder has something in it."""
-        self.values.there = next((removal.folder for removal in self._removals()), "")
+        self.values.there = next((folder for _, folder in self._removals()), "")
         return {id(site.node) for site in self._ends if self.values.happens(site) is True}
 
 

@@ -39,6 +39,14 @@ def root_of(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
+def own_name(node: ast.AST) -> str:
+    """The last name of a variable, a field or a key (``cfg["resume"]``); "" for another expression."""
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.Subscript(slice=ast.Constant(value=str() as name)):
+            return name
+    return ""
+
+
 def text_of(node: ast.AST | None) -> str | None:
     """A constant text; None for anything else."""
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None

@@ -32,7 +32,7 @@ from .project import (
 )
 from .resume_finding import Finding, find_resume
 from .start_deletes import StartDeletes, start_deletes
-from .syntax import called, constant, keyword, text_of
+from .syntax import called, constant, keyword, own_name, text_of
 from .values import KnownValues, set_options
 
 FETCHES = re.compile(r"download|urlretrieve|load_dataset|\bgdown\b|\bwget\b|kaggle", re.IGNORECASE)
@@ -350,16 +350,7 @@ def _goes_on_without(project: Project, name: str) -> str | None:
 
 def _asks(test: ast.expr, name: str) -> bool:
     looks = [call for call in ast.walk(test) if isinstance(call, ast.Call) and called(call) in words.LOOKS]
-    return any(_named(each) == name for call in looks for each in ast.walk(call))
-
-
-def _named(node: ast.AST) -> str | None:
-    match node:
-        case ast.Attribute(attr=name) | ast.Name(id=name):
-            return name
-        case ast.Subscript(slice=ast.Constant(value=key)):
-            return str(key)
-    return None
+    return any(own_name(each) == name for call in looks for each in ast.walk(call))
 
 
 _ENDS = frozenset({"exit", "_exit", "error", "fail", "abort", "die", "quit"})
