@@ -1,7 +1,4 @@
-"""The trainer's file and the modules of its own project that it imports, as syntax trees, and what it needs to start.
-
-Bounded by files and bytes.
-"""
+"""The trainer's file and the modules of its own project that it imports, as syntax trees. Bounded."""
 
 import ast
 import heapq
@@ -140,7 +137,7 @@ def _imported(module: Module, target: Target) -> Iterator[Path]:
     for node in module.nodes:
         if isinstance(node, ast.Import):
             for name in node.names:
-                yield from _files(name.name, target.roots, target.package)
+                yield from module_files(name.name, target.roots, target.package)
         elif isinstance(node, ast.ImportFrom):
             if node.level:
                 folder = module.path.parent
@@ -151,18 +148,18 @@ def _imported(module: Module, target: Target) -> Iterator[Path]:
             else:
                 base, roots, package = node.module or "", target.roots, target.package
             if base:
-                yield from _files(base, roots, package)
+                yield from module_files(base, roots, package)
             for name in node.names:
-                yield from _files(f"{base}.{name.name}".strip("."), roots, package)
+                yield from module_files(f"{base}.{name.name}".strip("."), roots, package)
         elif isinstance(node, ast.Call) and node.args and (text := text_of(node.args[0])) is not None:
             name_ = called(node)
             if name_ in {"import_module", "__import__"} and text.replace(".", "").isidentifier():
-                yield from _files(text, target.roots, target.package)
+                yield from module_files(text, target.roots, target.package)
             elif name_ == "open" and text.endswith(".py"):  # exec(open("configurator.py").read())
                 yield from [root / text for root in target.roots if (root / text).is_file()][:1]
 
 
-def _files(name: str, roots: tuple[Path, ...], package: str = "") -> Iterator[Path]:
+def module_files(name: str, roots: tuple[Path, ...], package: str = "") -> Iterator[Path]:
     """The first file of a module. ``package``: only of this one, if it is given."""
     if package and name.partition(".")[0] != package:
         return
@@ -219,58 +216,3 @@ class Scopes:
                 self._collect_in(child, parent, child.name)
             else:
                 self._collect_in(child, parent, owner)
-
-
-# --- what it needs to start ---
-
-
-class NeededImport(msgspec.Struct, frozen=True):
-    """The first part of a module's name, and the place of the import (``train.py:3``)."""
-
-    name: str
-    place: str
-
-
-def needed_imports(project: Project, target: Target) -> tuple[NeededImport, ...]:
-    """The packages that a script cannot start without, each once; imports of the project itself are followed.
-
-    An import inside a function, a test or a ``try`` is not needed to start.
-    """
-    modules = {module.path: module for module in project.modules}
-    found: dict[str, NeededImport] = {}
-    waiting, seen = list(project.modules[:1]), set[Path]()
-    while waiting:
-        module = waiting.pop(0)
-        if module.path in seen:
-            continue
-        seen.add(module.path)
-        roots = (module.path.parent, *target.roots)
-        for name, line in _at_load(module):
-            own = [path for root in roots for path in _files(name, (root,)) if path in modules]
-            waiting += [modules[path] for path in own]
-            top = name.partition(".")[0]
-            if not own and not any((root / top).is_dir() or (root / f"{top}.py").is_file() for root in roots):
-                found.setdefault(top, NeededImport(top, f"{module.shown}:{line}"))
-    return tuple(found.values())
-
-
-def _at_load(module: Module) -> Iterator[tuple[str, int]]:
-    for node in module.tree.body:
-        if isinstance(node, ast.Import):
-            yield from ((name.name, node.lineno) for name in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level and node.module != "__future__":
-            yield node.module, node.lineno
-
-
-_RUNS = frozenset({"system", "popen", "run", "call", "check_call", "check_output", "getoutput", "Popen", "main"})
-_INSTALLS = re.compile(r"\b(pip3?|uv|conda|mamba|apt(-get)?|poetry)\b.*\b(install|add|sync)\b|ensurepip", re.DOTALL)
-_PATHS = re.compile(r"sys\.path\b|addsitedir|sys\.modules|sys\.meta_path|pkgutil\.extend_path")
-
-
-def finds_modules_itself(project: Project) -> bool:
-    """Whether it changes where Python looks for modules, or runs an installer; a message that names one is none."""
-    return any(
-        _PATHS.search(module.text)
-        or any(called(call) in _RUNS and _INSTALLS.search(ast.unparse(call)) for call in module.calls)
-        for module in project.modules
-    )

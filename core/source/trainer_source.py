@@ -14,25 +14,22 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ..model.launch.recognition import Imported, SourceFacts
-from . import words
+from ..model.launch.recognition import Imported, OwnEnd, SourceFacts
 from .launch_target import Target, find_target
 from .options import Option, file_options, options_of, override_options
 from .parsers import BEFORE, Subcommands, declares_all, subcommands_of
 from .project import (
     Module,
-    NeededImport,
     Project,
     Stamp,
-    finds_modules_itself,
-    needed_imports,
     read_module,
     read_project,
     stamp_of,
 )
 from .resume_finding import Finding, find_resume
 from .start_deletes import StartDeletes, start_deletes
-from .syntax import called, constant, keyword, own_name, text_of
+from .start_needs import NeededImport, finds_modules_itself, goes_on_without, needed_imports, own_ends
+from .syntax import called, constant, keyword, text_of
 from .values import KnownValues, set_options
 
 FETCHES = re.compile(r"download|urlretrieve|load_dataset|\bgdown\b|\bwget\b|kaggle", re.IGNORECASE)
@@ -185,10 +182,15 @@ class TrainerSource:
         """Whether it changes where Python looks for modules, or installs packages."""
         return self._asked(lambda read: finds_modules_itself(read.project), True)
 
+    @cached_property
+    def own_ends(self) -> tuple[OwnEnd, ...]:
+        """The texts with which it ends itself; none of an installed program."""
+        return () if self.target.package else self._asked(lambda read: own_ends(read.project), ())
+
     def begins_without(self, option: str) -> str | None:
         """Where it asks whether the path given by this option exists, and goes on without it (``train.py:41``)."""
         name = option.lstrip("-").replace("-", "_").rpartition(".")[2]
-        return self._asked(lambda read: _goes_on_without(read.project, name), None)
+        return self._asked(lambda read: goes_on_without(read.project, name), None)
 
     def _found(self, read: "_Reading", settings: Mapping[str, Any], config: str) -> Finding:
         (declared, closed), subcommands = read.declared, read.subcommands
@@ -335,33 +337,6 @@ def _written_out(node: ast.AST | None) -> str | None:
     return None if None in parts else "/".join(map(str, parts))
 
 
-def _goes_on_without(project: Project, name: str) -> str | None:
-    """The place (``train.py:41``) of a test whether the value ``name`` exists, none of whose branches ends the script.
-
-    ``name``: the variable or attribute that holds the path (``args.resume`` is ``resume``). None: it does not ask, or
-    it ends.
-    """
-    for module in project.modules:
-        for node in module.nodes:
-            if isinstance(node, ast.If | ast.IfExp) and _asks(node.test, name) and not _ends(node):
-                return f"{module.shown}:{node.lineno}"
-    return None
-
-
-def _asks(test: ast.expr, name: str) -> bool:
-    looks = [call for call in ast.walk(test) if isinstance(call, ast.Call) and called(call) in words.LOOKS]
-    return any(own_name(each) == name for call in looks for each in ast.walk(call))
-
-
-_ENDS = frozenset({"exit", "_exit", "error", "fail", "abort", "die", "quit"})
-
-
-def _ends(node: ast.If | ast.IfExp) -> bool:
-    return isinstance(node, ast.If) and any(
-        isinstance(each, ast.Raise) or (isinstance(each, ast.Call) and called(each) in _ENDS) for each in ast.walk(node)
-    )
-
-
 _sources: OrderedDict[tuple[Target, Path], TrainerSource] = OrderedDict()
 
 
@@ -375,7 +350,7 @@ def read_source(command: Sequence[str], cwd: str, env: Mapping[str, str] | None 
     source = _sources.pop(key, None)
     if source is None or not source.is_current:
         source = TrainerSource(target, folder)
-    for other in _sources.values():
+    for other in list(_sources.values()):  # a sensor asks, too
         other.forget_trees()
     _sources[key] = source
     while len(_sources) > MOST_SOURCES:

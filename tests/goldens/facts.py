@@ -74,16 +74,17 @@ def differences(known: Any, seen: Any, old: frozenset[str], at: str = "") -> lis
     return [] if same or (is_empty(known) and is_empty(seen)) else [f"{at}: {_dense(seen)}, known {_dense(known)}"]
 
 
-def check(name: str, answers: Mapping[str, Any]) -> None:
-    """Compare facts with the golden of this name."""
+def check(name: str, answers: Mapping[str, Any], *, verb: str = "") -> None:
+    """Compare facts with the golden of this name. ``verb``: of which all of them are answers; else they name it."""
     path = ANSWERS / f"{name}.json"
     if UPDATE:
         ANSWERS.mkdir(exist_ok=True)
         path.write_text(_written(answers), encoding="utf-8")
     assert path.exists(), f"no golden {path.name}: write it with tests/make_goldens.py and review it"
-    known = json.loads(path.read_text(encoding="utf-8"))
-    found = differences(known, json.loads(json.dumps(answers)), frozenset(known_keys()))
-    assert not found, f"{name}:\n" + "\n".join(found[:20])
+    known, seen = json.loads(path.read_text(encoding="utf-8")), json.loads(json.dumps(answers))
+    old = frozenset(known_keys())
+    found = [f"{key}: {d}" for key in known for d in differences(known[key], seen.get(key), old, verb or key)]
+    assert not found, f"{name}: {len(found)} differences\n" + "\n".join(found[:20])
 
 
 def known_keys() -> set[str]:

@@ -20,6 +20,7 @@ from trainwatch.core.model.observation import GpuSample, HostSample, MetricValue
 from trainwatch.core.model.outcome import Outcome
 from trainwatch.core.model.record import Entry
 from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.settings import Settings
 from trainwatch.core.store.journal import JournalWriter
 from trainwatch.core.store.lock import SupervisorLock
 from trainwatch.core.store.metrics.history import HistoryWriter, ProgressPoint
@@ -101,8 +102,17 @@ def record_all() -> None:
 
 
 def recordings() -> list[Recording]:
-    read = msgspec.json.Decoder(Recording).decode
-    return [read(line) for line in gzip.decompress(RECORDED.read_bytes()).splitlines()]
+    return [_read(line) for line in gzip.decompress(RECORDED.read_bytes()).splitlines()]
+
+
+def _read(line: bytes) -> Recording:
+    """Without the settings that are gone: what verbs say of a run must not depend on them."""
+    found = msgspec.json.decode(line)
+    settings = found["spec"]["settings"]
+    for section in msgspec.structs.fields(Settings):
+        known = {field.encode_name for field in msgspec.structs.fields(section.type)}
+        settings[section.encode_name] = {k: v for k, v in settings[section.encode_name].items() if k in known}
+    return msgspec.convert(found, Recording, str_keys=True)
 
 
 @contextmanager

@@ -1,19 +1,27 @@
-"""Telegram, Discord and ntfy, sent to without apprise: messages with buttons, and servers of one's own.
+"""Program that sends one notice to URLs, run by path: a service that hangs, or apprise, blocks only this process.
 
-The URLs are apprise's, in their simple form: ``tgram://TOKEN/CHAT``, ``discord://ID/TOKEN``, ``ntfy://TOPIC``,
-``ntfy://HOST[:PORT]/TOPIC`` (http) and ``ntfys://…`` (https). ``?api=http://HOST:PORT`` names another server of the
-same form (Telegram's own bot API server, a proxy). Any other form is apprise's. Standard library only: the child that
-sends and the thread that asks for answers use it.
+Reads one JSON object from stdin: ``urls``, ``title``, ``body`` and ``kind`` (info, success, warning, failure). The URLs
+contain secrets: they are never on a command line, and none is printed. Exit code 0: all delivered; 1: some not.
+
+Telegram, Discord and ntfy are sent to from here, in apprise's simple forms of URL: ``tgram://TOKEN/CHAT``,
+``discord://ID/TOKEN``, ``ntfy://TOPIC``, ``ntfy://HOST[:PORT]/TOPIC`` (http) and ``ntfys://…`` (https).
+``?api=http://HOST:PORT`` names another server of the same form (Telegram's own bot API server, a proxy). Any other form
+is apprise's, which imports a hundred modules. Standard library only.
 """
 
 import json
+import logging
 import re
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
     import urllib.error
 
+AT_ONCE = 8
+"""Services that are notified at the same time: one that hangs must not use the time of the others."""
 TIMEOUT_S = 15.0
 ANSWER_BYTES = 1 << 20
 LIMITS = {"telegram": 4096, "discord": 2000, "ntfy": 4096}
@@ -28,20 +36,6 @@ class Service(NamedTuple):
     base: str
     token: str
     to: str
-
-
-class Button(NamedTuple):
-    """``answer``: what comes back if it is pressed."""
-
-    label: str
-    answer: str
-
-
-class Answers(NamedTuple):
-    """The buttons of a message. ``topics``: by URL of an ntfy topic, the topic to which they publish."""
-
-    buttons: tuple[Button, ...] = ()
-    topics: dict[str, str] = {}  # noqa: RUF012  a NamedTuple's default, never changed
 
 
 class NotSentError(Exception):
@@ -75,17 +69,12 @@ def service_of(url: str) -> Service | None:
             return None
 
 
-def send(
-    service: Service, title: str, body: str, *, kind: str, buttons: Sequence[Button] = (), reply_topic: str = ""
-) -> None:
-    """Send one message. ``reply_topic``: of ntfy, where its buttons publish. Raises NotSentError."""
+def send(service: Service, title: str, body: str, *, kind: str) -> None:
+    """Send one message. Raises NotSentError."""
     limit = LIMITS[service.kind]
     match service.kind:
         case "telegram":
             message: dict[str, Any] = {"chat_id": service.to, "text": f"{title}\n{body}".strip()[:limit]}
-            if buttons:
-                row = [{"text": button.label, "callback_data": button.answer} for button in buttons]
-                message["reply_markup"] = {"inline_keyboard": [row]}
             ask(f"{service.base}/bot{service.token}/sendMessage", message)
         case "discord":
             text = f"**{title}**\n{body}".strip()[:limit]
@@ -94,18 +83,6 @@ def send(
         case "ntfy":
             text = (body or title).encode()[:limit].decode("utf-8", "ignore")
             message = {"topic": service.to, "title": title, "message": text, "priority": 4 if kind == "failure" else 3}
-            if buttons:
-                message["actions"] = [
-                    {
-                        "action": "http",
-                        "label": button.label,
-                        "url": f"{service.base}/{reply_topic}",
-                        "method": "POST",
-                        "body": button.answer,
-                        "clear": True,
-                    }
-                    for button in buttons
-                ]
             ask(f"{service.base}/", message)
 
 
@@ -140,3 +117,63 @@ def _reason(error: "urllib.error.HTTPError") -> str:
         return ""
     words = next((said[key] for key in ("description", "message", "error") if isinstance(said.get(key), str)), "")
     return f": {words[:200]}" if words else ""
+
+
+def main() -> int:
+    """Read the request from standard input, send the notice, write the result."""
+    order: dict[str, Any] = json.loads(sys.stdin.read())
+    apprise: Any = None
+    if not all(map(service_of, order["urls"])):
+        try:
+            import apprise
+        except ImportError:
+            apprise = None
+    warnings = _Warnings()
+    logging.getLogger("apprise").addHandler(warnings)
+
+    def deliver(numbered: tuple[int, str]) -> str | None:
+        number, url = numbered
+        direct = service_of(url)
+        if direct is not None:
+            try:
+                send(direct, order["title"], order["body"], kind=order["kind"])
+            except NotSentError as error:
+                return f"url {number} ({direct.kind.capitalize()}): not delivered: {error}"
+            return None
+        if apprise is None:
+            return "apprise is not installed; install it: pip install 'trainwatch-tui[notify]'"
+        return by_apprise(number, url)
+
+    def by_apprise(number: int, url: str) -> str | None:
+        service = apprise.Apprise()
+        if not service.add(url):
+            return f"url {number}: no service that apprise knows; see its list of URLs"
+        name = service[0].service_name
+        try:
+            sent = service.notify(title=order["title"], body=order["body"] or order["title"], notify_type=order["kind"])
+        except Exception as fault:  # a plugin's bug fails only its own service
+            return f"url {number} ({name}): {type(fault).__name__}: {fault}"
+        return None if sent else f"url {number} ({name}): not delivered"
+
+    with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
+        failed = [failure for failure in pool.map(deliver, enumerate(order["urls"], 1)) if failure]
+    if failed:
+        reasons = f" ({'; '.join(dict.fromkeys(warnings.messages))})" if warnings.messages else ""
+        sys.stdout.write("; ".join(dict.fromkeys(failed)) + reasons[:400] + "\n")
+    return 1 if failed else 0
+
+
+class _Warnings(logging.Handler):
+    """Collects apprise's warnings, which have the reason of a failure."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if len(self.messages) < 4:
+            self.messages.append(record.getMessage())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
