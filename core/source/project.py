@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from .launch_target import Target
-from .syntax import FUNCTIONS, Function, dotted, text_of
+from .syntax import FUNCTIONS, Function, called, dotted, text_of
 
 MOST_FILES = 60
 MOST_BYTES = 800 << 10
@@ -124,9 +124,8 @@ def _aliases(nodes: list[ast.AST]) -> dict[str, str]:
     for node in nodes:
         if isinstance(node, ast.Import):
             for name in node.names:
-                found[name.asname or name.name.partition(".")[0]] = (
-                    name.name if name.asname else name.name.partition(".")[0]
-                )
+                first = name.name.partition(".")[0]
+                found[name.asname or first] = name.name if name.asname else first
         elif isinstance(node, ast.ImportFrom):
             before = "." * node.level + (node.module or "")
             for name in node.names:
@@ -138,7 +137,7 @@ def _imported(module: Module, target: Target) -> Iterator[Path]:
     for node in module.nodes:
         if isinstance(node, ast.Import):
             for name in node.names:
-                yield from _files(name.name, target.roots, target.package)
+                yield from module_files(name.name, target.roots, target.package)
         elif isinstance(node, ast.ImportFrom):
             if node.level:
                 folder = module.path.parent
@@ -149,32 +148,29 @@ def _imported(module: Module, target: Target) -> Iterator[Path]:
             else:
                 base, roots, package = node.module or "", target.roots, target.package
             if base:
-                yield from _files(base, roots, package)
+                yield from module_files(base, roots, package)
             for name in node.names:
-                yield from _files(f"{base}.{name.name}".strip("."), roots, package)
+                yield from module_files(f"{base}.{name.name}".strip("."), roots, package)
         elif isinstance(node, ast.Call) and node.args and (text := text_of(node.args[0])) is not None:
-            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if called in {"import_module", "__import__"} and text.replace(".", "").isidentifier():
-                yield from _files(text, target.roots, target.package)
-            elif called == "open" and text.endswith(".py"):  # exec(open("configurator.py").read())
-                for root in target.roots:
-                    if (root / text).is_file():
-                        yield root / text
-                        break
+            name_ = called(node)
+            if name_ in {"import_module", "__import__"} and text.replace(".", "").isidentifier():
+                yield from module_files(text, target.roots, target.package)
+            elif name_ == "open" and text.endswith(".py"):  # exec(open("configurator.py").read())
+                yield from [root / text for root in target.roots if (root / text).is_file()][:1]
 
 
-def _files(name: str, roots: tuple[Path, ...], package: str) -> Iterator[Path]:
+def module_files(name: str, roots: tuple[Path, ...], package: str = "") -> Iterator[Path]:
+    """The first file of a module. ``package``: only of this one, if it is given."""
     if package and name.partition(".")[0] != package:
         return
     relative = Path(*name.split("."))
-    for root in roots:
-        for path in (root / relative.with_suffix(".py"), root / relative / "__init__.py"):
-            try:
-                if path.is_file():
-                    yield path
-                    return
-            except (OSError, ValueError):
+    for path in (root / each for root in roots for each in (relative.with_suffix(".py"), relative / "__init__.py")):
+        try:
+            if path.is_file():
+                yield path
                 return
+        except (OSError, ValueError):
+            return
 
 
 def resolved(module: Module, node: ast.AST) -> str:
@@ -182,3 +178,41 @@ def resolved(module: Module, node: ast.AST) -> str:
     name = dotted(node)
     first, dot, rest = name.partition(".")
     return f"{module.aliases.get(first, first)}{dot}{rest}"
+
+
+class Scope(msgspec.Struct):
+    """A function or a module. ``owner``: the class that it is in."""
+
+    name: str
+    module: Module
+    node: Function | ast.Module
+    parent: "Scope | None" = None
+    owner: str = ""
+
+
+class Scopes:
+    """All functions and modules of a project. ``functions``: by name. ``classes``: constructors by name."""
+
+    def __init__(self, project: Project) -> None:
+        self.functions: dict[str, list[Scope]] = {}
+        self.classes: dict[str, list[Scope]] = {}
+        self.all: list[Scope] = []
+        for module in project.modules:
+            top = Scope("<module>", module, module.tree)
+            self.all.append(top)
+            self._collect_in(module.tree, top, "")
+
+    def _collect_in(self, node: ast.AST, parent: Scope, owner: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, FUNCTIONS):
+                scope = Scope(child.name, parent.module, child, parent, owner)
+                self.all.append(scope)
+                self.functions.setdefault(child.name, []).append(scope)
+                if owner and child.name in {"__init__", "__call__", "__post_init__"}:
+                    self.classes.setdefault(owner, []).append(scope)
+                self._collect_in(child, scope, "")
+            elif isinstance(child, ast.ClassDef):
+                self.classes.setdefault(child.name, [])
+                self._collect_in(child, parent, child.name)
+            else:
+                self._collect_in(child, parent, owner)

@@ -5,19 +5,18 @@ with the same unknown folder still compare; a test of it is neither true nor fal
 """
 
 import ast
+import copy
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from ..model.checkpoints.checkpoint_names import is_temporary
 from ..model.checkpoints.other_files import is_other_file
 from . import words
-from .flow.scopes import Scope, Scopes
-from .options.environment import environment_name
-from .options.option import Option
-from .project_modules import resolved
-from .syntax import FUNCTIONS, constant, default_of, dotted, last, own_nodes, parameters, root_of, text_of
+from .options import Option, environment_name
+from .project import Project, Scope, Scopes, resolved
+from .syntax import FUNCTIONS, called, constant, default_of, dotted, ends, last, own_nodes, parameters, root_of, text_of
 
 UNKNOWN = "\0"
 DEEPEST = 12
@@ -38,34 +37,113 @@ _NO_STATE = re.compile(
 _NO = frozenset({"", "none", "false", "0", "no", "off", "null"})
 
 
+class Site(NamedTuple):
+    """A call or a ``raise``: the tests around it and whether each must hold, and the loops that it is in."""
+
+    node: ast.AST
+    scope: Scope
+    tests: tuple[tuple[ast.expr, bool], ...] = ()
+    loops: tuple[ast.expr, ...] = ()
+
+    @property
+    def place(self) -> str:
+        return f"{self.scope.module.shown}:{getattr(self.node, 'lineno', 0)}"
+
+
 class KnownValues:
     """``options``: what each is set to, by its ``dest``. ``asked``: those that were asked for since it was emptied.
 
-    ``there``: a path that exists when the source runs, with something in it; "" = none is known to.
+    ``there``: a path that exists when the source runs, with something in it; "" = none is known to. ``calls``: all of
+    them by their last names. ``handed``: functions that a call gets as an argument (``typer.run(main)``), by their
+    names. ``raises``: the statements that raise.
     """
 
-    def __init__(self, scopes: Scopes, declared: Sequence[Option], options: Mapping[str, Any]) -> None:
-        self.scopes = scopes
-        self.options = options
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.scopes = Scopes(project)
+        self.options: Mapping[str, Any] = {}
         self.asked: set[str] = set()
         self.there = ""
-        self._parameters = {(o.parameter, o.dest) for o in declared if o.parameter}
+        self.calls: dict[str, list[Site]] = {}
+        self.handed: dict[str, list[Site]] = {}
+        self.raises: list[Site] = []
+        self.of_parameters: set[tuple[str, str]] = set()
         self._bound: dict[tuple[int, str], list[ast.expr | None]] = {}
         self._attributes: dict[str, list[tuple[ast.expr, Scope]]] = {}
-        self._calls: dict[str, list[tuple[ast.Call, Scope]]] = {}
         self._fields: dict[str, list[tuple[ast.expr | None, Scope]]] = {}
         self._modules: dict[str, list[tuple[str, Scope]]] = {}
         self._rebound: set[str] = set()
         """Names that are set from another scope."""
         for scope in self.scopes.all:
-            if scope.name == "<module>":
+            if isinstance(scope.node, ast.Module):
                 path = scope.module.shown.removesuffix(".py").replace("/", ".")
                 self._modules.setdefault(path.rpartition(".")[2], []).append((path, scope))
+            else:
+                self._note([*scope.node.decorator_list, scope.node.args], Site(scope.node, scope))
             for node in own_nodes(scope.node):
                 self._bind(node, scope)
+            self._walk(scope.node.body, Site(scope.node, scope))
+
+    def given(self, declared: Iterable[Option], options: Mapping[str, Any]) -> "KnownValues":
+        """The same project with options that are set so."""
+        found = copy.copy(self)
+        found.options, found.asked, found.there = options, set(), ""
+        found.of_parameters = {(o.parameter, o.dest) for o in declared if o.parameter}
+        return found
+
+    def _walk(self, body: Sequence[ast.stmt], at: Site) -> None:
+        """Note the calls of a block, with the tests and loops around them. ``at``: those around the block."""
+        for statement in body:
+            match statement:
+                case ast.If(test=test, body=inner, orelse=orelse):
+                    self._note([test], at)
+                    yes, no = (at._replace(tests=(*at.tests, (test, wanted))) for wanted in (True, False))
+                    self._walk(inner, yes)
+                    self._walk(orelse, no)
+                    if ends(inner) and not orelse:
+                        at = no
+                    elif orelse and ends(orelse):
+                        at = yes
+                case ast.For(iter=values, body=inner, orelse=orelse):
+                    self._note([values], at)
+                    literal = isinstance(values, ast.Tuple | ast.List)
+                    self._walk([*inner, *orelse], at if literal else at._replace(loops=(*at.loops, values)))
+                case ast.While(test=test, body=inner, orelse=orelse):
+                    looped = at._replace(loops=(*at.loops, test))
+                    self._note([test], looped)
+                    self._walk([*inner, *orelse], looped)
+                case ast.With(items=items, body=inner) | ast.AsyncWith(items=items, body=inner):
+                    self._note([item.context_expr for item in items], at)
+                    self._walk(inner, at)
+                case ast.Try(body=inner, handlers=handlers, orelse=orelse, finalbody=final):
+                    self._walk([*inner, *orelse, *final], at)
+                    caught = (ast.Name(id="an exception"), True)
+                    for handler in handlers:
+                        self._walk(handler.body, at._replace(tests=(*at.tests, caught)))
+                case ast.FunctionDef() | ast.AsyncFunctionDef():
+                    pass
+                case ast.ClassDef(body=inner):
+                    self._walk(inner, at)
+                case ast.Raise():
+                    self.raises.append(at._replace(node=statement))
+                    self._note([statement], at)
+                case _:
+                    self._note([statement], at)
+
+    def _note(self, tops: Sequence[ast.AST], at: Site) -> None:
+        for top in tops:
+            nodes = [top, *own_nodes(top)]
+            loops = (*at.loops, *(each.iter for each in nodes if isinstance(each, ast.comprehension)))
+            for node in nodes:
+                if isinstance(node, ast.Call):
+                    site = Site(node, at.scope, at.tests, loops)
+                    self.calls.setdefault(called(node), []).append(site)
+                    for given in node.args:  # typer.run(main), mp.spawn(main, …)
+                        if isinstance(given, ast.Name) and given.id in self.scopes.functions:
+                            self.handed.setdefault(given.id, []).append(site)
 
     def _bind(self, node: ast.AST, scope: Scope) -> None:
-        """Note what a node sets or calls."""
+        """Note what a node sets."""
         match node:
             case ast.Assign(targets=targets, value=value):
                 for target in targets:
@@ -75,7 +153,6 @@ class KnownValues:
             case ast.AugAssign(target=target) | ast.For(target=target):
                 self._set(target, None, scope)
             case ast.Call(keywords=keywords):
-                self._calls.setdefault(last(dotted(node.func)), []).append((node, scope))
                 for each in keywords:
                     self._fields.setdefault(each.arg or "", []).append((each.value, scope))
             case ast.Global(names=names) | ast.Nonlocal(names=names):
@@ -104,16 +181,39 @@ class KnownValues:
 
     def saves(self) -> Iterator[tuple[str, str]]:
         """The paths to which the state of a training is saved, with their unknown parts, and their places."""
-        for name, calls in self._calls.items():
+        for name, sites in self.calls.items():
             if not words.SAVES.search(name) or words.LOADS.search(name) or _NO_STATE.search(name):
                 continue
-            for call, scope in calls:
+            for site in sites:
+                call = site.node
+                assert isinstance(call, ast.Call)
                 given = () if words.TRACKERS.search(dotted(call.func)) else call.args
                 for value in (*given, *(each.value for each in call.keywords if given)):
-                    path = self.path(value, scope)
+                    path = self.path(value, site.scope)
                     last_part = "" if path is None else path.rpartition("/")[2]
                     if path and (is_temporary(last_part) or not is_other_file(last_part)):
-                        yield path, f"{scope.module.shown}:{call.lineno}"
+                        yield path, site.place
+
+    def happens(self, site: Site, seen: tuple[str, ...] = ()) -> bool | None:
+        """Whether a place is reached; None if that is not known."""
+        truths = [(self.truth(test, site.scope), wanted) for test, wanted in site.tests]
+        if any(truth is not None and truth is not wanted for truth, wanted in truths):
+            return False
+        reached = self._is_reached(site.scope, seen)
+        return reached if reached is not True else None if any(truth is None for truth, _ in truths) else True
+
+    def _is_reached(self, scope: Scope, seen: tuple[str, ...]) -> bool | None:
+        """Whether a function is called."""
+        if not isinstance(scope.node, FUNCTIONS):
+            return True
+        if scope.name in seen:
+            return None
+        name = scope.owner if scope.name in {"__init__", "__post_init__"} else scope.name
+        sites = (*self.calls.get(name, ()), *self.handed.get(name, ()))
+        callers = [self.happens(site, (*seen, scope.name)) for site in sites]
+        if not callers and scope.node.decorator_list:
+            return True  # a command of click, hydra, typer
+        return True if True in callers else None if None in callers or not callers else False
 
     def truth(self, node: ast.expr, scope: Scope) -> bool | None:
         """Whether a test holds; None if that is not known."""
@@ -160,10 +260,8 @@ class KnownValues:
                     return os.path.join(*map(str, parts))  # noqa: PTH118  no path yet
                 return "".join(parts) if all(isinstance(part, str) for part in parts) else unknown
             case ast.JoinedStr(values=values):
-                return "".join(
-                    str(self.of(each.value if isinstance(each, ast.FormattedValue) else each, scope, depth + 1))
-                    for each in values
-                )
+                parts = [each.value if isinstance(each, ast.FormattedValue) else each for each in values]
+                return "".join(str(self.of(each, scope, depth + 1)) for each in parts)
             case ast.UnaryOp(op=ast.Not(), operand=inner):
                 said = self.truth(inner, scope)
                 return unknown if said is None else not said
@@ -209,7 +307,7 @@ class KnownValues:
     def _member(self, name: str, unknown: str) -> Any:
         """A field or a key: an option, or what it is set to wherever it is set, to the same literal."""
         set_ = self._fields.get(name, [])
-        literal = all(isinstance(value, ast.Constant) for value, _ in set_) and not self._calls.keys() & _MERGES
+        literal = all(isinstance(value, ast.Constant) for value, _ in set_) and not self.calls.keys() & _MERGES
         if name in self.options or not set_ or not literal or len({ast.dump(v) for v, _ in set_ if v}) > 1:
             return self._option(name, unknown)
         return constant(set_[0][0])
@@ -224,28 +322,27 @@ class KnownValues:
             if isinstance(at.node, FUNCTIONS) and any(p.arg == name for p in parameters(at.node)):
                 return at.module.shown, at.node.lineno
             at = at.parent
-        found = self._of_module(resolved(scope.module, node)) or (
-            None
-            if isinstance(node, ast.Name)
-            else next((each for each in self._fields.get(name, []) if each[0] is not None), None)
-        )
-        value, where = found or (node, scope)
+        fields = () if isinstance(node, ast.Name) else self._fields.get(name, ())
+        held = next((each for each in fields if each[0] is not None), (node, scope))
+        value, where = self._of_module(resolved(scope.module, node)) or held
         return where.module.shown, getattr(value, "lineno", 0)
 
     def _parameter(self, name: str, scope: Scope, depth: int, unknown: str) -> Any:
         """What all calls of a function give it."""
         assert isinstance(scope.node, FUNCTIONS)
-        if (scope.name, name) in self._parameters:
+        if (scope.name, name) in self.of_parameters:
             return self._option(name, unknown)
         names = [p.arg for p in parameters(scope.node) if p.arg not in {"self", "cls"}]
-        called = scope.owner if scope.name == "__init__" else scope.name
+        name_ = scope.owner if scope.name == "__init__" else scope.name
         given: list[Any] = []
-        for call, caller in self._calls.get(called, []):
+        for site in self.calls.get(name_, []):
+            call = site.node
+            assert isinstance(call, ast.Call)
             value = next((k.value for k in call.keywords if k.arg == name), None)
             if value is None and name in names and names.index(name) < len(call.args):
                 value = call.args[names.index(name)]
             value = default_of(scope.node, name) if value is None else value
-            given.append(self.of(value, caller, depth + 1))
+            given.append(self.of(value, site.scope, depth + 1))
         return given[0] if given and all(each == given[0] for each in given) else unknown
 
     def _option(self, name: str, unknown: str) -> Any:
@@ -255,7 +352,7 @@ class KnownValues:
         return self.options[name]
 
     def _call(self, node: ast.Call, scope: Scope, depth: int, unknown: str) -> Any:
-        name = last(dotted(node.func))
+        name = called(node)
         base = node.func.value if isinstance(node.func, ast.Attribute) else None
         variable = environment_name(scope.module, node)
         if variable is not None:
@@ -314,24 +411,30 @@ def set_options(declared: tuple[Option, ...], args: tuple[str, ...], environment
     return found
 
 
-def _given(option: Option, args: tuple[str, ...], environment: Mapping[str, str]) -> Any:
+def all_names(option: Option) -> set[str]:
+    """How an option may be written, switched on or off."""
+    return {option.name, option.name.lstrip("+~"), option.negated or option.name, *option.aliases}
+
+
+def word_given(names: Collection[str], args: Sequence[str], *, flag: bool = False) -> tuple[str, str | None] | None:
+    """The last of these words in a command, without its value, and its value; None = no value."""
+    found: tuple[str, str | None] | None = None
+    for at, word in enumerate(args):
+        name, equals, value = word.partition("=")
+        if name in names or name.lstrip("+~") in names:
+            following = args[at + 1] if not flag and at + 1 < len(args) else "-"
+            found = name, value if equals else None if following.startswith("-") else following
+    return found
+
+
+def _given(option: Option, args: Sequence[str], environment: Mapping[str, str]) -> Any:
     """The value that the words give an option, None if they give none."""
     if option.kind == "environment":
         return environment.get(option.dest.removeprefix("$"))
-    value: Any = None
-    for at, word in enumerate(args):
-        name, equals, text = word.partition("=")
-        if option.negated and word == option.negated:
-            value = False
-        elif name.lstrip("+~") in {option.name, *option.aliases}:
-            following = args[at + 1] if at + 1 < len(args) and not args[at + 1].startswith("-") else None
-            if equals:
-                value = _plain(text, option)
-            elif option.takes == "flag" or following is None:
-                value = option.negated != option.name
-            else:
-                value = _plain(following, option)
-    return value
+    found = word_given(all_names(option), args, flag=option.takes == "flag")
+    if found is None or found[0] == option.negated:
+        return None if found is None else False
+    return True if found[1] is None else _plain(found[1], option)
 
 
 def _plain(text: str, option: Option) -> Any:
