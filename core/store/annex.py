@@ -95,7 +95,7 @@ def _has_one_like(run: Path, folder: Path) -> bool:
 
 
 def _name(run: Path) -> str:
-    from ..light_sha256 import sha256
+    from hashlib import sha256
 
     digest = sha256(os.fsencode(os.path.normpath(run.absolute()))).hexdigest()[:12]
     return f"{run.name[:60]}-{digest}"

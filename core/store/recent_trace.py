@@ -7,12 +7,12 @@ import contextlib
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from ..light_sha256 import sha256
 from .atomic import write_all
 from .home import make_private, runtime_folder
 

@@ -240,7 +240,7 @@ def run_id_for(name: str, project: Path | None) -> str:
 
     ascii_name = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     slug = re.sub(r"[^a-z0-9]+", "-", ascii_name).strip("-")[:_SLUG_LENGTH].strip("-") or "run"
-    from ..light_sha256 import sha256
+    from hashlib import sha256
 
     digest = sha256(f"{project or ''}\0{name}".encode()).hexdigest()[:8]
     return f"{slug}-{digest}"

@@ -20,8 +20,8 @@ import os
 import re
 import time
 from collections.abc import Sequence
+from hashlib import sha256
 
-from ...light_sha256 import sha256
 from ...private_folder import check_private, open_private
 from .lock_file import CannotLock, IsNetwork, LockFile, Taken, Tell, look, remove_dead
 from .lock_slots import Owner, Role

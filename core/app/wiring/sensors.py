@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
@@ -15,7 +16,6 @@ from ...checkpoints import inspect_any, state_in, state_of, verify
 from ...checkpoints.formats.reading_pace import BESIDE_TRAINING_BYTES_PER_S
 from ...judge.failure.log_evidence import is_news
 from ...judge.progress.log_progress import progress_of
-from ...light_sha256 import sha256
 from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.checkpoints.origin import Whose
 from ...model.launch.output_place import is_below

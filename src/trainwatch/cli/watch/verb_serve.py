@@ -41,7 +41,6 @@ def act(args: argparse.Namespace) -> int:
         raise CliError(ExitCode.FAILED, MISSING) from None
     from trainwatch.core.app.runs.known_runs import find_run
 
-    from ..quick_start import collector_as_usual
     from ..web_token import new_token, token_in
 
     words = ["--run", find_run(args.run).id] if args.run else []
@@ -59,7 +58,6 @@ def act(args: argparse.Namespace) -> int:
         title=f"trainwatch {args.run or ''}".strip(),
     )
     use_browser_environment()
-    collector_as_usual()
     try:
         asyncio.run(serve(serving, _listening))
     except OSError as error:
