@@ -16,7 +16,7 @@ from .home import make_private, runs_folder
 
 SPEC_VERSION = 1
 UNKNOWN_FIELD = "contains unknown field"
-"""What msgspec says of a setting that this version does not have. No disk makes one out of another."""
+"""What msgspec says of a field that this version does not have. No disk makes one out of another."""
 _SLUG_LENGTH = 40
 
 
@@ -72,11 +72,6 @@ class RunDirectory(msgspec.Struct, frozen=True):
     def trace_wanted(self) -> Path:
         """``trace.wanted``: asks the supervisor to write all observations that it has, and to remove this file."""
         return self.path / "trace.wanted"
-
-    @property
-    def plain_trace(self) -> Path:
-        """``trace.jsonl``: the trace as the first release wrote it."""
-        return self.path / "trace.jsonl"
 
     @property
     def lock(self) -> Path:
@@ -225,8 +220,8 @@ def _read_spec(path: Path) -> RunSpec:
     except msgspec.MsgspecError as error:
         if UNKNOWN_FIELD in str(error):
             raise _TooNew(
-                f"{path}: written by another version of trainwatch, probably a newer one ({error}); "
-                "update trainwatch to open this run"
+                f"{path}: written by another version of trainwatch ({error}); if that one is newer, update trainwatch "
+                "to open this run; else open it with the version that wrote it, or start the training as a new run"
             ) from error
         raise RunUnreadable(f"{path}: damaged ({error}); the journal beside it is still readable") from error
 

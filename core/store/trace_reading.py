@@ -31,9 +31,8 @@ _PART = re.compile(r"\.(?P<key>\w+)|\[(?P<index>\d+|\.\.\.)\]")
 
 def run_trace_lines(run: RunDirectory) -> Iterator[bytes]:
     """The lines of a run's trace, oldest first. Raises OSError."""
-    for path in (run.plain_trace, run.trace):
-        if path.exists():
-            yield from trace_lines(path)
+    if run.trace.exists():
+        yield from trace_lines(run.trace)
     for piece in recent_pieces(recent_trace_folder(run.trace)):
         for _, text in members(piece):
             yield from text.splitlines(keepends=True)
