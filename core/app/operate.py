@@ -75,6 +75,7 @@ def require_checked(run: RunDirectory, command: Command, *, forced: bool) -> "Ch
     from .plan.launch_plan import plan_launch
     from .preflight.checklist import require_startable, told_at_resume
     from .preflight.other_trainer import accept
+    from .runs.output_claim import take_over
 
     spec = run.load_spec()
     plan = plan_launch(spec, definitions_of(spec), run.path.parents[1])
@@ -83,6 +84,7 @@ def require_checked(run: RunDirectory, command: Command, *, forced: bool) -> "Ch
     require_startable(plan, known=True, forced=forced, waits_for_room=goes_on_waiting(run, command) != "")
     if forced:
         accept(plan, run)
+        take_over(spec, run.path.parents[1])
     return told_at_resume(plan)
 
 
