@@ -46,7 +46,6 @@ from ...sense.process.other_trainers import OtherTrainers
 from ...sense.process.process_tree import ProcessTree
 from ...sense.process.run_tree import RunTree
 from ...sense.sampler import Sampler, SamplersInOneThread
-from ...sense.shared_look import namespaces
 from ...store import annex
 from ...store.atomic import write_atomically
 from ...store.clock import RunClock
@@ -189,7 +188,6 @@ def host_sensor(
         interval_s=spec.settings.watch.interval_s,
         output_dir=spec.output_dir or spec.cwd,
         details=details,
-        shared=shared_path("memory"),
         on_problem=on_problem,
     )
 
@@ -260,7 +258,7 @@ def sensors(
         """Read the last log lines, memory, disk, checkpoints, metrics: why it ended, and what to resume from."""
         log.drain()
         beats.sample()
-        host.sample_at_end()
+        host.sample()
         checkpoints.drain()
         search.drain()
         metrics.drain()
@@ -342,15 +340,6 @@ def _shared_readings(watch: Watch) -> SharedReadings | None:
     driver = os.environ.get("LD_LIBRARY_PATH", "")
     told = (str(home()), driver, f"{watch.interval_s:g}", f"{watch.gpu_timeout_s:g}", __version__)
     return SharedReadings(place / "gpu" / sha256("\0".join(told).encode()).hexdigest()[:16])
-
-
-def shared_path(name: str) -> Path | None:
-    """The file in which the supervisors of this machine that see the same processes share a reading of it."""
-    place = runtime_folder(os.environ)
-    if place is None:
-        return None
-    told = (str(home()), namespaces(), __version__)
-    return place / "machine" / f"{sha256(chr(0).join(told).encode()).hexdigest()[:16]}.{name}"
 
 
 def _cloud(setting: Literal["auto", "off", "aws", "gcp", "azure"]) -> Cloud | None:
