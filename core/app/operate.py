@@ -94,12 +94,12 @@ def goes_on_waiting(run: RunDirectory, command: Command) -> str:
     A new supervisor launches it once there is room.
     """
     from ..model.launch.held import waits_for_room
-    from ..store.journal import load_outline
+    from ..store.journal import load_story
     from ..store.lock import is_held
 
     if not _is_plain_resume(command) or is_held(run.lock):
         return ""
-    story = load_outline(run.journal)
+    story = load_story(run.journal)
     return story.state_reason if waits_for_room(story) else ""
 
 

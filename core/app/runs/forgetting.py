@@ -10,7 +10,7 @@ from ...model.text.plural import plural
 from ...model.text.suggestion import typed
 from ...sense.process.process_identity import is_alive
 from ...store.annex import annexes
-from ...store.journal import JournalTooNew, load_outline
+from ...store.journal import JournalTooNew, load_story
 from ...store.lock import is_held
 from ...store.recent_trace import recent_trace_folder
 from ...store.run_directory import RunDirectory, RunUnreadable
@@ -70,7 +70,7 @@ def old_runs(keep: int | None) -> list[tuple[RunDirectory, str]]:
 def _ended_state(run: RunDirectory) -> str | None:
     """The state of a run that has ended; None if it is live, may continue, or its state is unknown."""
     try:
-        story = as_found(run, load_outline(run.journal))
+        story = as_found(run, load_story(run.journal))
     except (JournalTooNew, OSError):
         return None
     return story.state if story.state in TERMINAL_STATES and not is_held(run.lock) else None

@@ -8,8 +8,10 @@ from typing import IO, Self
 
 import msgspec
 
+from ...model.fact import JudgeSnapshot
 from ...model.record import Record
 from ...model.story import RunStory
+from .judge_states import with_state
 from .lines import parse_record, places
 from .stored_story import StoredStory, is_worth_storing, nothing_stored, read_stored, store
 
@@ -102,6 +104,12 @@ def fold_journal(path: Path) -> StoredStory:
     if is_worth_storing(path, began, whole.offset):
         store(path, whole)
     return whole.with_records(reading.rest())
+
+
+def latest_snapshot(path: Path) -> JudgeSnapshot | None:
+    """Return the newest snapshot of the judge, or None. Raises JournalTooNew, OSError."""
+    newest = fold_journal(path).snapshot
+    return None if newest is None else with_state(path.parent, newest)
 
 
 def fold_whole_lines(path: Path) -> StoredStory:

@@ -12,9 +12,8 @@ from ..annex import annexes, make_annex
 from ..run_directory import RunDirectory
 from .judge_states import JudgeStates
 from .lines import JournalTooNew
-from .outline import fold_outline
 from .reading import fold_journal
-from .stored_story import OUTLINE, StoredStory, is_worth_storing
+from .stored_story import StoredStory, is_worth_storing
 from .writing import JournalWriter, last_number, record_of
 
 BACK_S = 10.0
@@ -44,7 +43,7 @@ class SafeJournal:
         self._next_back = 0.0
         stored = _stored(run.journal)
         self._states = JudgeStates(run.path, None if stored is None else stored.snapshot)
-        self._stored_bytes = self._outlined_bytes = 0 if stored is None else stored.offset
+        self._stored_bytes = 0 if stored is None else stored.offset
         with contextlib.suppress(OSError):
             self._main = JournalWriter(run.journal)
         if self._main is None and free():
@@ -106,8 +105,6 @@ class SafeJournal:
             size = path.stat().st_size
             if is_worth_storing(path, self._stored_bytes, size):
                 self._stored_bytes = fold_journal(path).offset
-            if is_worth_storing(path, self._outlined_bytes, size, OUTLINE):
-                self._outlined_bytes = fold_outline(path).offset
 
     def close(self) -> None:
         for writer in (self._main, self._annex):
@@ -157,6 +154,6 @@ class SafeJournal:
 def _stored(journal: Path) -> StoredStory | None:
     """The story, or None if the journal cannot be read."""
     try:
-        return fold_outline(journal)
+        return fold_journal(journal)
     except (OSError, JournalTooNew):
         return None

@@ -11,7 +11,7 @@ from ....model.situation import Situation
 from ....model.story import RunStory
 from ....model.supervisor_life import SupervisorLife
 from ....store.clock import boot_seconds
-from ....store.journal.stored_story import read_shortest, read_stored
+from ....store.journal.stored_story import read_stored
 from ....store.run_directory import RunDirectory
 from ....views.quantity import duration
 from ..store_feed import StoreFeed
@@ -33,7 +33,7 @@ class FarFeed(StoreFeed):
         self._far, self._copy, self._asked = far, copy, asked
         self._generation = copy.generation
         self._heard: tuple[object, float] = (None, 0.0)
-        self._begin(read_shortest(copy.directory.journal))
+        self._begin(read_stored(copy.directory.journal))
 
     def poll(self) -> Situation:
         """As the copy has it, with what is wrong with the line."""
