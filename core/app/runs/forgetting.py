@@ -12,7 +12,6 @@ from ...sense.process.process_identity import is_alive
 from ...store.annex import annexes
 from ...store.journal import JournalTooNew, load_story
 from ...store.lock import is_held
-from ...store.recent_trace import recent_trace_folder
 from ...store.run_directory import RunDirectory, RunUnreadable
 from ...store.run_lookup import list_runs
 from ...views.quantity import size as size_text
@@ -77,7 +76,7 @@ def _ended_state(run: RunDirectory) -> str | None:
 
 
 def forget(run: RunDirectory) -> None:
-    """Remove the run's folder, its annexes and what is in memory of its trace. Raises OSError."""
+    """Remove the run's folder, and its annexes. Raises OSError."""
     for place in _places(run):
         going = place.with_name(f".forgotten-{place.name}-{os.getpid()}")
         place.rename(going)
@@ -85,8 +84,7 @@ def forget(run: RunDirectory) -> None:
 
 
 def _places(run: RunDirectory) -> list[Path]:
-    memory = recent_trace_folder(run.trace)  # what a killed supervisor left there
-    return [*annexes(run.path), *([memory] if memory is not None and memory.is_dir() else []), run.path]
+    return [*annexes(run.path), run.path]
 
 
 def _outputs(run: RunDirectory) -> list[Path]:

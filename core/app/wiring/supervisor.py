@@ -42,7 +42,6 @@ from ...store.detail_files import DetailFiles
 from ...store.journal import latest_snapshot
 from ...store.learned.habits_file import HabitsFile
 from ...store.metrics.history import HistoryWriter
-from ...store.recent_trace import RecentTrace, recent_trace_folder
 from ...store.run_directory import RunDirectory
 from ...store.trace import TraceWriter
 from ...supervisor.inbox import BoundedInbox
@@ -119,7 +118,7 @@ def build_supervisor(
     judge = Judge(knowledge(spec, preset, profiles, created.expected))
     recorder = RunRecorder(
         HistoryWriter(run.history, network=is_network_filesystem(str(run.path.resolve()), _mounts())),
-        TraceWriter(run.trace, run.trace_wanted, recent=_recent_trace(run)),
+        TraceWriter(run.trace, run.trace_wanted, recent=True),
         trace_head(spec) if story.run is None else None,
         habits,
         room=keeper.room,
@@ -369,11 +368,6 @@ def _engine(spec: RunSpec, preset: Preset, recorder: RunRecorder) -> Engine:
         kernel_tail=kernel_tail,
         wsl=is_wsl(),
     )
-
-
-def _recent_trace(run: RunDirectory) -> RecentTrace | None:
-    folder = recent_trace_folder(run.trace)
-    return None if folder is None else RecentTrace(folder)
 
 
 def _end_in_words(run: RunDirectory) -> str:
