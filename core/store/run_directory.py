@@ -10,7 +10,6 @@ from ..model.launch.output_place import OutputPlace
 from ..model.run import RunSpec
 from ..model.text.json_line import decode_exact, encode_exact
 from ..private_folder import NotOurs, check_ours
-from .annex import annexes
 from .atomic import sync_directory, write_atomically
 from .home import make_private, runs_folder
 
@@ -119,19 +118,13 @@ class RunDirectory(msgspec.Struct, frozen=True):
         return self.path / "evaluations"
 
     def attempt_folders(self) -> list[Path]:
-        """The folders of all attempts, newest first; also those in an annex."""
-        places = [self.attempts, *(annex / self.attempts.name for annex in annexes(self.path))]
-        found = [folder for place in places if place.is_dir() for folder in place.iterdir()]
+        """The folders of all attempts, newest first."""
+        found = self.attempts.iterdir() if self.attempts.is_dir() else ()
         return sorted(found, key=lambda folder: folder.name, reverse=True)
 
     def attempt(self, number: int) -> Path:
         """Folder of an attempt, which may not exist yet (``make_private`` of home.py makes it)."""
-        own = self.attempts / f"{number:04d}"
-        if not own.exists():
-            for annex in annexes(self.path):
-                if (there := annex / self.attempts.name / own.name).is_dir():
-                    return there
-        return own
+        return self.attempts / f"{number:04d}"
 
     def incident(self, number: int) -> Path:
         """Folder of an incident's evidence, which may not exist yet."""

@@ -1,6 +1,5 @@
 """Copies of another machine's runs: resumed where they ended, never joined to what is of another journal."""
 
-import hashlib
 import os
 import time
 from pathlib import Path
@@ -11,16 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tiers import examples
-from trainwatch.core.app.screen.mirror.far_host import RunCopy
-from trainwatch.core.app.screen.mirror.followed import FollowedRun
 from trainwatch.core.app.screen.mirror.serving import POLL_S, RATE_BYTES_PER_S, pause_s
-from trainwatch.core.model.fact import Note
 from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample
-from trainwatch.core.model.remote.messages import CardsNow, Piece
-from trainwatch.core.model.run import RunSpec
+from trainwatch.core.model.remote.messages import CardsNow
 from trainwatch.core.model.run_card import RunCard
-from trainwatch.core.store.home import make_private
-from trainwatch.core.store.journal import JournalWriter, read_journal
 from trainwatch.core.store.metrics.history_reader import HistoryReader
 from trainwatch.core.store.metrics.history_rows import HistoryCopy, HistoryRows
 from trainwatch.core.store.metrics.history_writer import HistoryWriter
@@ -28,7 +21,6 @@ from trainwatch.core.store.mirror.frames import Frames, FrameWriter
 from trainwatch.core.store.mirror.journal_copy import PIECE_BYTES, CopiedFile, GrowingFile, Part
 from trainwatch.core.store.mirror.kept_answers import MOST, Kept, KeptAnswers
 from trainwatch.core.store.mirror.mirrors import KEPT_S, HostMirror, mirrors_folder, remove_old
-from trainwatch.core.store.run_directory import RunDirectory
 
 
 def followed(original: Path, copy: CopiedFile) -> tuple[GrowingFile, int]:
@@ -214,34 +206,6 @@ def test_copies_are_a_private_cache_that_is_removed_when_nobody_opens_it(tmp_pat
     for wrong in ("", "../x", ".hidden"):
         with pytest.raises(ValueError, match="not a run id"):
             mirror.run(wrong)
-
-
-def test_records_of_an_annex_are_in_the_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    (tmp_path / "cache" / "trainwatch").mkdir(parents=True, mode=0o700)
-    wall = time.time()
-    spec = RunSpec(id="job-1", name="job", command=("true",), cwd=str(tmp_path), created_wall=wall)
-    monkeypatch.setenv("TRAINWATCH_HOME", str(tmp_path / "home"))
-    run = RunDirectory.create(tmp_path / "home", spec)
-    with JournalWriter(run.journal) as journal:
-        journal.append_all(0.0, wall, [Note(text="before the disk was full")])
-    digest = hashlib.sha256(os.fsencode(run.path)).hexdigest()[:12]
-    annex = make_private(tmp_path / "cache" / "trainwatch" / "annex" / f"job-1-{digest}")
-    with JournalWriter(annex / "journal.jsonl", after=1) as journal:
-        journal.append_all(1.0, wall, [Note(text="while it was full")])
-    mirror = HostMirror(tmp_path / "hosts", "box1")
-    copy = RunCopy(mirror.run("job-1"))
-    for told in FollowedRun(copy.have()).news():
-        assert copy.take(told, mirror)
-
-    def texts(journal: Path) -> list[str]:
-        return [each.fact.text for each in read_journal(journal) if isinstance(each.fact, Note)]
-
-    assert texts(copy.directory.journal) == texts(run.journal) == ["before the disk was full", "while it was full"]
-    again = list(FollowedRun(copy.have()).news())
-    assert not [told for told in again if isinstance(told, Piece)], "what is here is not sent again"
-    older = msgspec.structs.replace(copy.have(), annex=None)
-    assert not [told for told in FollowedRun(older).news() if isinstance(told, Piece) and told.annex]
 
 
 def test_an_answer_is_kept_for_its_question_and_the_oldest_go(tmp_path: Path) -> None:

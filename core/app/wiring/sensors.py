@@ -46,7 +46,6 @@ from ...sense.process.other_trainers import OtherTrainers
 from ...sense.process.process_tree import ProcessTree
 from ...sense.process.run_tree import RunTree
 from ...sense.sampler import Sampler, SamplersInOneThread
-from ...store import annex
 from ...store.atomic import write_atomically
 from ...store.clock import RunClock
 from ...store.home import runtime_folder
@@ -140,7 +139,7 @@ def output_search(
         roots=[spec.cwd, *output.folders, *hint, *(folders_elsewhere(spec, os.environ) if unknown else ())],
         watched=lambda: output.folders,
         state_of=state_of,
-        ignored=[str(run.path.parents[1]), *map(str, annex.roots(os.environ)), *overlays],
+        ignored=[str(run.path.parents[1]), *overlays],
         taken=claim.is_taken,
         saved=saved_places(spec, os.environ) if unknown else {},
         last=last,

@@ -151,14 +151,14 @@ def build_supervisor(
         engine=engine,
         preset=preset,
         profiles=profiles,
-        attempt_folder=keeper.attempt_folder,
+        attempt_folder=run.attempt,
         gpus_now=recorder.gpus_now,
         show=lambda target: tmux.show(spec, target).detail,
         base_env=os.environ,
         ready=ReadinessCheck(
             plan,
             lambda text: supervisor.note(text),  # noqa: PLW0108  made below
-            claim.refusal,
+            lambda: keeper.refusal() or claim.refusal(),
             lambda now: refusal_at_launch(now, run),
         ),
         planned=plan.derived_for,

@@ -20,15 +20,13 @@ LONGEST = 64 << 20
 class Follow(msgspec.Struct, frozen=True, kw_only=True, tag="follow"):
     """Send what this run gains, beginning behind what is here: ``journal`` bytes with this SHA-256.
 
-    ``history``: table → the newest second of it that is here. ``annex``: bytes and SHA-256 of what is here of the part
-    of the journal that an annex there has; None: not to be sent.
+    ``history``: table → the newest second of it that is here.
     """
 
     run: str
     journal: int = 0
     digest: bytes = b""
     history: dict[str, float] = {}
-    annex: tuple[int, bytes] | None = None
 
 
 class Unfollow(msgspec.Struct, frozen=True, kw_only=True, tag="unfollow"):
@@ -74,16 +72,12 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, tag="answer"):
 
 
 class Piece(msgspec.Struct, frozen=True, kw_only=True, tag="piece"):
-    """Bytes of the journal at ``offset``. ``anew``: what is here of it is of another one and goes.
-
-    ``annex``: of the part that an annex has. Sent only to who asked for it.
-    """
+    """Bytes of the journal at ``offset``. ``anew``: what is here of it is of another one and goes."""
 
     run: str
     offset: int
     data: bytes
     anew: bool = False
-    annex: bool = False
 
 
 class SmallFile(msgspec.Struct, frozen=True, kw_only=True, tag="file"):

@@ -1,7 +1,6 @@
 """Another machine as this screen has it: the line, the copies of its runs, and its list of runs."""
 
 import re
-import shutil
 import sqlite3
 import threading
 import time
@@ -12,7 +11,6 @@ from ....model.remote.host import Host
 from ....model.remote.messages import Ask, CardsNow, Follow, Piece, Rows, RunNow, SmallFile, Told, Unfollow
 from ....model.run_card import RunCard
 from ....model.text.far_run import far_id
-from ....store.annex import COPIED
 from ....store.clock import boot_seconds
 from ....store.home import make_private
 from ....store.metrics.history_rows import HistoryCopy
@@ -44,7 +42,6 @@ class RunCopy:
         """``run.json`` is there."""
         self._journal = CopiedFile(directory.journal)
         self._history = HistoryCopy(directory.history)
-        self._annex = CopiedFile(directory.path / COPIED / directory.journal.name)
         self._marked = 0.0
         if directory.spec.exists():
             self.arrived.set()
@@ -57,18 +54,14 @@ class RunCopy:
         except (sqlite3.Error, OSError):
             self._history.clear()
             marks = {}
-        return Follow(run=self.directory.id, journal=size, digest=digest, history=marks, annex=self._annex.have())
+        return Follow(run=self.directory.id, journal=size, digest=digest, history=marks)
 
     def take(self, told: Piece | SmallFile | Rows | RunNow, mirror: HostMirror) -> bool:
         """Write what came; False: it does not follow on what is here. Raises OSError, sqlite3.Error."""
         match told:
-            case Piece(annex=True):
-                make_private(self._annex.path.parent)
-                return self._annex.add(Part(told.offset, told.data, told.anew))
             case Piece():
                 if told.anew:
                     self._history.clear()
-                    shutil.rmtree(self._annex.path.parent, ignore_errors=True)
                     self.generation += 1
                 return self._journal.add(Part(told.offset, told.data, told.anew))
             case SmallFile(name=name) if FILES.fullmatch(name):

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from ....model.remote.messages import Follow, Piece, Rows, RunNow, SmallFile
 from ....model.situation import Situation
-from ....store.annex import annexes
 from ....store.journal import JournalTooNew
 from ....store.metrics.history_rows import HistoryRows
 from ....store.metrics.newest_samples import newest_path
@@ -34,21 +33,8 @@ class FollowedRun:
         run, spec = open_run(self.id)
         self._journal = GrowingFile(run.journal, self._asked.journal, self._asked.digest)
         self._history = HistoryRows(run.history, self._asked.history)
-        self._annex: GrowingFile | None = None
         self._feed = StoreFeed(run, spec.created_wall, current_story, spec.settings.health)
         self._run = run
-
-    def _of_annex(self, run: RunDirectory) -> Iterator[Piece]:
-        """What an annex has of the journal: its records follow on those of the run's own file."""
-        if self._asked.annex is None or self._journal.behind:
-            return
-        beside = next((place / run.journal.name for place in annexes(run.path)), None)
-        if beside is None:
-            return
-        if self._annex is None or self._annex.path != beside:
-            self._annex = GrowingFile(beside, *self._asked.annex)
-        for part in self._annex.new():
-            yield Piece(run=self.id, offset=part.offset, data=part.data, anew=part.anew, annex=True)
 
     def news(self) -> Iterator[Piece | SmallFile | Rows | RunNow]:
         """What is new, and last what is so now."""
@@ -76,10 +62,9 @@ class FollowedRun:
                 continue
         for part in self._journal.new():
             yield Piece(run=self.id, offset=part.offset, data=part.data, anew=part.anew)
-        yield from self._of_annex(self._run)
         for rows in self._history.new():
             yield Rows(run=self.id, table=rows.table, columns=rows.columns, rows=rows.rows)
-        self.behind = self._journal.behind or self._history.behind or (self._annex is not None and self._annex.behind)
+        self.behind = self._journal.behind or self._history.behind
         yield _now(self.id, now, whole=not self.behind)
 
 
