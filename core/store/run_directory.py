@@ -213,8 +213,9 @@ def _read_spec(path: Path) -> RunSpec:
     except msgspec.MsgspecError as error:
         if UNKNOWN_FIELD in str(error):
             raise _TooNew(
-                f"{path}: written by another version of trainwatch ({error}); if that one is newer, update trainwatch "
-                "to open this run; else open it with the version that wrote it, or start the training as a new run"
+                f"{path}: written by another version of trainwatch, a newer one or one with settings that are gone "
+                f"({error}); open this run with that version, update trainwatch "
+                "if that is newer, or start the training as a new run"
             ) from error
         raise RunUnreadable(f"{path}: damaged ({error}); the journal beside it is still readable") from error
 
