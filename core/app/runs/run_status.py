@@ -135,7 +135,7 @@ def _read(run: RunDirectory, *, ask: bool = False) -> tuple[dict[str, Any], str,
     """``read_run``, and what it is made of."""
     from ...model.progress import Outlook
     from ...model.situation import Situation
-    from ...store.journal import load_outline
+    from ...store.journal import load_story
     from ...store.metrics.latest import latest_without_metrics
     from ...views.place_words import place_words
     from ...views.state.concerns import concerns
@@ -147,7 +147,7 @@ def _read(run: RunDirectory, *, ask: bool = False) -> tuple[dict[str, Any], str,
     from .unwatched import as_found
 
     latest = latest_without_metrics(run.history)
-    spec, story = run.load_spec(), as_found(run, load_outline(run.journal))
+    spec, story = run.load_spec(), as_found(run, load_story(run.journal))
     life = supervisor_life(run, ask=ask)
     wall, made = time.time(), latest.progress
     progress = life.progress or (made.progress if made else None)

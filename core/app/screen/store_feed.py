@@ -48,7 +48,6 @@ class StoreFeed:
         self._journal: JournalFollower | None = None
         self._story = RunStory()
         self._job = JobReader()
-        self._polled = False
         self._asked_at: float | None = None
         self._troubles: tuple[Trouble, ...] = ()
 
@@ -66,19 +65,13 @@ class StoreFeed:
         return HistoryReader(self._directory.history)
 
     def poll(self) -> Situation:
-        """Fold the new records of the journal, and read the newest samples. Raises JournalTooNew with a sentence.
-
-        The first has the newest of many checkpoints only, so that the first picture need not wait for the others.
-        """
+        """Fold the new records of the journal, and read the newest samples. Raises JournalTooNew with a sentence."""
         from ...model.story_fold import apply  # the empty picture does not wait for what reads a journal
-        from ...store.journal.stored_story import read_shortest, read_stored
+        from ...store.journal.stored_story import read_stored
 
         journal = self._journal
         if journal is None:
-            journal = self._begin(read_shortest(self._directory.journal))
-        elif self._polled and self._story.left_out:
             journal = self._begin(read_stored(self._directory.journal))
-        self._polled = True
         for record in journal.poll():
             self._story = apply(self._story, EDGE.value(record))
         story = self._story

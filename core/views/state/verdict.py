@@ -281,7 +281,7 @@ def _finished(now: Situation) -> Verdict:
     step = run_progress(now).step
     clauses.append(f"{quantity.plural(step, 'step')} in {took}" if step is not None else f"took {took}")
     if story.checkpoints:
-        clauses.append(how_many((c.verdict for c in story.checkpoints), "checkpoint", story.left_out))
+        clauses.append(how_many((c.verdict for c in story.checkpoints), "checkpoint"))
     doubts = [doubt for c in story.checkpoints if (doubt := doubt_of(c, story))]
     if doubts:
         what = "NaN" if doubts[-1] == AFTER_NAN else "divergence"

@@ -55,9 +55,6 @@ def act(args: argparse.Namespace) -> int:
 
     if not can_show_screen():
         return _plain(args)
-    from .quick_start import rest_collector
-
-    rest_collector()
     if args.run_name is None:
         from trainwatch.core.app.runs.watched_run import watched_run
 
@@ -97,9 +94,6 @@ def open_screen(run: "RunDirectory | None", *, read_only: bool = False, launch_f
 
     ``launch_first``: without a run, begin with what this folder could start.
     """
-    from .quick_start import load_screen_quickly
-
-    load_screen_quickly()
     from .screen_app import app_for
     from .screen_end import show
 
