@@ -91,14 +91,14 @@ def goes_on_waiting(run: RunDirectory, command: Command) -> str:
 
     A new supervisor launches it once there is room.
     """
-    from ..model.launch.held import waits_for_room
     from ..store.journal import load_outline
     from ..store.lock import is_held
+    from ..views.state.held_words import reason_of
 
     if not _is_plain_resume(command) or is_held(run.lock):
         return ""
     story = load_outline(run.journal)
-    return story.state_reason if waits_for_room(story) else ""
+    return reason_of(story) if story.state_why.waits_for_room else ""
 
 
 def _is_plain_resume(command: Command) -> bool:

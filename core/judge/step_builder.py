@@ -9,6 +9,7 @@ from ..model.fact import Fact, IncidentOpened, IncidentUpdated, Note, QuestionCl
 from ..model.incident import Evidence, Incident, IncidentKind, Severity
 from ..model.record import Entry
 from ..model.settings import NoticeEvent
+from ..model.why import PLAIN, Why
 from . import run_machine, run_states
 from .knowledge import Knowledge
 from .run_machine import NEVER, Event
@@ -54,7 +55,7 @@ class StepBuilder:
             NotifyPeople, title, incident=incident, event=event, title=f"{self.knowledge.run}: {title}", body=body
         )
 
-    def move(self, event: Event, machine: Machine, reason: str) -> None:
+    def move(self, event: Event, machine: Machine, reason: str, why: Why = PLAIN) -> None:
         """Change the state of the run, by the table row of ``event``; a new public state becomes a fact."""
         before, after = run_machine.check_transition(self.state.machine, event, machine)
         wake = run_machine.wake_t(machine)
@@ -65,7 +66,7 @@ class StepBuilder:
             self.fact(QuestionClosed(why=reason))
         until = machine.until_t if isinstance(machine, run_states.BackingOff) else None
         if run_states.WORDS[after] != run_states.WORDS[before] or until is not None:
-            self.fact(StateChanged(state=run_states.WORDS[after], reason=reason, until_t=until))
+            self.fact(StateChanged(state=run_states.WORDS[after], reason=reason, until_t=until, why=why))
 
     def open_incident(
         self,

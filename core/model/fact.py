@@ -21,6 +21,7 @@ from .launch.script_state import ScriptChange
 from .progress import Phase, Progress
 from .run import RunState
 from .settings import Act
+from .why import Why
 
 
 class FactBase(msgspec.Struct, frozen=True, kw_only=True, tag_field="fact", omit_defaults=True):
@@ -69,11 +70,12 @@ class SupervisorEnded(FactBase, frozen=True, kw_only=True, tag="supervisor_ended
 
 
 class StateChanged(FactBase, frozen=True, kw_only=True, tag="state_changed"):
-    """The run's state. ``until_t``: when a wait ends (backing_off)."""
+    """The run's state. ``reason``: for people. ``until_t``: when a wait ends (backing_off)."""
 
     state: RunState
     reason: str
     until_t: float | None = None
+    why: Why = Why()
 
 
 class AttemptStarted(FactBase, frozen=True, kw_only=True, tag="attempt_started"):

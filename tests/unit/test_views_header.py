@@ -21,6 +21,7 @@ from trainwatch.core.model.incident import AVERAGE_IS_NAN, ENDED_WITH_ATTEMPT, I
 from trainwatch.core.model.progress import Outlook
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.supervisor_life import Trouble
+from trainwatch.core.model.why import Why
 from trainwatch.core.views.checkpoint_list import checkpoint_views, how_many
 from trainwatch.core.views.panes.gpu import gpu_pane_view
 from trainwatch.core.views.panes.header import header_view
@@ -378,7 +379,8 @@ def test_a_hang_says_what_is_done_now() -> None:
 
 def test_a_held_restart_says_how_much_is_free_now() -> None:
     now = healthy()
-    story = replace(now.story, state="cleaning", state_reason="held: the disk is full; it continues when 5 GB are free")
+    reason, why = "the disk is full; it continues when 5 GB are free", Why("disk_full")
+    story = replace(now.story, state="cleaning", state_reason=reason, state_why=why)
     assert said(replace(now, story=story)).clauses == (
         "Held: the disk is full; it continues when 5 GB are free", "now 212 GB are free",
     )  # fmt: skip
@@ -434,7 +436,8 @@ def test_a_kill_by_a_person_is_told_as_theirs() -> None:
     now = healthy()
     attempt = replace(now.story.attempts[-1], how="killed", ended_t=now.now_t)
     why = "stopped by screen; held until resume or restart"
-    story = replace(now.story, state="stopped", state_reason=why, state_t=now.now_t)
+    by = Why("person")
+    story = replace(now.story, state="stopped", state_reason=why, state_why=by, state_t=now.now_t)
     killed = replace(now, story=replace(story, attempts=(*story.attempts[:-1], attempt)))
     assert said(killed).clauses[0].startswith("You killed it at ")
     stopped = replace(now, story=replace(story, attempts=(*story.attempts[:-1], replace(attempt, how="stopped"))))

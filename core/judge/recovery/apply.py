@@ -12,6 +12,7 @@ from ...model.fact import BudgetChanged
 from ...model.launch import disk_need
 from ...model.launch.elsewhere.job import JobCause
 from ...model.text.size_words import size
+from ...model.why import Why
 from ..attempt_progress import knows_its_step
 from ..failure.wsl_channel import channel_state
 from ..resume import checkpoint_index, doubt, resume_point
@@ -326,7 +327,7 @@ def _hold(builder: StepBuilder, failure: FailureInput, answer: Hold) -> None:
         _count(builder, failure)
         clear_doubt(builder)
     builder.close_incident(failure.incident, answer.ending or answer.reason)
-    builder.move("hold", Stopped(), f"{answer.reason}; held until resume or restart")
+    builder.move("hold", Stopped(), f"{answer.reason}; held until resume or restart", Why(answer.why))
     follows = f"nothing is started until `{builder.knowledge.typed('resume')}`"
     body = "\n".join((answer.reason, *(answer.advice or (follows,))))
     builder.notify("incident", answer.ending or "stopped, and held", body, incident=failure.incident)

@@ -10,6 +10,7 @@ import msgspec
 from ..run import RunState
 from ..run_card import RunCard
 from ..supervisor_life import Trouble
+from ..why import Why
 
 PROTOCOL = 1
 """Raised when an older side could not understand the rest; an unknown number is refused with a sentence."""
@@ -117,6 +118,7 @@ class RunNow(msgspec.Struct, frozen=True, kw_only=True, tag="now"):
     troubles: tuple[Trouble, ...] = ()
     state: RunState = "idle"
     reason: str = ""
+    why: Why = Why()
     pid: int | None = None
     runner_pid: int | None = None
     trouble: str = ""

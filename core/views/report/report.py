@@ -118,7 +118,7 @@ class Away(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """Units: seconds, epoch seconds, bytes. ``summary``: one sentence, ``waiting``: what needs a decision."""
+    """Units: seconds, epoch seconds, bytes. ``summary``: one sentence, ``waiting``: what a person can do."""
 
     run: str
     id: str
@@ -130,6 +130,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     ended_wall: float | None
     wall_s: float | None
     ettr: float | None
+    unproven: bool = False
+    """It is finished, and nothing showed that it was the end."""
     of_perfect: float | None = None
     """The wall time of a perfect supervisor over this one's."""
     lost: LostTime | None = None

@@ -10,7 +10,6 @@ from typing import Literal
 import msgspec
 
 from ...model.incident import EvidenceFile, Incident
-from ...model.launch.held import HELD
 from ...model.launch.ways_on import lacks_place
 from ...model.run import LIVE_STATES, TERMINAL_STATES
 from ...model.situation import Situation
@@ -19,6 +18,7 @@ from .. import quantity
 from ..checkpoint_list import resume_point
 from ..incident_list import IncidentView
 from ..remedy_words import of_incident
+from ..state.held_words import reason_of
 from ..state.last_step import last_step
 from ..withheld_words import would_have
 from ..words import how_likely, sentence
@@ -173,8 +173,8 @@ def _done(now: Situation, incident: Incident) -> Iterator[CardRow]:
     actions = [a for a in now.story.actions if a.incident == incident.id]
     if not actions and incident.open:
         yield CardRow(heading="done", text="nothing yet")
-    if incident.open and incident.kind in {"crash", "hang"} and now.story.state_reason.startswith(HELD):
-        yield CardRow(heading="done", text=now.story.state_reason)
+    if incident.open and incident.kind in {"crash", "hang"} and now.story.state_why.holds:
+        yield CardRow(heading="done", text=reason_of(now.story))
     before = ""
     listed: set[str] = set()
     for action in actions:

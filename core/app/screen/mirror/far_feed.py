@@ -117,7 +117,7 @@ class FarFeed(StoreFeed):
             return story
         ends = msgspec.structs.replace(attempt, pid=told.pid, runner_pid=told.runner_pid)
         return msgspec.structs.replace(
-            story, state=told.state, state_reason=told.reason, attempts=(*story.attempts[:-1], ends)
+            story, state=told.state, state_reason=told.reason, state_why=told.why, attempts=(*story.attempts[:-1], ends)
         )
 
     def send(self, command: Command) -> Reply:

@@ -94,6 +94,7 @@ def _now(run: str, now: Situation, *, whole: bool) -> RunNow:
         troubles=now.troubles,
         state=now.story.state,
         reason=now.story.state_reason,
+        why=now.story.state_why,
         pid=attempt.pid if attempt is not None else None,
         runner_pid=attempt.runner_pid if attempt is not None else None,
     )

@@ -8,11 +8,11 @@ from ....model.decision import CaptureStacks, EndWatch
 from ....model.incident import Evidence
 from ....model.launch.elsewhere.job import JobCause
 from ....model.observation import Exit, Outcome
-from ....model.run import NOT_SAID
 from ....model.shipped.failure import Diagnosis
 from ....model.text.patterns import LazyPattern
 from ....model.text.printable import beginning
 from ....model.text.suggestion import typed
+from ....model.why import Why
 from ...failure import exit_status
 from ...failure.circumstances import Circumstances
 from ...failure.diagnosis import diagnose, diagnosis_as
@@ -91,7 +91,12 @@ def _on_success(builder: StepBuilder, observation: Exit) -> None:
             finish(builder, observation, f"exit {observation.code}; {last} is the last printed {of}, {WITHIN}")
         case Unproven(place=last):
             at = f" ({last})" if last else ""
-            finish(builder, observation, f"exit {observation.code}; {NOT_SAID}{at}")
+            finish(
+                builder,
+                observation,
+                f"exit {observation.code}; nothing in the log says that this was the end{at}",
+                Why("unproven"),
+            )
         case Contradicted(why=why, by="nan"):
             found = diagnosis_as(state.diagnosis, builder.knowledge.catalogue, "nan_loss")
             _crashed(builder, observation, found, why)

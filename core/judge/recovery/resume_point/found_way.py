@@ -5,6 +5,7 @@ import msgspec
 from ....model.decision import CopyAside
 from ....model.launch.output_place import is_below
 from ....model.observation import Outcome
+from ....model.why import Why
 from ...resume import checkpoint_index, known_checkpoint, refused_option
 from ...resume.found_resume import speaks_against
 from ...resume.known_checkpoint import base_name, is_verified
@@ -74,11 +75,11 @@ def on_kept(builder: StepBuilder, machine: Copying, outcome: Outcome) -> None:
     if outcome.data.get("no_room") is True:
         wait_for_room_somewhere(builder, plan, why)
         return
-    reason = f"held: {why}; {_why_kept(builder, plan.path)}, and the trainer may write over it"
+    reason = f"{why}; {_why_kept(builder, plan.path)}, and the trainer may write over it"
     again, without = builder.knowledge.typed("resume"), builder.knowledge.typed("resume", "--from", plan.path)
     lines = (reason, f"make room, then `{again}`; `{without}` goes on without a copy")
     builder.close_incident(plan.incident, "held: the resume point cannot be copied aside")
-    builder.move("hold", Stopped(), reason)
+    builder.move("hold", Stopped(), reason, Why("not_copied"))
     builder.notify("warning", "held: the resume point cannot be copied aside", "\n".join(lines), incident=plan.incident)
     builder.note(lines[1])
 

@@ -143,14 +143,14 @@ def _checkpoint_lines(known: dict[str, Any]) -> list[str]:
 
 def reason_words(status: dict[str, Any], still: str) -> str:
     """Why it is in its state, with the worst that is wrong; of a run that trains that alone."""
-    wrong = [each["text"] for each in status.get("concerns", ()) if each["level"] == "danger"]
+    wrong = [each for each in status.get("concerns", ()) if each["level"] == "danger"]
     if status["state"] in ABOUT_THEIR_TROUBLE or not wrong:
         return still or status["reason"] or ""
     more = f" (+{len(wrong) - 1})" if len(wrong) > 1 else ""
     reason = still or ("" if status["state"] == "running" else status["reason"] or "")
-    if reason.casefold() == wrong[0].casefold():  # a held run: its reason is what is wrong
+    if status["hold"] and status["hold"].get("incident", "") == wrong[0]["incident"]:  # its reason is what is wrong
         return reason + more
-    return " · ".join(filter(None, [reason, wrong[0] + more]))
+    return " · ".join(filter(None, [reason, wrong[0]["text"] + more]))
 
 
 def machine_lines(status: dict[str, Any]) -> list[str]:
