@@ -188,7 +188,7 @@ def _start_with(run: RunDirectory, command: Command) -> str:
         return f"resume: a supervisor (pid {start_detached(run)}) watches {name} now; it is {printable(held)}"
     follower = JournalFollower(run.journal, fold_whole_lines(run.journal))
     pid = start_detached(run, command)
-    refusal = _refusal(follower, command.verb)
+    refusal = _refusal(follower)
     if refusal is not None and read_status(run)["state"] == "finished":  # seen only now: nobody watched its end
         return refusal
     if refusal is not None and trainer_pid(run) is None:
@@ -198,7 +198,7 @@ def _start_with(run: RunDirectory, command: Command) -> str:
     return f"{command.verb}: a supervisor (pid {pid}) watches {name} now"
 
 
-def _refusal(follower: "JournalFollower", verb: str) -> str | None:
+def _refusal(follower: "JournalFollower") -> str | None:
     """What the new supervisor has against its first command, as its journal says; None if it carries it out.
 
     Also None if that is not known within ANSWER_S: the events tell it later.
@@ -212,7 +212,7 @@ def _refusal(follower: "JournalFollower", verb: str) -> str | None:
             match record.fact:
                 case CommandReceived():
                     received = True
-                case Note(text=text) if received and text.startswith(f"{verb}: "):
+                case Note(text=text, about="refusal") if received:
                     return text
                 case SupervisorEnded():
                     return None

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from ..model.decision import Decision, NotifyPeople
-from ..model.fact import Fact, IncidentOpened, IncidentUpdated, Note, QuestionClosed, StateChanged
+from ..model.fact import Fact, IncidentOpened, IncidentUpdated, Note, NoteAbout, QuestionClosed, StateChanged
 from ..model.incident import Evidence, Incident, IncidentKind, Severity
 from ..model.record import Entry
 from ..model.settings import NoticeEvent
@@ -38,9 +38,9 @@ class StepBuilder:
         """Append a fact to this step's entries."""
         self.entries.append(fact)
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, about: NoteAbout = "") -> None:
         """Append a sentence for the journal."""
-        self.entries.append(Note(text=text))
+        self.entries.append(Note(text=text, about=about))
 
     def decide(self, kind: type[Decision], reason: str, *, incident: int | None = None, **fields: Any) -> int:
         """Append a decision; returns its id."""
@@ -82,6 +82,7 @@ class StepBuilder:
         ending: str | None = None,
         title: str = "",
         step: int | None = None,
+        average: bool = False,
     ) -> int:
         """Open an incident; returns its id.
 
@@ -106,6 +107,7 @@ class StepBuilder:
             closed_t=None if ending is None else self.t,
             ending=ending,
             detect_s=detect_s,
+            average=average,
         )
         known = self.state.incidents if ending is not None else (*self.state.incidents, incident)
         self.set(incident=number, incidents=known)
@@ -124,6 +126,7 @@ class StepBuilder:
         detect_s: float | None = None,
         step: int | None = None,
         explanation: str = "",
+        average: bool = False,
     ) -> int:
         """Open an incident that does not stop the training, and notify people. Returns its id.
 
@@ -132,7 +135,7 @@ class StepBuilder:
         """
         number = self.open_incident(
             kind, class_, reason, severity="warning", ending=ending, evidence=evidence, detect_s=detect_s, step=step,
-            explanation=explanation,
+            explanation=explanation, average=average,
         )  # fmt: skip
         if not self.warned_lately(kind, class_):
             self.set(warned={**self.state.warned, f"{kind}:{class_}": self.t})

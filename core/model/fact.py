@@ -364,10 +364,17 @@ class NothingSeen(FactBase, frozen=True, kw_only=True, tag="nothing_seen"):
     trained_s: float | None = None
 
 
+NoteAbout = Literal["", "refusal", "resume"]
+
+
 class Note(FactBase, frozen=True, kw_only=True, tag="note"):
-    """A sentence for the user (a gap in telemetry, a suspend, tmux missing …)."""
+    """A sentence for the user (a gap in telemetry, a suspend, tmux missing …).
+
+    ``about``: why a command was refused; that a resume took effect.
+    """
 
     text: str
+    about: NoteAbout = ""
 
 
 Fact = (

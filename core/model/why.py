@@ -5,24 +5,10 @@ from typing import Literal, get_args
 import msgspec
 
 HoldKind = Literal[
-    "disk_full",
-    "no_inodes",
-    "no_room",
-    "read_only",
-    "no_resources",
-    "program_gone",
-    "other_trainer",
-    "gpu_lost",
-    "gpu_memory",
-    "not_listed",
-    "not_understood",
-    "unclear_output",
-    "not_copied",
-    "refused_checkpoint",
-    "checkpoints_fine",
-    "signal",
-    "act",
-]
+    "disk_full", "no_inodes", "no_room", "read_only", "no_resources", "program_gone", "other_trainer", "gpu_lost",
+    "gpu_memory", "not_listed", "not_understood", "unclear_output", "not_copied", "refused_checkpoint",
+    "checkpoints_fine", "signal", "act",
+]  # fmt: skip
 """What the next attempt waits for, and the run cannot do by itself. ``no_room``: a disk or a quota that is not watched;
 ``act``: ``restart.act`` leaves it to a person; ``signal``: nobody knows who ended it; ``checkpoints_fine``: an older
 checkpoint ends in the same way."""

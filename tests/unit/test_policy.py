@@ -91,6 +91,7 @@ def unstarted(said: str, *, given: str | None = None, lasted_s: float = 2.0) -> 
         attempt=2,
         stepped=False,
         given=given,
+        line="the message",
         said=said,
         raised="own",
         lasted_s=lasted_s,

@@ -7,7 +7,6 @@ from tests.fakes.feed import asking, checkpoint, crashed, empty, finished, given
 from tests.unit.test_report_texts import report
 from tests.unit.test_views_header import NAN, stepped, with_incidents
 from trainwatch.core.model.checkpoints.evaluation import Evaluation
-from trainwatch.core.model.incident import ENDED_WITH_ATTEMPT
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.supervisor_life import SupervisorLife
 from trainwatch.core.model.why import Why
@@ -73,7 +72,7 @@ def test_what_needs_a_person_is_said() -> None:
 
 
 def test_a_finished_run_whose_loss_was_nan_needs_a_person() -> None:
-    closed = msgspec.structs.replace(NAN, open=False, closed_t=7.4 * 3600, ending=ENDED_WITH_ATTEMPT)
+    closed = msgspec.structs.replace(NAN, open=False, closed_t=7.4 * 3600, ended_by="attempt")
     found = report(with_incidents(finished(), closed))
     assert "nothing went wrong" not in found.summary
     assert "its loss is NaN" in found.summary

@@ -17,7 +17,7 @@ from tests.fakes.feed import (
     unwatched,
 )  # fmt: skip
 from trainwatch.core.model.fact import Fact, IncidentOpened, IncidentUpdated
-from trainwatch.core.model.incident import AVERAGE_IS_NAN, ENDED_WITH_ATTEMPT, Incident
+from trainwatch.core.model.incident import Incident
 from trainwatch.core.model.progress import Outlook
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.supervisor_life import Trouble
@@ -155,7 +155,7 @@ def test_two_incidents_about_the_same_nan_are_one_concern() -> None:
 
 
 def test_an_average_that_one_step_spoils_is_a_warning() -> None:
-    average = replace(NAN, reason=f"{AVERAGE_IS_NAN} (one skipped step is enough for that) at step 100")
+    average = replace(NAN, reason="the average loss is not a number at step 100", average=True)
     found = said(with_incidents(healthy(), average))
     assert found.level == "warning"
     assert found.clauses[0].startswith("The average loss is not a number")
@@ -169,17 +169,17 @@ def test_the_worst_trouble_is_first_and_the_others_are_counted() -> None:
 
 
 def test_a_finished_run_carries_what_was_wrong_at_its_end() -> None:
-    closed = replace(NAN, open=False, closed_t=7.4 * 3600, ending=ENDED_WITH_ATTEMPT)
+    closed = replace(NAN, open=False, closed_t=7.4 * 3600, ended_by="attempt")
     found = said(with_incidents(finished(), closed))
     assert found.level == "danger"
     assert found.clauses[:2] == ("Finished 06:44", "Loss is NaN since step 100")
-    well = replace(closed, ending="the loss is a number again")
+    well = replace(closed, ended_by="", ending="the loss is a number again")
     assert said(with_incidents(finished(), well)).level == "safe"
     assert said(with_incidents(finished(), HOT)).level == "danger"
 
 
 def test_what_a_restart_cured_is_not_carried() -> None:
-    earlier = replace(NAN, attempt=1, open=False, closed_t=100.0, ending=ENDED_WITH_ATTEMPT)
+    earlier = replace(NAN, attempt=1, open=False, closed_t=100.0, ended_by="attempt")
     assert said(with_incidents(finished(), earlier)).level == "safe"
 
 
@@ -192,7 +192,7 @@ def test_checkpoints_of_a_finished_run_are_counted_with_the_damaged_ones() -> No
 
 
 def test_nan_counts_from_the_first_sign_of_it_once_it_is_known() -> None:
-    average = replace(NAN, id=6, t=NAN.t - 9, step=92, reason=f"{AVERAGE_IS_NAN} (one skipped step is enough for that)")
+    average = replace(NAN, id=6, t=NAN.t - 9, step=92, reason="the average loss is not a number", average=True)
     assert "Loss is NaN" not in said(with_incidents(healthy(), average)).sentence
     assert "Loss is NaN since step 92" in said(with_incidents(healthy(), average, NAN)).sentence
     over = replace(average, open=False, closed_t=NAN.t - 5, ending="the loss is finite again")
@@ -330,7 +330,7 @@ def test_checkpoints_that_were_saved_after_the_nan_are_marked() -> None:
     assert all(c.level == "warning" for c in checkpoint_views(now) if c.path in marked)
     by_time = with_incidents(healthy(), replace(NAN, step=None, t=healthy().now_t - 3600))
     assert 0 < sum("NaN" in c.reason for c in checkpoint_views(by_time)) < len(now.story.checkpoints)
-    closed = replace(NAN, step=5000, open=False, closed_t=7.4 * 3600, ending=ENDED_WITH_ATTEMPT)
+    closed = replace(NAN, step=5000, open=False, closed_t=7.4 * 3600, ended_by="attempt")
     assert "of them saved after the NaN" in said(with_incidents(finished(), closed)).sentence
     assert "NaN" not in said(finished()).sentence
 

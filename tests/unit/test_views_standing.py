@@ -8,7 +8,6 @@ import pytest
 from tests.fakes.feed import crashed, given_up, healthy, host, in_state
 from tests.unit.test_views_header import NAN, incident, said, with_incidents
 from trainwatch.core.model.health import HealthReading
-from trainwatch.core.model.incident import ENDED_WITH_ATTEMPT
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.supervisor_life import SupervisorLife
 from trainwatch.core.model.why import PLAIN, Why
@@ -68,7 +67,7 @@ def test_a_loss_that_is_nan_is_no_unknown_one() -> None:
 
 def test_a_run_given_up_for_its_nan_says_so_once() -> None:
     base = given_up()
-    closed = replace(NAN, open=False, closed_t=base.now_t, ending=ENDED_WITH_ATTEMPT, attempt=len(base.story.attempts))
+    closed = replace(NAN, open=False, closed_t=base.now_t, ended_by="attempt", attempt=len(base.story.attempts))
     crash = incident(31, "crash", "nan_loss", "the loss was NaN for 50 steps", title="loss is NaN")
     now = with_incidents(base, closed, crash)
     assert said(now).sentence.lower().count("loss is nan") == 1

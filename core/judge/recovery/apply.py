@@ -75,15 +75,15 @@ def answer_failure(
     launched = cause.kind != "launch"
     seen = failure_history.count(state.history, cause.class_)
     unproven = launched and found_way.failed_at_start(builder)
-    refuted = unproven and found_way.is_refuted(builder, cause.class_, reason)
-    refused = found_way.refused(builder, cause.class_, reason) if cause.kind == "crash" and not unproven else ""
+    refuted = unproven and found_way.is_refuted(builder, cause)
+    refused = found_way.refused(builder, cause) if cause.kind == "crash" and not unproven else ""
     older_helps = class_.older_checkpoint_helps and cause.kind == "crash"
     curable = retryable or (class_.older_checkpoint_helps and _has_older(builder, plan))
     again = failure_history.came_back(state.history, cause, state.attempt.stride) or not (
         curable or fallback.has_trained(state)
     )
     remedy, waiting = (
-        remedy_choice.choose(builder, _key(cause), seen, again=again, said=reason) if launched else (None, ())
+        remedy_choice.choose(builder, _key(cause), seen, again=again, said=cause.line) if launched else (None, ())
     )
     failure = FailureInput(
         cause=cause,

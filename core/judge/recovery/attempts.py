@@ -4,7 +4,7 @@ import msgspec
 
 from ...model.decision import EndWatch, GiveUp, StartAttempt
 from ...model.fact import AttemptEnded, CheckpointsSetAside, ProfileChanged
-from ...model.incident import ENDED_WITH_ATTEMPT, OTHER_TRAINER
+from ...model.incident import OTHER_TRAINER
 from ...model.observation import Exit, Outcome
 from ...model.shipped.profile import NO_PROFILE
 from ...model.why import PLAIN, HoldKind, Why
@@ -221,10 +221,10 @@ def remember_end(builder: StepBuilder) -> None:
     if last.step is not None and builder.state.progress_t != t:
         builder.set(progress_t=t)
         builder.fact(progress_made(builder.knowledge, builder.state))
-    close_quiet(builder, ENDED_WITH_ATTEMPT)
+    close_quiet(builder, "the attempt ended", "attempt")
     for incident in builder.state.incidents:
         if incident.kind in {"stall", "loss", "progress"} or incident.class_ in {MISSING, "termination", OTHER_TRAINER}:
-            builder.close_incident(incident.id, ENDED_WITH_ATTEMPT)
+            builder.close_incident(incident.id, "the attempt ended", ended_by="attempt")
     if last.position is not None:
         builder.set(failed_position=last.position)
 

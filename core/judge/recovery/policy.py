@@ -239,7 +239,7 @@ def start_ends_alike(failure: FailureInput) -> Answer | None:
     ended = _end(failure, f"{failure.reason}; two starts ended with this line before any step")
     if not isinstance(ended, GiveUpRun):
         return ended
-    return msgspec.structs.replace(ended, title=f"given up: {failure.reason.partition(': ')[2] or failure.reason}")
+    return msgspec.structs.replace(ended, title=f"given up: {cause.line or failure.reason}")
 
 
 QUICK_S = 30.0

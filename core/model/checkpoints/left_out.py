@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ..incident import ENDED_WITH_ATTEMPT, NAN_CLASSES
+from ..incident import NAN_CLASSES
 from ..story import RunStory
 from .checkpoint import AgeOrder, Checkpoint, age_order
 
@@ -55,7 +55,7 @@ def _age(c: Checkpoint) -> AgeOrder:
 
 def counts_by_loss(story: RunStory) -> bool:
     """Whether it matters which checkpoints were saved after the loss became NaN."""
-    return any(i.class_ in NAN_CLASSES and (i.open or i.ending == ENDED_WITH_ATTEMPT) for i in story.incidents)
+    return any(i.class_ in NAN_CLASSES and (i.open or i.ended_by == "attempt") for i in story.incidents)
 
 
 def _is_plain(c: Checkpoint, story: RunStory) -> bool:

@@ -9,6 +9,7 @@ from datetime import datetime
 
 import msgspec
 
+from ...model.incident import EndedBy
 from ...model.report.particulars import Particulars
 from ...model.run import RunSpec
 from ...model.summary import Need
@@ -84,6 +85,7 @@ class IncidentRow(msgspec.Struct, frozen=True, kw_only=True):
     did: tuple[str, ...]
     ending: str
     open: bool
+    ended_by: EndedBy = ""
     closed_wall: float | None = None
     lost_steps: int | None
     lost_s: float | None

@@ -283,6 +283,7 @@ def _incident(
         did=hide.texts(done.get(i.id, ())),
         ending=hide.text(ending),
         open=i.open,
+        ended_by=i.ended_by,
         closed_wall=None if i.closed_t is None else now.story.wall0 + i.closed_t,
         lost_steps=i.lost_steps,
         lost_s=lost_s,
@@ -325,7 +326,8 @@ def _changes(now: Situation, particulars: Particulars) -> Iterable[tuple[float, 
     told: list[tuple[float, str]] = []
     before: tuple[Change, ...] = ()
     for attempt in now.story.attempts:
-        told += [(attempt.t, f"attempt {attempt.number}: {_change(c)}") for c in attempt.changes if c not in before]
+        new = [c for c in attempt.changes if c not in before and c.of != "resume"]  # its row has the checkpoint
+        told += [(attempt.t, f"attempt {attempt.number}: {_change(c)}") for c in new]
         before = attempt.changes
         if (script := attempt.script) is not None:
             changed = f"{Path(script.path).name} changed after attempt {script.attempt} had begun"

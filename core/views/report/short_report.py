@@ -5,7 +5,6 @@ The command line, the notice at the end and the card that greets somebody who co
 
 from collections.abc import Iterator, Sequence
 
-from ...model.incident import BECAME_A_HANG
 from ...model.summary import Summary
 from .. import quantity
 from ..length_words import by_words
@@ -14,8 +13,6 @@ from .report import IncidentRow, Report, state_words
 
 MOST_INCIDENTS = 8
 MOST_CHANGES = 8
-GOES_ON = "(go on from "
-"""In the change of a restart that names its checkpoint: that it was resumed is said elsewhere."""
 
 
 def summary(report: Report) -> Summary:
@@ -38,13 +35,13 @@ def _lines(report: Report) -> Iterator[str]:
     if report.unproven:
         yield report.reason
     found = [i for i in report.incidents if i.open or max(i.wall, i.closed_wall or 0.0) >= since]
-    found = [i for i in found if not (i.kind == "quiet" and BECAME_A_HANG in i.ending)]
+    found = [i for i in found if not (i.kind == "quiet" and i.ended_by == "hang")]
     named = frozenset(need.incident for need in report.needs)
     told = [i for i in found if not (i.open and i.id in named)]
     yield from _newest([_incident(i, report) for i in told], MOST_INCIDENTS, "earlier incident")
     walls = report.change_walls or [report.written_wall] * len(report.changes)
     made = zip(walls, report.changes, strict=True)
-    changes = [f"changed: {text}" for wall, text in made if wall >= since and GOES_ON not in text]
+    changes = [f"changed: {text}" for wall, text in made if wall >= since]
     yield from _newest(changes, MOST_CHANGES, "earlier change")
     if (
         report.away is not None

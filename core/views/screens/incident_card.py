@@ -220,7 +220,7 @@ def _without_repeats(rows: Iterable[CardRow], title: str) -> Iterator[CardRow]:
 def _with_confidence(rows: Iterable[CardRow], incident: Incident) -> Iterator[CardRow]:
     """Say in the first row of the reasons how likely they are; if all of them stand elsewhere, in a row of its own."""
     sure = "" if incident.confidence is None else sentence(how_likely(incident.confidence))
-    hangs = CardRow(heading="why", text=f"{sure} that it would not go on{_agreeing(incident)}")
+    hangs = CardRow(heading="why", text=f"{sure} that it would not go on")
     for row in rows:
         if sure and incident.kind == "hang" and row.heading != "happened":
             yield hangs
@@ -233,27 +233,6 @@ def _with_confidence(rows: Iterable[CardRow], incident: Incident) -> Iterator[Ca
             yield CardRow(heading="why", text=sure)
             sure = ""
         yield row
-
-
-KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("steps", re.compile(r"^(step |the last step|no step|no new highest step)")),
-    ("GPU", re.compile(r"^(GPU|a GPU)")),
-    ("CPU", re.compile(r"^CPU")),
-    ("reads and writes", re.compile(r"^(last bytes|nothing read|less than .+ read and written)")),
-    ("network", re.compile(r"^last traffic")),
-    ("process states", re.compile(r"state [DTZ]\b|processes fewer")),
-    ("stacks", re.compile(r"^process \d+|^all \d+ processes|\bstacks?\b")),
-    ("log", re.compile(r"^(the log|phase)")),
-)
-"""What a line of a hang's evidence is about, by how it begins."""
-
-
-def _agreeing(incident: Incident) -> str:
-    """``, by steps, GPU, CPU and stacks``: the kinds of evidence."""
-    found = [kind for kind, pattern in KINDS if any(pattern.search(e.what) for e in incident.evidence)]
-    if not found:
-        return ""
-    return f", by {', '.join(found[:-1])} and {found[-1]}" if len(found) > 1 else f", by {found[0]}"
 
 
 def _plain(text: str) -> str:

@@ -130,6 +130,7 @@ def status_object(
                 "resumed_from": i.resumed_from,
                 "resumed_step": i.resumed_step,
                 "ending": i.ending,
+                "ended_by": i.ended_by,
                 "evidence": [msgspec.to_builtins(e) for e in i.evidence],
                 "explanation": i.explanation,
             }

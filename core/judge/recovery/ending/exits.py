@@ -266,6 +266,7 @@ def _cause(builder: StepBuilder, observation: Exit, diagnosis: Diagnosis, *, sig
         position=attempt.position,
         stepped=attempt.beat_t is not None or attempt.saved,
         given=attempt.resume_from,
+        line=_line(diagnosis),
         said=words_of(line.strip()),
         raised="parser" if parser else "own" if own and not (asks_outside or is_of_the_system(line)) else "",
         signal_t=builder.t if signalled else None,
@@ -421,10 +422,15 @@ def _exit_in_words(observation: Exit) -> str:
 
 
 def _reason(diagnosis: Diagnosis, observation: Exit) -> str:
-    exit_ = _exit_in_words(observation)
-    if diagnosis.cause is not None:
-        return placed(f"{exit_}: {beginning(diagnosis.cause.text.strip(), 300)}", diagnosis.place)
+    exit_, line = _exit_in_words(observation), _line(diagnosis)
+    if line:
+        return f"{exit_}: {line}"
     return f"{exit_}; the log does not say why" if diagnosis.failure == "unknown" else exit_
+
+
+def _line(diagnosis: Diagnosis) -> str:
+    """The line that shows why, with its place in the source."""
+    return "" if diagnosis.cause is None else placed(beginning(diagnosis.cause.text.strip(), 300), diagnosis.place)
 
 
 def _evidence(diagnosis: Diagnosis, observation: Exit) -> tuple[Evidence, ...]:
@@ -433,6 +439,6 @@ def _evidence(diagnosis: Diagnosis, observation: Exit) -> tuple[Evidence, ...]:
         at = [Evidence(what=f"raised at {diagnosis.place}")] if diagnosis.place else []
         what = beginning(diagnosis.cause.text.strip(), 400)
         found = [Evidence(what=what, line=diagnosis.cause.line), *at, *found]
-    when = "in the log, too" if diagnosis.cause is None else "then"
-    found.extend(Evidence(what=f"{when}: {beginning(c.text.strip(), 200)}", line=c.line) for c in diagnosis.cascade[:3])
+    then = diagnosis.cause is not None
+    found.extend(Evidence(what=beginning(c.text.strip(), 200), line=c.line, then=then) for c in diagnosis.cascade[:3])
     return tuple(found)

@@ -69,7 +69,7 @@ def on_command(builder: StepBuilder, command: Command) -> None:
     if reply.acts:
         _VERBS[command.verb](builder, command)
     else:
-        builder.note(f"{command.verb}: {reply.message}")
+        builder.note(f"{command.verb}: {reply.message}", "refusal")
         if command.verb == "resume" and run_machine.is_live(builder.state.machine):
             builder.set(resume_ordered=(command.by, builder.t))
 

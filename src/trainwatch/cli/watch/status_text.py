@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from trainwatch.core.model.incident import ADVISED, BECAME_A_HANG
+from trainwatch.core.model.incident import ADVISED
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.text.memory_words import memory, memory_of
 from trainwatch.core.model.text.patterns import LazyPattern
@@ -81,7 +81,7 @@ def status_lines(status: dict[str, Any], still: str) -> list[str]:
     ]
     for place in status["output"][-1:]:
         lines.append(f"  output {place['folder']} ({place['why']})")
-    shown = [i for i in status["incidents"] if BECAME_A_HANG not in (i["ending"] or "")][-5:]
+    shown = [i for i in status["incidents"] if i["ended_by"] != "hang"][-5:]
     lines += [f"  {line}" for i in shown for line in (_incident(i), *_advice(i))]
     lines += [f"  {line}" for line in machine_lines(status)]
     if status["gpu_trouble"]:
