@@ -487,6 +487,9 @@ class World:
         self.judge = mind if mind is not None else judge()
         self.state = self.judge.start()
         self.entries: list[tuple[float, Entry]] = []
+        self.seen: list[Observation] = []
+        self.bodies: list[tuple[float, Entry | Outcome]] = []
+        """What a supervisor would have written into the journal."""
         self.answers: dict[str, list[tuple[bool, str, dict[str, object]]]] = {}
         self.silent = set(silent)
         self.live: int | None = None
@@ -503,7 +506,11 @@ class World:
             self.t = max(self.t, observation.t)
             if isinstance(observation, Exit):
                 self.live = None
-            self.state, said = self.judge.step(self.state, msgspec.structs.replace(observation, t=self.t))
+            now = msgspec.structs.replace(observation, t=self.t)
+            self.seen.append(now)
+            if isinstance(now, Outcome):
+                self.bodies.append((self.t, now))
+            self.state, said = self.judge.step(self.state, now)
             self._hear(said)
         return self
 
@@ -536,6 +543,7 @@ class World:
         while waiting:
             entry = waiting.popleft()
             self.entries.append((self.t, entry))
+            self.bodies.append((self.t, entry))
             if isinstance(entry, Decision):
                 waiting.extend(self._do(entry))
         return self
@@ -552,6 +560,7 @@ class World:
             self.state, more = self.judge.step(self.state, Exit(t=self.t, signal=2))
             said.extend(more)
         outcome = Outcome(t=self.t, decision=decision.id, action=action, ok=ok, detail=detail, data=dict(data))
+        self.bodies.append((self.t, outcome))
         self.state, more = self.judge.step(self.state, outcome)
         said.extend(more)
         if isinstance(decision, StartAttempt) and ok:

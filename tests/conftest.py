@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.doors import is_door
+
 settings.register_profile("trainwatch", deadline=None)  # tests time nothing: the machine may be busy
 settings.load_profile("trainwatch")
 
@@ -35,8 +37,15 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
         gc.enable()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With several workers each takes an equal part of the list: all but the last one begin with tests that wait."""
+    """Mark the tests that come through doors, for ``-m door``, and order all for several workers.
+
+    Each worker takes an equal part of the list: all but the last one begin with tests that wait.
+    """
+    for item in items:
+        if is_door(item.path):
+            item.add_marker(pytest.mark.door)
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     if workers > 1 and _is_whole(config):
         items[:] = in_shares(items, workers)

@@ -240,23 +240,6 @@ class TrainwatchApp(App[None]):
         self.push_screen(screen)
         screen.call_after_refresh(screen.jumps.to_line, screen, log, line)
 
-    def show_curves(self, run_id: str, other: str) -> None:
-        """The metrics of a run, with those of another one in the same charts."""
-        from .screens.metrics.metrics_state import MetricsState
-
-        if (self.dashboard is None or self.dashboard.run.run_id != run_id) and self.picker is not None:
-            try:
-                self.show_run(self.picker.open(run_id))
-            except RuntimeError as error:
-                self.show_message(str(error))
-                return
-        dashboard = self.dashboard
-        if dashboard is not None:
-            state = dashboard.screen_states.setdefault("metrics", MetricsState())
-            assert isinstance(state, MetricsState)
-            state.compared = (other,)
-            self.call_after_refresh(self.action_place, "metrics")
-
     def action_leave(self) -> None:
         """Save the state of the screen and exit."""
         self.exit_message = exit_message(self.dashboard)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from ..core.model.run import HALTED_STATES, LIVE_STATES, TERMINAL_STATES
+from ..core.model.run import LIVE_STATES, PAUSED_STATES, TERMINAL_STATES
 from ..core.model.situation import Situation
 from ..core.views.state.last_step import last_step
 from .ui.glyphs import ASCII, glyphs_for
@@ -105,10 +105,6 @@ KEYS: tuple[Key, ...] = (
         when=lambda c: c.state == "running" and c.watched, acts=True, footer=False,
     ),
     Key(
-        key="u", shown="u", action="unpause", label="continue", help="continue after a pause",
-        when=lambda c: c.state in HALTED_STATES and c.watched, acts=True, first=lambda c: c.state in HALTED_STATES,
-    ),
-    Key(
         key="a", shown="a", action="attach", label="attach", help="go to the trainer's terminal, and come back",
         when=lambda c: c.started and c.live,
     ),
@@ -121,8 +117,9 @@ KEYS: tuple[Key, ...] = (
         when=lambda c: c.live and c.watched, acts=True, footer=True,
     ),
     Key(
-        key="r", shown="r", action="resume", label="resume", help="resume or restart from a checkpoint (asks)",
-        when=lambda c: c.started, acts=True, first=lambda c: c.state in {"stopped", "ended_early", "given_up"},
+        key="r", shown="r", action="resume", label="resume", help="end a pause; resume or restart from a checkpoint",
+        when=lambda c: c.started, acts=True,
+        first=lambda c: c.state in PAUSED_STATES | {"stopped", "ended_early", "given_up"},
     ),
     Key(
         key="p", shown="p", action="profile", label="profile", help="switch the profile: settings first, then asks",
@@ -212,7 +209,6 @@ OVER: dict[str, str] = {
 MISSING: dict[str, str] = {
     "answer": "No question waits for an answer.",
     "wait": "Nothing is hung.",
-    "unpause": "It is not paused.",
     "save_now": "Only a training that runs can save.",
     "acknowledge": "No incident is open.",
     "supervisor": "A supervisor is running already.",
@@ -232,4 +228,4 @@ def why_not(action: str, context: KeyContext) -> str:
         return "No supervisor is running: S starts one."
     if action in MISSING:
         return MISSING[action]
-    return "It is paused: u continues." if context.state in HALTED_STATES else "No trainer is running now."
+    return "It is paused: r lets it go on." if context.state in PAUSED_STATES else "No trainer is running now."

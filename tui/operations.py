@@ -9,6 +9,7 @@ from textual.app import App
 from ..core.model.control_messages import Reply
 from ..core.model.observation import Command
 from ..core.model.ports.screen import OpenRun, SupervisorStarter
+from ..core.model.run import PAUSED_STATES
 from ..core.model.shipped.profile import NO_PROFILE, Profile
 from ..core.model.situation import Situation
 from ..core.model.text.suggestion import typed
@@ -85,10 +86,6 @@ class Operations:
     def pause(self) -> None:
         self._ask(lambda: pause_price(self._on.now), Command(t=0.0, verb="pause", by=BY))
 
-    def unpause(self) -> None:
-        """Continue after a pause."""
-        self.send(Command(t=0.0, verb="unpause", by=BY))
-
     def answer(self) -> None:
         """Ask, then do what was withheld."""
         held = self._on.now.story.question
@@ -129,7 +126,10 @@ class Operations:
             self.send(Command(t=0.0, verb="ack", by=BY, incident=incident))
 
     def resume(self) -> None:
-        """Choose a checkpoint, confirm, restart from it."""
+        """End a pause; else choose a checkpoint, confirm, restart from it."""
+        if self._on.now.story.state in PAUSED_STATES:
+            self.send(Command(t=0.0, verb="resume", by=BY))
+            return
         from .dialogs.choose import BEGINNING, choose_checkpoint
 
         def chosen(path: str | None) -> None:
@@ -278,7 +278,6 @@ ACTS: dict[str, Act] = {
     "kill": Operations.kill,
     "stop": Operations.stop,
     "pause": Operations.pause,
-    "unpause": Operations.unpause,
     "wait": Operations.wait,
     "save_now": Operations.save_now,
     "answer": Operations.answer,

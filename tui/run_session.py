@@ -31,10 +31,6 @@ class Application(Protocol):
         """Show a line (counted from 1) of a log."""
         ...
 
-    def show_curves(self, run_id: str, other: str) -> None:
-        """The metrics of a run, with those of another one in the same charts."""
-        ...
-
     def action_place(self, name: str) -> None:
         """Go to a screen by its name."""
         ...

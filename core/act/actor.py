@@ -44,11 +44,9 @@ from .engine import Engine, Performed
 from .evaluate.evaluator import Evaluator
 from .evidence.capture import pause_s
 from .evidence.stack_capture import look_for_loops
-from .gpu.gpu_clearing import GpuHelp, clear_gpus
+from .gpu_clearing import GpuHelp, clear_gpus
 from .launch.launching import is_alive
-from .notify.end_command import run_at_end
-from .notify.notices import send_notice
-from .notify.outbox import Outbox
+from .notify import Outbox, run_at_end, send_notice
 from .stop.save_request import SaveReport, take_back
 
 OF_THE_END = frozenset({"finish", "give_up", "end_by"})
@@ -59,11 +57,10 @@ class RunActor:
     """Implements ``model.ports.Actor`` for one run, whose attempts ``engine`` starts and ends.
 
     ``incident_folder``: number → folder that may not exist yet. ``verify``: path, deep → verdict. ``gpus_now``:
-    newest readings, None if there is no telemetry. ``base_env``: the environment of the trainer. ``gpu_help``: what
-    the GPU memory gate uses beside ``gpus_now``. ``list_checkpoints``: lists the output folder within a number of
-    seconds (and whether checkpoints are expected there); returns None, or why the list is not complete.
-    ``evaluator``: runs ``[evaluate]``. ``outbox``: sends the notices. ``end_in_words``: what a notice that the run is
-    over says beside its reason.
+    newest readings, None if there is no telemetry. ``gpu_help``: what the GPU memory gate uses beside
+    ``gpus_now``. ``list_checkpoints``: lists the output folder within a number of seconds (and whether checkpoints are
+    expected there); returns None, or why the list is not complete. ``evaluator``: runs ``[evaluate]``. ``outbox``:
+    sends the notices. ``end_in_words``: what a notice that the run is over says beside its reason.
     """
 
     def __init__(
@@ -75,7 +72,6 @@ class RunActor:
         incident_folder: Callable[[int], Path],
         verify: Callable[[Path, bool], Checkpoint],
         gpus_now: Callable[[], Sequence[GpuReading] | None],
-        base_env: Mapping[str, str],
         list_checkpoints: Callable[[float, bool], str | None] = lambda _limit_s, _expected: None,
         gpu_help: GpuHelp | None = None,
         retention: Retention | None = None,
@@ -91,7 +87,6 @@ class RunActor:
         self._incident_folder = incident_folder
         self._verify = verify
         self._gpus_now = gpus_now
-        self._base_env = base_env
         self._list = list_checkpoints
         self._gpu_help = gpu_help if gpu_help is not None else GpuHelp(read=gpus_now)
         self._retention = retention
@@ -191,7 +186,7 @@ class RunActor:
         return self._saved.asked, self._saved.sentence, msgspec.to_builtins(self._saved)
 
     def _clear(self, _decision: ClearGpu) -> Performed:
-        report = clear_gpus(self._spec, self._baseline, self._gpu_help, self._base_env)
+        report = clear_gpus(self._spec, self._baseline, self._gpu_help)
         return report.clear, report.detail, msgspec.to_builtins(report)
 
     def _list_checkpoints(self, decision: ListCheckpoints) -> Performed:

@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,6 @@ from .plan.launch_plan import LaunchPlan
 from .runs.known_runs import know_secrets
 from .runs.output_claim import OutputClaim
 from .runs.output_owner import require_own_output_to_start, trainer_pid
-from .supervise.channels import Channels
 from .supervise.keep_alive_order import REPLACES
 from .supervise.machine_end import ends_with_us, grace_s, passed_on
 from .supervise.replaced_files import OwnFiles
@@ -39,7 +39,7 @@ from .wiring.supervisor import build_supervisor
 from .wiring.terminal_view import close_view
 
 if TYPE_CHECKING:
-    from .metrics_out.otlp_sender import OtlpSender
+    from .supervise.dead_man import DeadManPing
     from .supervise.metrics_endpoint import MetricsEndpoint
 
 Listener = Callable[[Sequence[Record]], None]
@@ -165,6 +165,7 @@ def _first_notes(unlocked: str | None, lock: SupervisorLock, supervisor: Supervi
 
     ``unlocked``: the sentence of ``_take``.
     """
+    vitality.outbox.tell = supervisor.note
     if unlocked is not None:
         supervisor.note(unlocked)
     if lock.predecessor is None:
@@ -220,9 +221,8 @@ def _watch(
     interrupted = _leave_on_signals(supervisor, stop_trainer=stop_trainer or kind is not None, within_s=within_s)
     server = ControlServer(run, lambda request: _answer(run, supervisor, vitality, request), os.environ)
     server.start()
-    metrics_out = _metrics_out(run, supervisor, vitality)
-    channels = Channels(run, supervisor, vitality)
-    channels.start()
+    endpoint = _metrics_endpoint(run, supervisor, vitality)
+    ping = _ping(run, supervisor, vitality)
     try:
         if supervisor.live is not None and trainer_pid(run) is None and not run.load_spec().capabilities.queues:
             supervisor.found_dead()
@@ -231,11 +231,11 @@ def _watch(
         code = supervisor.run()
     finally:
         server.stop()
-        channels.stop()
-        if vitality.outbox is not None:
-            vitality.outbox.close()
-        for each in metrics_out:
-            each.stop()
+        if ping is not None:
+            ping.stop()
+        vitality.outbox.flush()
+        if endpoint is not None:
+            endpoint.stop()
     story = load_story(run.journal)
     if story.state in TERMINAL_STATES:
         close_view(run)
@@ -250,35 +250,49 @@ def _end_if_refused(supervisor: Supervisor, reply: Reply) -> None:
         supervisor.end(ExitCode.FAILED, reply.message)
 
 
-def _metrics_out(run: RunDirectory, supervisor: Supervisor, vitality: Vitality) -> "list[MetricsEndpoint | OtlpSender]":
-    """What gives metrics to other programs, started, as the settings say. What prevents it is a note and a trouble."""
-    settings = run.load_spec().settings.metrics
+def _metrics_endpoint(run: RunDirectory, supervisor: Supervisor, vitality: Vitality) -> "MetricsEndpoint | None":
+    """The endpoint for Prometheus, started, if the settings want one. What prevents it is a note and a trouble."""
+    address = run.load_spec().settings.metrics.prometheus
+    if not address:
+        return None
+    from .metrics_out.prometheus_page import prometheus_page
+    from .supervise.metrics_endpoint import MetricsEndpoint
 
-    def teller(kind: str, again: str) -> Callable[[str | None], None]:
-        def tell(trouble: str | None) -> None:
-            if trouble is None:
-                vitality.troubles.clear(kind)
-                supervisor.note(again)
-            elif vitality.troubles.set(kind, trouble, "warning"):
-                supervisor.note(trouble)
+    tell = _teller("metrics_endpoint", "the metrics for Prometheus are served now", supervisor, vitality)
+    endpoint = MetricsEndpoint(address, lambda: prometheus_page(lambda _problem: None), tell)
+    endpoint.start()
+    return endpoint
 
-        return tell
 
-    found: list[Any] = []
-    if settings.prometheus:
-        from .metrics_out.prometheus_page import prometheus_page
-        from .supervise.metrics_endpoint import MetricsEndpoint
+def _ping(run: RunDirectory, supervisor: Supervisor, vitality: Vitality) -> "DeadManPing | None":
+    """The calls of ``[notify] ping_url``, started, if the settings want them."""
+    settings = run.load_spec().settings.notify
+    if not settings.ping_url:
+        return None
+    from .supervise.dead_man import DeadManPing
 
-        tell = teller("metrics_endpoint", "the metrics for Prometheus are served now")
-        found.append(MetricsEndpoint(settings.prometheus, lambda: prometheus_page(lambda _problem: None), tell))
-    if settings.otlp:
-        from .metrics_out.otlp_sender import OtlpSender
+    tell = _teller("ping", "the ping address is called again", supervisor, vitality)
+    blind = partial(_why_blind, supervisor, vitality)
+    ping = DeadManPing(settings.ping_url, settings.ping_s, blind, tell)
+    ping.start()
+    return ping
 
-        tell = teller("otlp", "the metrics are sent to OpenTelemetry now")
-        found.append(OtlpSender(run, settings.otlp, settings.otlp_s, tell))
-    for each in found:
-        each.start()
-    return found
+
+def _why_blind(supervisor: Supervisor, vitality: Vitality) -> str | None:
+    return vitality.why_blind(live=supervisor.live is not None)
+
+
+def _teller(kind: str, over: str, supervisor: Supervisor, vitality: Vitality) -> Callable[[str | None], None]:
+    """Sets a trouble of this kind, or clears it and writes ``over``."""
+
+    def tell(trouble: str | None) -> None:
+        if trouble is None:
+            vitality.troubles.clear(kind)
+            supervisor.note(over)
+        elif vitality.troubles.set(kind, trouble, "warning"):
+            supervisor.note(trouble)
+
+    return tell
 
 
 def _answer(run: RunDirectory, supervisor: Supervisor, vitality: Vitality, request: Request) -> Reply:

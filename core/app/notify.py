@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..act.notify.notices import send_notice
+from ..act.notify import send_notice
 from ..model.run import RunSpec
 from .errors import CliError, ExitCode
 from .plan.project_plan import project_spec

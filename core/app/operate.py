@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from ..model.control_messages import Request
 from ..model.launch.ways_on import how_to_resume, ways_on
 from ..model.observation import Command
+from ..model.run import PAUSED_STATES
 from ..model.shipped.profile import NO_PROFILE
 from ..model.text.printable import printable
 from ..model.text.suggestion import typed
@@ -67,8 +68,10 @@ def remedies_argument(names: tuple[str, ...]) -> tuple[str, ...]:
 def require_checked(run: RunDirectory, command: Command, *, forced: bool) -> "Check | None":
     """Raise CliError if ``check`` fails on the launch that a person orders, unless it is ``forced``.
 
-    Returns what the person should know of it, if there is something.
+    Returns what the person should know of it, if there is something. The end of a pause launches nothing.
     """
+    if _ends_pause(run, command):
+        return None
     import msgspec
 
     from .plan.definitions import definitions_of
@@ -104,6 +107,10 @@ def goes_on_waiting(run: RunDirectory, command: Command) -> str:
 def _is_plain_resume(command: Command) -> bool:
     """Whether nothing but to go on is asked for."""
     return command == Command(t=command.t, verb="resume", by=command.by)
+
+
+def _ends_pause(run: RunDirectory, command: Command) -> bool:
+    return _is_plain_resume(command) and read_status(run)["state"] in PAUSED_STATES
 
 
 def send_command(run: RunDirectory, command: Command, *, starts_supervisor: bool) -> str:
@@ -181,7 +188,8 @@ def _start_with(run: RunDirectory, command: Command) -> str:
     require_own_output_to_start(run)
     if _is_plain_resume(command) and trainer_pid(run) is not None:
         # It needs a supervisor and no new attempt, also if it ends before the supervisor is there.
-        return f"resume: a supervisor (pid {start_detached(run)}) watches {name} now; its training goes on"
+        pid = start_detached(run, command if state in PAUSED_STATES else None)
+        return f"resume: a supervisor (pid {pid}) watches {name} now; its training goes on"
     if command.verb in LAUNCHING:
         _require_way_to_resume(run, command)
     if held := goes_on_waiting(run, command):

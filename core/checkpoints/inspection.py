@@ -144,6 +144,7 @@ def conclude(subject: Subject, finding: Finding) -> Checkpoint:
         verdict="complete" if deciding is None else deciding.verdict,
         reason=notes if deciding is None else deciding.reason,
         opaque=finding.opaque,
+        objects=finding.objects,
         holds=None if deciding is not None and deciding.verdict == "opaque" else holding(subject, finding),
         nonfinite=tuple(_stable(name, subject) for each in values for name in each.names)[:NAMES_KEPT],
         nan=tuple(_stable(name, subject) for each in values for name in each.nan)[:NAMES_KEPT],

@@ -55,6 +55,12 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         """A model compiled for inference."""
         return any(f.contents is not None and TORCHSCRIPT in f.contents.opaque for f in self.files.values())
 
+    @property
+    def objects(self) -> tuple[str, ...]:
+        """What ``torch.load`` refuses with ``weights_only``, if each of its files of torch holds something of it."""
+        held = [c for f in self.files.values() if (c := f.contents) is not None and c.format.startswith("torch_")]
+        return tuple(dict.fromkeys(name for c in held for name in c.objects)) if all(c.objects for c in held) else ()
+
     def with_damage(self, damage: Damage) -> "Finding":
         """A copy with one more damage."""
         return msgspec.structs.replace(self, damages=(*self.damages, damage))

@@ -67,14 +67,6 @@ def endpoint(value: str) -> str | None:
     return None
 
 
-def hours(value: str) -> str | None:
-    """Empty, or hours of a day that differ."""
-    found = re.fullmatch(r"(\d{1,2}):(\d{2})-(\d{1,2}):(\d{2})", value)
-    parts = [int(part) for part in found.groups()] if found else []
-    good = found and max(parts[::2]) < 24 and max(parts[1::2]) < 60 and parts[:2] != parts[2:]
-    return None if not value or good else 'must be hours like "23:00-07:00"'
-
-
 def web_address(value: str) -> str | None:
     """Empty, or an http(s) address."""
     return None if not value or re.match(r"https?://[^\s/]+", value) else "must be an http or https address"
@@ -255,8 +247,6 @@ BOUNDS: dict[str, dict[str, Rule]] = {
         "urls": services,
         "timeout_s": above(0),
         "again_s": at_least(0),
-        "quiet": hours,
-        "group_s": at_least(0),
         "ping_url": web_address,
         "ping_s": at_least(5),
     },
@@ -279,7 +269,7 @@ BOUNDS: dict[str, dict[str, Rule]] = {
         # Samples come once a second by default: a faster screen shows the same twice. Slower than 10 s looks dead.
         "refresh_s": between(0.5, 10),
     },
-    "metrics": {"prometheus": endpoint, "otlp": web_address, "otlp_s": at_least(1)},
+    "metrics": {"prometheus": endpoint},
     "state": {"keep": at_least(0)},
     "slurm": {
         "nodes": at_least(1),

@@ -180,7 +180,6 @@ end_by = ""                             # "08:00": saved and stopped by this loc
 
 [metrics]
 prometheus = ""                         # "127.0.0.1:9877": values of all runs for Prometheus at this address
-otlp = ""                               # "http://127.0.0.1:4318": sent to OpenTelemetry (extra: otel)
 
 [evaluate]
 # Measures each new verified checkpoint and prints a score, for example ["python", "evaluate.py", "{{checkpoint}}"]

@@ -25,11 +25,13 @@ HangKind = Literal["idle", "spin", "starved", "exiting", "waiting"]
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """``what``: for the user; ``line``: in the attempt's log, from 1; ``then``: a consequence of the one before."""
+    """``what``: for the user; ``line``: in the attempt's log, from 1; ``then``: a consequence of the
+    one before; absent else.
+    """
 
     what: str
     line: int | None = None
-    then: bool = False
+    then: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 class Incident(msgspec.Struct, frozen=True, kw_only=True):

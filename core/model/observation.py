@@ -11,6 +11,7 @@ import msgspec
 from msgspec import field
 
 from .beside.other_trainer import OtherTrainersSeen as OtherTrainersSeen  # noqa: PLC0414  an observation, too
+from .checkpoints.checkpoint import LoadRefusal
 from .checkpoints.origin import Made, Whose
 from .launch.change import Change
 from .launch.elsewhere.job import JobCause, JobPhase
@@ -236,6 +237,8 @@ class CheckpointEvent(Base, frozen=True, kw_only=True, tag="checkpoint"):
     """Whether it stood in the folder before the first attempt, as the list of that time tells; None = it does not."""
     whose: Whose | None = None
     """What speaks against the run as its writer, in a folder that others use, too; None = nothing does."""
+    refused: LoadRefusal | None = None
+    """Why the trainer's own load would not take it; None = nothing is known to prevent it."""
     absent_t: float | None = None
     """Run time of the last look at the folder that did not see it as it is; None = it was so at the first look."""
 

@@ -7,6 +7,7 @@ import msgspec
 from .launch.change import Change
 from .launch.engine import CAPABILITIES, Capabilities, EngineName
 from .launch.output_place import OutputPlace
+from .launch.recognition import OwnEnd
 from .launch.resume_way import ResumeWay, SecondStart
 from .settings import Settings
 
@@ -31,7 +32,9 @@ TERMINAL_STATES: frozenset[str] = frozenset({"stopped", "finished", "ended_early
 PLACEHOLDERS = ("config", "output_dir", "resume", "profile")
 """Placeholders that each launch fills in."""
 LIVE_STATES: frozenset[str] = frozenset({"starting", "running", "hung", "stopping", "paused", "suspended", "queued"})
-HALTED_STATES: frozenset[str] = frozenset({"paused", "suspended", "queued"})
+PAUSED_STATES: frozenset[str] = frozenset({"paused", "suspended"})
+"""The trainer lives and is stopped by a signal; ``resume`` lets it go on."""
+HALTED_STATES: frozenset[str] = PAUSED_STATES | {"queued"}
 """The trainer lives and does not run, or its job waits: nobody can tell when it will be done."""
 
 
@@ -86,6 +89,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     begin_from: str | None = None
     """The checkpoint that the first attempt resumes from; None: from the beginning."""
     labels: dict[str, Any] = {}
+    own_ends: tuple[OwnEnd, ...] = ()
+    """The texts with which the trainer's own source ends it, as they were before the first launch."""
     outputs: tuple[OutputPlace, ...] = ()
     """Folders that the trainer was seen to save to, beside ``output_dir`` or below it, in the order found."""
     output_found: bool = False

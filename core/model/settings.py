@@ -173,19 +173,10 @@ class Notify(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     again_s: float = 1800.0
     """A warning that comes and goes (an occasional NaN, a temperature at its bound) is sent again after this at the
     earliest. One that lasts is sent once; the health line repeats it."""
-    quiet: str = ""
-    """Hours of the local day without notices, ``"23:00-07:00"``; sent as one message when they are over."""
-    quiet_but: tuple[NoticeEvent, ...] = ("give_up", "question")
-    """Events that are sent in the quiet hours, too: a person is needed, and until then nothing is trained."""
-    group_s: float = 0.0
-    """Notices of so many seconds are sent as one message; the end of the run and questions never wait for it."""
     ping_url: str = ""
     """An address that is called every ``ping_s``, only while the run is really observed (healthchecks.io, Uptime Kuma).
     If the calls stop, that service tells you, also if this whole machine is gone."""
     ping_s: float = 60.0
-    actions: bool = False
-    """Messages in Telegram and ntfy (``urls``) have buttons: wait, stop, resume. The answers are asked for by calls to
-    these services; no port is opened."""
 
 
 class Backup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -309,12 +300,6 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Address and port of an HTTP endpoint with the newest values of all runs, ``"127.0.0.1:9877"``; empty = none. The
     first supervisor with this setting serves it, and another takes over. It has no password: an address that others can
     reach shows them names and numbers of the runs."""
-    otlp: str = ""
-    """Address of a collector of OpenTelemetry, ``"http://127.0.0.1:4318"``; empty = none. Each supervisor sends the
-    values of its run there (OTLP over HTTP; ``pip install 'trainwatch-tui[otel]'``). Headers, certificates and
-    compression are those of OpenTelemetry's own variables (``OTEL_EXPORTER_OTLP_HEADERS`` ...)."""
-    otlp_s: float = 15.0
-    """Period of sending them."""
 
 
 class Evaluate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -6,6 +6,7 @@ option feeds, of something that the trainer itself saved or looks for, means tha
 Both are probabilities: the first resume is watched (judge/resume) and the newest state is copied aside before it.
 """
 
+import ast
 import re
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ from .flow.labels import Event, Guard, Label, is_own_load
 from .flow.value_flow import ValueFlow
 from .launch_target import Target
 from .options.option import Option
-from .project_modules import Project
+from .project_modules import Project, resolved
 
 ENOUGH = 4
 """Points from which an option is taken: a name that says so, or a flow into a load that restores a training."""
@@ -51,6 +52,18 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     with_flags: tuple[Option, ...] = ()
     points: int = 0
     why: tuple[str, ...] = ()
+    loads: tuple[str, ...] = ()
+    """The places of the loads that it leads to."""
+
+
+class WeightsOnly(msgspec.Struct, frozen=True):
+    """A ``torch.load`` by which it resumes that takes weights only. ``explicit``: as its source says, not as a default.
+
+    The default is that of torch since 2.6.
+    """
+
+    place: str
+    explicit: bool
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,6 +82,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     unsure: tuple[str, ...] = ()
     reads: frozenset[str] = frozenset()
     cut: bool = False
+    weights_only: WeightsOnly | None = None
     write: str = ""
     target: Target | None = None
 
@@ -97,9 +111,39 @@ def find_resume(
         unsure=(*project.unread, *alone.unsure, *_unsure(project, flow, closed=closed)),
         reads=frozenset(flow.read),
         cut=bool(project.unread),
+        weights_only=_weights_only(project, (alone.place,) if best is None else best.loads),
         write=next((line for library, line in TO_WRITE.items() if library in _imported(project)), ""),
         target=target,
     )
+
+
+_TRUSTS = re.compile(r"safe_globals|TORCH_FORCE_|torch\.load\s*=[^=]|setattr\(torch\b")
+"""Sources that change what ``torch.load`` takes."""
+
+
+def _weights_only(project: Project, places: Collection[str]) -> WeightsOnly | None:
+    """The load at these places, if each is a ``torch.load`` that is known to take weights only."""
+    if any(_TRUSTS.search(module.text) for module in project.modules):
+        return None
+    found = {
+        place: None if explicit is None else WeightsOnly(place, explicit)
+        for module in project.modules
+        for call in module.calls
+        if resolved(module, call.func) in {"torch.load", "torch.serialization.load"}
+        and (place := f"{module.shown}:{call.lineno}") in places
+        for explicit in [_takes_weights_only(call)]
+    }
+    loads = [found.get(place) for place in places]
+    return loads[0] if loads and all(loads) else None
+
+
+def _takes_weights_only(call: ast.Call) -> bool | None:
+    """True: it is written there; False: by torch's default; None: it is not known to."""
+    given = {each.arg or "**": each.value for each in call.keywords}
+    starred = any(isinstance(each, ast.Starred) for each in call.args)
+    if starred or len(call.args) > 2 or {"**", "pickle_module"} & given.keys():
+        return None
+    return {"True": True, "None": False}.get(ast.unparse(given["weights_only"])) if "weights_only" in given else False
 
 
 def _imported(project: Project) -> set[str]:
@@ -202,9 +246,8 @@ def _candidate(number: int, flow: ValueFlow, given: Mapping[int, str]) -> Candid
             return None
     elif not loads and not named and option.library != "lightning":
         return None
-    if points < ENOUGH:
-        return None
-    return _with_form(option, number, flow, fed, guarded, points, tuple(why))
+    made = _with_form(option, number, flow, fed, guarded, points, tuple(why)) if points >= ENOUGH else None
+    return made and msgspec.structs.replace(made, loads=tuple(dict.fromkeys(f"{e.module}:{e.line}" for e in loads)))
 
 
 def _with_form(  # noqa: PLR0917

@@ -13,14 +13,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ..model.launch.recognition import Imported, SourceFacts
+from ..model.launch.recognition import Imported, OwnEnd, SourceFacts
 from .config_options import file_options, override_options
 from .declared_whole import declares_all
-from .existence_checks import goes_on_without
 from .flow.scopes import Scopes
 from .known_values import KnownValues, set_options
 from .launch_target import Target, find_target
-from .needed_imports import NeededImport, installs_packages, needed_imports
 from .options.all_options import options_of
 from .options.option import Option
 from .options.subcommands import BEFORE, Subcommands, subcommands_of
@@ -28,6 +26,7 @@ from .project_modules import Module, Project, Stamp, read_module, read_project, 
 from .resume_finding import Finding, find_resume
 from .script_values import Default, Number, defaults_in, imported_by, numbers_in, texts_in_module
 from .start_deletes import StartDeletes, start_deletes
+from .start_needs import NeededImport, goes_on_without, installs_packages, needed_imports, own_ends
 
 FETCHES = re.compile(r"download|urlretrieve|load_dataset|\bgdown\b|\bwget\b|kaggle", re.IGNORECASE)
 PATHS = re.compile(r"sys\.path\b|addsitedir|sys\.modules|sys\.meta_path|pkgutil\.extend_path")
@@ -187,6 +186,11 @@ class TrainerSource:
 
         return self._asked(told, True)
 
+    @cached_property
+    def own_ends(self) -> tuple[OwnEnd, ...]:
+        """The texts with which it ends itself; none of an installed program."""
+        return () if self.target.package else self._asked(own_ends, ())
+
     def begins_without(self, option: str) -> str | None:
         """Where it asks whether the path given by this option exists, and goes on without it (``train.py:41``)."""
         name = option.lstrip("-").replace("-", "_").rpartition(".")[2]
@@ -241,7 +245,7 @@ def read_source(command: Sequence[str], cwd: str, env: Mapping[str, str] | None 
     source = _sources.pop(key, None)
     if source is None or not source.is_current:
         source = TrainerSource(target, folder)
-    for other in _sources.values():
+    for other in list(_sources.values()):  # a sensor asks, too
         other.forget_trees()
     _sources[key] = source
     while len(_sources) > MOST_SOURCES:

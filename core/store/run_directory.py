@@ -225,8 +225,8 @@ def _read_spec(path: Path) -> RunSpec:
     except msgspec.MsgspecError as error:
         if UNKNOWN_FIELD in str(error):
             raise _TooNew(
-                f"{path}: written by another version of trainwatch, probably a newer one ({error}); "
-                "update trainwatch to open this run"
+                f"{path}: written by another version of trainwatch, a newer one or one with settings that are gone "
+                f"({error}); open this run with that version"
             ) from error
         raise RunUnreadable(f"{path}: damaged ({error}); the journal beside it is still readable") from error
 

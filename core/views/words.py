@@ -24,6 +24,7 @@ TITLES: dict[str, str] = {
     "other_trainer": "another trainer writes there",
     "not_understood": "checkpoints of an unknown format",
     "vanished": "checkpoints were deleted",
+    "weights_only": "a restart cannot load what is saved",
     "unsure_output": "output folder not known for certain",
     "no_step": "progress unknown",
 }

@@ -17,7 +17,7 @@ from tests.integration.act_world import World, python, wait_for, world
 from trainwatch.core.act.evidence.capture import examine, gpu_text
 from trainwatch.core.act.evidence.py_spy import find_py_spy
 from trainwatch.core.act.evidence.stack_capture import StackReport
-from trainwatch.core.act.gpu.gpu_holders import Holder, gpu_holders
+from trainwatch.core.act.gpu_clearing import Holder, gpu_holders
 from trainwatch.core.act.launch import spool
 from trainwatch.core.act.launch.launching import is_alive
 from trainwatch.core.judge.hang.stack_evidence import Sign, signs_of

@@ -9,8 +9,7 @@ from pathlib import Path
 import msgspec
 
 from tests.integration.act_world import growing, lives, python, wait_for
-from trainwatch.core.act.notify.end_command import run_at_end
-from trainwatch.core.act.notify.notifier import KEPT_BYTES, notify
+from trainwatch.core.act.notify import KEPT_BYTES, notify, run_at_end
 from trainwatch.core.model.decision import RunAtEnd
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.settings import End, Notify, Settings

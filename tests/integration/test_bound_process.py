@@ -17,7 +17,6 @@ OUTLIVE = {
     ("core/act/launch/launching.py", "_fork_off"): "the runner, which keeps the trainer",
     ("core/act/launch/keep_alive.py", "_start"): "a new supervisor",
     ("core/app/start/detached.py", "_start"): "a supervisor",
-    ("core/act/notify/held_notices.py", "send_later"): "sends the notices that wait for the end of the quiet hours",
     ("core/app/queue/worker_process.py", "ensure_worker"): "starts the queued runs, until none waits",
     ("core/app/screen/run_trials.py", "attempt"): "a trial of some minutes, whose result is kept",
     ("core/app/apart/own_process.py", "run_apart"): "asks the kernel itself, and then ends its trainer (inside.py)",

@@ -122,7 +122,7 @@ def test_a_pause_stops_what_runs_in_the_container(world: World, engine: Path) ->
     world.in_state("paused")
     stat = Path(f"/proc/{inside}/stat")
     until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", "its first process is stopped")
-    assert world.do("unpause").code == 0
+    assert world.do("resume").code == 0
     world.in_state("running")
     at = world.steps(1)[-1]
     world.at_step(at + 5)

@@ -180,7 +180,7 @@ def test_a_paused_tree_is_stopped_and_no_hang_is_declared(world: World) -> None:
     until(lambda: watcher.said.count("health: job: paused") >= 6, "longer than a hang takes")
     assert (world.story().state, world.steps()[-1]) == ("paused", before)
 
-    said(world, "unpause")
+    said(world, "resume")
     world.at_step(before + 10)
     story = world.in_state("running")
     assert story.incidents == ()
@@ -272,7 +272,10 @@ def test_operator_commands_that_do_not_apply_are_refused_with_an_alternative(wor
 
     said(world, "pause")
     world.in_state("paused")
-    assert "`trainwatch unpause " in said(world, "resume", code=1)
+    assert "`trainwatch restart " in said(world, "resume", "--fresh", code=1)
+    said(world, "unpause")
+    world.in_state("running")
+    assert "unpause: the run is not paused: it is running" in said(world, "unpause", code=1)
     said(world, "stop", "--yes")
     world.in_state("stopped")
     assert "it is stopped; `trainwatch resume " in said(world, "pause", code=1)

@@ -110,3 +110,38 @@ def test_the_newest_save_is_handed_to_the_trainer(world: World, case: tuple[str,
     assert watcher.ends() == 0, watcher.said
     assert (world.project / "truth.txt").read_text().splitlines() == ["0 ", f"30 {newest}"]
     assert not list(world.project.glob("res/ults/SAVE*/.*")), "nothing is written into a checkpoint"
+
+
+WITH_TORCH = """
+import argparse, os, time, torch
+parser = argparse.ArgumentParser()
+parser.add_argument("--warm", dest="source")
+known = parser.parse_args()
+os.makedirs("res", exist_ok=True)
+first = 0
+if known.source:
+    held = torch.load(known.source, map_location="cpu"WAY)
+    model.load_state_dict(held["model"]); optimizer.load_state_dict(held["optimizer"]); first = held["step"]
+for step in range(first + 1, 31):
+    time.sleep(0.15)
+    print(f"step {step}/30 loss {2 / step:.4f}", flush=True)
+    if step == 8:
+        torch.save({"model": {"w": torch.ones(9)}, "optimizer": {}, "step": step, "options": HELD}, "res/at-8.pt")
+"""
+
+
+@pytest.mark.parametrize(
+    ("way", "held", "refused"),
+    [("", "known", True), ("", "vars(known)", False), (", weights_only=False", "known", False)],
+)
+def test_a_load_that_torch_would_refuse_is_told_at_the_first_save(
+    world: World, way: str, held: str, refused: bool
+) -> None:
+    pytest.importorskip("torch")
+    (world.project / "train.py").write_text(WITH_TORCH.replace("WAY", way).replace("HELD", held))
+    world.write(command=[sys.executable, "train.py"], output_dir="res", more={"watch": {"settle_s": 1}})
+    watcher = world.headless("--interval", "1")
+    assert watcher.ends() == 0, watcher.said
+    found = [incident for incident in world.story().incidents if incident.class_ == "weights_only"]
+    assert bool(found) is refused
+    assert not found or ("argparse.Namespace" in found[0].reason and "train.py:9" in found[0].explanation)

@@ -296,9 +296,18 @@ def test_a_folder_of_another_process_is_taken_back_once_it_was_seen_writing(tmp_
     folder.mkdir()
     looks = False
     world = World(folder)
-    world.search._writers._open_files = lambda pids: open_for_writing(pids) if looks else ()
+    writers = world.search._writers
+    look_beside = writers.look_beside
+    writers._open_files = lambda pids: open_for_writing(pids) if looks else ()
+
+    def look(now: float, max_age_s: float) -> None:
+        if looks or not writers._others:
+            look_beside(now, max_age_s)
+
+    writers.look_beside = look  # type: ignore[method-assign]
     with world.trainer, world.stranger, running(world.search):
         world.follow()
+        wait_until(lambda: writers._others, "the other processes are known")
         world.stranger.do("put('theirs/model_1.safetensors')")
         wait_until(lambda: world.seen() == {"theirs": False}, "a save of an unknown writer is told")
         looks = True

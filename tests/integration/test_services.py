@@ -1,10 +1,9 @@
-"""Telegram, Discord and ntfy as servers on this machine: exactly what they are asked, answers by buttons, the ping."""
+"""Telegram, Discord and ntfy as servers on this machine: exactly what they are asked, and the ping."""
 
 import socketserver
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -12,9 +11,7 @@ import pytest
 from tests.fakes.e2e_world import until
 from tests.fakes.services import LocalService, local_service
 from tests.tiers import SECOND_TIER
-from trainwatch.core.act.notify.answers import AnswerPoll, Codes
-from trainwatch.core.act.notify.notifier import notify_urls
-from trainwatch.core.act.notify.services import service_of
+from trainwatch.core.act.notify import notify_urls
 from trainwatch.core.app.supervise.dead_man import DeadManPing
 
 BOT = "123456789:abc-def_ghi"
@@ -34,39 +31,21 @@ def ntfy(service: LocalService) -> str:
     return f"ntfy://{service.address}/luca-7f3a"
 
 
-def test_each_service_is_asked_exactly_once_in_its_own_form(service: LocalService, tmp_path: Path) -> None:
+def test_each_service_is_asked_exactly_once_in_its_own_form(service: LocalService) -> None:
     urls = [telegram(service), f"discord://77/hook-token?api=http://{service.address}", ntfy(service)]
-    codes = Codes(tmp_path / "key", now=lambda: 1000.0)
-    answers = codes.answers("incident", urls, 3)
-    assert answers is not None
-    report = notify_urls(urls, "incident", "luca: crash", "exit code 1 @everyone", timeout_s=30, answers=answers)
+    report = notify_urls(urls, "incident", "luca: crash", "exit code 1 @everyone", timeout_s=30)
     assert (report.ok, report.detail) == (True, "notified 3 services")
     asked = {path: (method, body) for method, path, body in service.asked}
     assert len(service.asked) == 3
-    buttons = [{"text": b.label, "callback_data": b.answer} for b in codes.buttons(3)]
     assert asked[f"/bot{BOT}/sendMessage"] == (
-        "POST",
-        {
-            "chat_id": "42",
-            "text": "luca: crash\nexit code 1 @everyone",
-            "reply_markup": {"inline_keyboard": [buttons]},
-        },
-    )
+        "POST", {"chat_id": "42", "text": "luca: crash\nexit code 1 @everyone"},
+    )  # fmt: skip
     assert asked["/api/webhooks/77/hook-token"] == (
         "POST",
         {"content": "**luca: crash**\nexit code 1 @everyone", "allowed_mentions": {"parse": []}},
     )
     _, message = asked["/"]
     assert (message["topic"], message["title"], message["priority"]) == ("luca-7f3a", "luca: crash", 4)
-    reply = f"http://{service.address}/{answers.topics[urls[2]]}"
-    assert [(a["label"], a["method"], a["url"]) for a in message["actions"]] == [
-        (label, "POST", reply) for label in ("Wait 10 min", "Stop", "Resume")
-    ]
-
-
-def test_a_message_has_no_buttons_unless_they_are_asked_for(service: LocalService) -> None:
-    assert notify_urls([telegram(service), ntfy(service)], "incident", "crash", "why", timeout_s=30).ok
-    assert not [body for _, _, body in service.asked if "reply_markup" in body or "actions" in body]
 
 
 def test_a_service_that_refuses_says_why_and_shows_no_token(service: LocalService) -> None:
@@ -87,99 +66,6 @@ def test_a_service_that_is_slow_is_ended_at_the_time_limit_and_a_dead_one_is_tol
     assert time.monotonic() - begun < 10
     dead = notify_urls(["ntfy://127.0.0.1:9/luca"], "finish", "done", "", timeout_s=20)
     assert "url 1 (Ntfy): not delivered: Connection refused" in dead.detail
-
-
-class Carried:
-    def __init__(self) -> None:
-        self.orders: list[tuple[str, str]] = []
-        self.said: list[str] = []
-
-    def carry(self, verb: str, by: str) -> str:
-        self.orders.append((verb, by))
-        return f"{verb}: accepted"
-
-
-def poll(service: LocalService, codes: Codes, carried: Carried, attempt: int = 3) -> AnswerPoll:
-    services = [found for url in (telegram(service), ntfy(service)) if (found := service_of(url)) is not None]
-    return AnswerPoll(
-        services, codes, attempt=lambda: attempt, carry=carried.carry, tell=carried.said.append, poll_s=0.02
-    )
-
-
-def test_a_button_in_telegram_is_carried_out_once_and_answered(service: LocalService, tmp_path: Path) -> None:
-    codes, carried = Codes(tmp_path / "key"), Carried()
-    wait, stop, _ = codes.buttons(3)
-    other, old = Codes(tmp_path / "other").buttons(3)[1], codes.buttons(2)[1]
-    service.press(1, stop.answer, chat=666)
-    service.press(2, other.answer)
-    service.press(3, wait.answer)
-    service.press(4, wait.answer)
-    service.press(5, old.answer)
-    service.press(6, "stop.3.x.y")
-    asking = poll(service, codes, carried)
-    asking.start()
-    try:
-        until(lambda: len(service.paths("/answerCallbackQuery")) == 3, "three replies")
-    finally:
-        asking.stop()
-    answers = service.paths("/answerCallbackQuery")
-    assert carried.orders == [("snooze", "ann (Telegram)")]
-    assert [(body["callback_query_id"], body["text"]) for body in answers] == [
-        ("q3", "snooze: accepted"),
-        ("q4", "it was taken already"),
-        ("q5", "it was about attempt 2, and now attempt 3 is the newest: nothing was done"),
-    ]
-
-
-def test_a_button_in_ntfy_is_carried_out_once_and_a_made_up_one_is_not(service: LocalService, tmp_path: Path) -> None:
-    codes, carried = Codes(tmp_path / "key"), Carried()
-    found = service_of(ntfy(service))
-    assert found is not None
-    topic = codes.reply_topic(found)
-    stop = codes.buttons(3)[1]
-    service.topics[topic] = [
-        {"id": "a", "event": "open", "message": ""},
-        {"id": "b", "event": "message", "message": "stop.3.1000.AAAA"},
-        {"id": "c", "event": "message", "message": stop.answer},
-        {"id": "d", "event": "message", "message": stop.answer},
-    ]
-    asking = poll(service, codes, carried)
-    asking.start()
-    try:
-        until(lambda: len(service.paths("/")) == 3, "three replies")
-        until(lambda: any(path.endswith("since=d") for _, path, _ in service.asked), "it asks for what follows")
-    finally:
-        asking.stop()
-    assert carried.orders == [("stop", "a button in ntfy")]
-    assert [body["title"] for body in service.paths("/")] == [
-        "no answer of this run", "stop: accepted", "it was taken already"
-    ]  # fmt: skip
-
-
-def test_a_service_that_cannot_be_asked_is_told_once_and_again_when_it_answers(
-    service: LocalService, tmp_path: Path
-) -> None:
-    carried = Carried()
-    service.status = 500
-    asking = poll(service, Codes(tmp_path / "key"), carried)
-    asking.start()
-    try:
-        until(lambda: len(service.asked) > 6 and len(carried.said) == 2, "both failed several times")
-        service.status = 200
-        until(lambda: len(carried.said) == 4, "both answer again")
-    finally:
-        asking.stop()
-    assert all("cannot be asked" in text and "abc-def" not in text for text in carried.said[:2])
-
-
-def test_an_old_answer_does_nothing(tmp_path: Path) -> None:
-    now = [1000.0]
-    codes = Codes(tmp_path / "key", now=lambda: now[0])
-    stop = codes.buttons(1)[1]
-    now[0] += 13 * 3600
-    assert codes.check(stop.answer, 1) == (None, "the message is too old")
-    assert (tmp_path / "key").stat().st_mode & 0o077 == 0
-    assert Codes(tmp_path / "key").knows(stop.answer), "a new supervisor has the same key"
 
 
 def test_the_ping_comes_only_while_observation_works(service: LocalService) -> None:

@@ -51,7 +51,7 @@ def test_ramp_moves_up_one_profile_at_a_checkpoint_and_never_to_one_that_crashed
             further.step = step
             world.watch(further.train(4))
         elif what == "pause":
-            world.command("pause").wait(60.0, every_s=5.0).command("unpause")
+            world.command("pause").wait(60.0, every_s=5.0).command("resume")
         else:
             world.see(LogChunk(t=world.t, text=ENDS[what]), Exit(t=world.t + 0.1, code=1))
         for move in world.of(RampMoved)[moved:]:

@@ -1,6 +1,6 @@
 """Golden texts: the entries of a scenario, kept beside the tests and reviewed by diff.
 
-``TRAINWATCH_UPDATE_GOLDENS=1 pytest tests/scenarios`` writes them anew.
+``python tests/make_goldens.py`` writes them anew.
 """
 
 import os
@@ -15,5 +15,5 @@ def check(name: str, text: str) -> None:
     if os.environ.get("TRAINWATCH_UPDATE_GOLDENS"):
         FOLDER.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    assert path.exists(), f"no golden text {path.name}; write it with TRAINWATCH_UPDATE_GOLDENS=1 and review it"
+    assert path.exists(), f"no golden text {path.name}; write it with tests/make_goldens.py and review it"
     assert text == path.read_text(encoding="utf-8")

@@ -146,7 +146,7 @@ def operator_switches_profile_at_a_checkpoint() -> World:
 def operator_pauses() -> World:
     world = World().begin().watch(story()).command("pause")
     world.watch(Story(meta=False, period_s=5.0).go(900, states={"T": 9}, cpu=0.0))
-    return world.command("unpause").watch(story(60, 10))
+    return world.command("resume").watch(story(60, 10))
 
 
 def machine_sleeps() -> World:

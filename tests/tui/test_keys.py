@@ -283,9 +283,9 @@ async def test_acknowledge_names_the_incident() -> None:
 
 async def test_a_paused_run_can_be_continued() -> None:
     async with showing(in_state("paused")) as (app, pilot):
-        assert footer(app).startswith("u continue")
-        await pilot.press("u")
-        await until(pilot, lambda: [c.verb for c in sent(app)] == ["unpause"])
+        assert footer(app).startswith("r resume")
+        await pilot.press("r")
+        await until(pilot, lambda: [c.verb for c in sent(app)] == ["resume"])
 
 
 async def test_a_refused_command_shows_its_reason() -> None:
@@ -331,7 +331,7 @@ async def test_enter_does_not_restart_a_run_that_has_run() -> None:
         assert starter.started == []
 
 
-@pytest.mark.parametrize("key", ["p", "x", "k", "P", "w", "u", "S"])
+@pytest.mark.parametrize("key", ["p", "x", "k", "P", "w", "S"])
 async def test_keys_on_a_finished_run_show_that_it_is_finished(key: str) -> None:
     async with showing(finished()) as (app, pilot):
         await pilot.press(key)
@@ -347,9 +347,8 @@ async def test_keys_on_a_finished_run_show_that_it_is_finished(key: str) -> None
         (given_up(), "k", "The run was given up: e shows why"),
         (unwatched(), "k", "No supervisor is running: S starts one."),
         (healthy(), "w", "Nothing is hung."),
-        (healthy(), "u", "It is not paused."),
         (healthy(), "S", "A supervisor is running already."),
-        (in_state("paused"), "P", "It is paused: u continues."),
+        (in_state("paused"), "P", "It is paused: r lets it go on."),
         (crashed(), "x", "No trainer is running now."),
         (empty(), "k", "The run has not been started yet."),
     ],

@@ -113,19 +113,6 @@ async def test_a_comparison_fits_the_terminal(size: tuple[int, int]) -> None:
         assert box.region.bottom <= size[1]
 
 
-@pytest.mark.parametrize("marks", [("space", "d"), ("down", "space", "d")])
-async def test_the_curves_of_two_runs_are_drawn_in_the_same_charts(marks: tuple[str, ...]) -> None:
-    async with showing(healthy(), size=(120, 40)) as (app, pilot):
-        await opened(app, pilot)
-        await pilot.press(*marks)
-        await until(pilot, lambda: isinstance(app.screen, ComparisonDialog), "the comparison")
-        await pilot.press("7")
-        await until(pilot, lambda: getattr(app.screen, "place", "") == "metrics", "the metrics")
-        assert app.screen.state.compared  # type: ignore[attr-defined]
-        assert app.dashboard is not None
-        assert app.dashboard.run.run_id not in app.screen.state.compared  # type: ignore[attr-defined]
-
-
 async def test_a_list_without_a_run_offers_nothing_to_do_with_one() -> None:
     async with showing(healthy(), size=(120, 40)) as (app, pilot):
         screen = await opened(app, pilot)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
-from trainwatch.core.act.gpu.memory_gate import GateReport, wait_until_clear
+from trainwatch.core.act.gpu_clearing import GateReport, wait_until_clear
 from trainwatch.core.model.observation import GpuReading
 
 TOLERANCE = 0.5e9

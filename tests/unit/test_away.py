@@ -64,7 +64,7 @@ def test_what_can_wait_opens_no_card() -> None:
 
 def test_the_card_names_the_key_of_a_paused_run_and_none_for_a_frozen_supervisor() -> None:
     paused = away_card(summary(build_report(in_state("paused"), ReportSources(spec=SPEC))))
-    assert [(choice.key, choice.act) for choice in paused.choices] == [("u", "unpause")]
+    assert [(choice.key, choice.act) for choice in paused.choices] == [("r", "resume")]
     frozen = replace(healthy(), frozen="the supervisor (pid 7) does not respond")
     card = away_card(summary(build_report(frozen, ReportSources(spec=SPEC))))
     assert [(choice.key, choice.act) for choice in card.choices] == [("", None)]

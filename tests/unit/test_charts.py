@@ -219,9 +219,9 @@ def test_a_stretch_without_steps_that_is_over_is_a_silence_and_splits_the_curve(
     points = flat((10, 1.0), (20, 2.0), (30, 2.0), (50, 2.0), (60, 3.0), (70, 4.0))
     run = RunSeries(name="luca", points={"progress.loss": points, "progress.step": points}, attempts=(span,))
     for options in (ChartOptions(), ChartOptions(overlaid=True)):
-        (curve,) = chart_view("progress.loss", [run], options).curves
+        (curve,) = chart_view("progress.loss", run, options).curves
         assert curve.parts == (flat((10, 1.0), (20, 2.0)), flat((60, 3.0), (70, 4.0)))
-    (curve,) = chart_view("progress.loss", [run], ChartOptions(x="step")).curves
+    (curve,) = chart_view("progress.loss", run, ChartOptions(x="step")).curves
     assert len(curve.parts) == 1
 
 
@@ -277,10 +277,10 @@ RUN = RunSeries(
 
 
 def test_attempts_over_time_are_apart_and_the_machine_is_one_curve() -> None:
-    loss = chart_view("progress.loss", [RUN], ChartOptions())
+    loss = chart_view("progress.loss", RUN, ChartOptions())
     (curve,) = loss.curves
     assert [[p[0] for p in part] for part in curve.parts] == [[0, 50, 100], [200, 300]]
-    (util,) = chart_view("gpu0.util", [RUN], ChartOptions()).curves
+    (util,) = chart_view("gpu0.util", RUN, ChartOptions()).curves
     assert len(util.parts) == 1
 
 
@@ -308,31 +308,23 @@ def test_a_zoomed_part_of_the_axis_in_seconds_of_the_run(
 
 def test_attempts_over_steps_are_one_curve_and_its_marks_stand_at_steps() -> None:
     options = ChartOptions(x="step")
-    (curve,) = chart_view("progress.loss", [RUN], options).curves
+    (curve,) = chart_view("progress.loss", RUN, options).curves
     assert [p[0] for p in curve.parts[0]] == [0.0, 50.0, 60.0, 160.0]
     assert [(x, m.kind) for x, m in marks_on(RUN, options)] == [(100.0, "crash"), (110.0, "checkpoint")]
-    assert x_bounds([RUN], options, 300) == (0.0, 160.0)
+    assert x_bounds(RUN, options, 300) == (0.0, 160.0)
 
 
 def test_attempts_are_laid_over_each_other_from_their_starts() -> None:
     options = ChartOptions(overlaid=True)
-    old, new = chart_view("progress.loss", [RUN], options).curves
+    old, new = chart_view("progress.loss", RUN, options).curves
     assert (old.name, old.look, new.name, new.look) == ("attempt 1", 1, "attempt 2", 0)
     assert [p[0] for p in new.parts[0]] == [10.0, 110.0]
-    assert x_bounds([RUN], options, 300) == (0.0, 120.0)
+    assert x_bounds(RUN, options, 300) == (0.0, 120.0)
     assert [x for x, _ in marks_on(RUN, options)] == [110.0, 60.0]
 
 
-def test_runs_are_compared_in_the_unit_of_the_open_one() -> None:
-    other = RunSeries(name="mira", points={"progress.sec_per_step": flat((0, 2.0))}, attempts=(AttemptSpan(1, 0, 9),))
-    own = RunSeries(name="luca", points={"progress.sec_per_step": flat((0, 0.5))}, attempts=(AttemptSpan(1, 0, 9),))
-    view = chart_view("progress.sec_per_step", [own, other], ChartOptions())
-    assert view.unit == "steps/s"
-    assert [(c.name, c.parts[0][0][2]) for c in view.named] == [("luca", 2.0), ("mira", 0.5)]
-
-
 def test_smoothed_curves_keep_their_values_behind_them() -> None:
-    view = chart_view("gpu0.util", [RUN], ChartOptions(smooth=0.9))
+    view = chart_view("gpu0.util", RUN, ChartOptions(smooth=0.9))
     assert [c.faint for c in view.curves] == [True, False]
     assert len(view.named) == 1
 

@@ -1,7 +1,12 @@
 """Whether a launch fits the checkpoint that it resumes from: real files; only certain contradictions are reported."""
 
+import argparse
+import collections
+import datetime as dt
 import json
 import os
+import pickle
+import random
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +19,7 @@ from trainwatch.core.act.config.derive import Derived
 from trainwatch.core.act.launch import spool
 from trainwatch.core.app.plan.launch_plan import settings_in
 from trainwatch.core.app.preflight.check import Check
+from trainwatch.core.app.preflight.resumed import torch_load
 from trainwatch.core.app.preflight.resumed.data_inventory import count_files
 from trainwatch.core.app.preflight.resumed.model_checks import (
     check_data_changed,
@@ -21,9 +27,11 @@ from trainwatch.core.app.preflight.resumed.model_checks import (
     remember_data,
 )
 from trainwatch.core.app.preflight.resumed.model_fit import Held, Wanted, misfits
-from trainwatch.core.app.preflight.resumed.torch_shapes import torch_shapes
+from trainwatch.core.app.preflight.resumed.torch_load import check_load, torch_shapes
+from trainwatch.core.checkpoints import verify
 from trainwatch.core.store.run_directory import RunDirectory
 
+numpy = pytest.importorskip("numpy")
 torch = pytest.importorskip("torch")
 save_file = pytest.importorskip("safetensors.torch").save_file
 
@@ -274,3 +282,111 @@ def test_multiplied_channels_and_image_channels_are_not_reported_as_differences(
     assert misfits(Held(name="unet", shapes=shapes), Wanted(model={"channels": 32})) == ()
     one = {f"block.{n}.weight": (64, 64, 3, 3) for n in range(4)}
     assert misfits(Held(name="net", shapes=one), Wanted(model={"channels": 3})) == ()
+
+
+class Recipe:
+    rank = 4
+
+
+def taken_by_torch(path: Path) -> bool:
+    try:
+        torch.load(path)
+    except pickle.UnpicklingError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        argparse.Namespace(rank=4), Recipe(), numpy.float64(0.5), numpy.random.get_state(), Path("a/b"),
+        dt.timedelta(1), collections.deque([1]), collections.defaultdict(int), range(3), frozenset({1}),
+        None, 1.5, 1 << 70, b"raw", bytearray(b"raw"), "text", 2j, {1, 2}, (1, [2]), collections.OrderedDict(a=1),
+        collections.Counter("ab"), torch.Size([2]), torch.float16, torch.device("cpu"), random.getstate(),
+        torch.nn.Parameter(torch.ones(2)), torch.get_rng_state(),
+    ],
+)  # fmt: skip
+def test_what_torch_refuses_by_default_is_seen_in_the_file(tmp_path: Path, extra: Any) -> None:
+    path = tmp_path / "step-8.pt"
+    for zipped in (True, False):
+        torch.save({"w": torch.ones(2), "more": extra}, path, _use_new_zipfile_serialization=zipped)
+        assert bool(verify(path, deep=False).objects) is not taken_by_torch(path)
+
+
+OWN = """
+import argparse, torch
+parser = argparse.ArgumentParser()
+parser.add_argument("--resume")
+args = parser.parse_args()
+data = torch.load("data.pt")
+def read(path):
+    LOAD
+if args.resume:
+    state = read(args.resume)
+    model.load_state_dict(state["model"])
+    optimizer.load_state_dict(state["optimizer"])
+    first = state["step"]
+"""
+PLAIN = "return torch.load(path, map_location='cpu')"
+WRITE, VARIABLE = "write weights_only=False there", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1"
+
+
+def load_checked(folder: Path, load: str, held: Any, script: str = OWN, **env: str) -> Check | None:
+    """What `check` says of the load of a script whose output folder has a checkpoint."""
+    (folder / "fit.py").write_text(script.replace("LOAD", load))
+    (folder / "kept").mkdir(exist_ok=True)
+    torch.save({"model": {"w": torch.ones(2)}, "optimizer": {}, "step": 8, **held}, folder / "kept" / "state-8.pt")
+    command = (sys.executable, "fit.py")
+    return check_load(
+        plan(folder, {}, preset="generic", command=command, output_dir=str(folder / "kept"), env=env), machine(folder)
+    )
+
+
+def test_a_load_that_torch_would_refuse_is_said_before_the_night(tmp_path: Path) -> None:
+    said = load_checked(tmp_path, PLAIN, {"args": argparse.Namespace(rank=4)})
+    assert said is not None
+    assert said.result == "warn"
+    assert "state-8.pt holds argparse.Namespace: torch.load in fit.py:8 takes weights only" in said.found
+    assert WRITE in said.remedy
+    assert VARIABLE in said.remedy
+    written = "import torch as th; return th.load(path, None, weights_only=True)"
+    said = load_checked(tmp_path, written, {"best": numpy.float64(0.5)})
+    assert said is not None
+    assert "numpy" in said.found
+    assert WRITE in said.remedy
+    assert VARIABLE not in said.remedy, "it changes no load that says weights_only itself"
+
+
+def test_so_is_that_of_a_script_which_finds_its_checkpoint_itself(tmp_path: Path) -> None:
+    itself = OWN.replace("--resume", "--seed").replace("if args.resume:", 'if os.path.exists("kept/state-8.pt"):')
+    itself = itself.replace("read(args.resume)", 'read("kept/state-8.pt")').replace("torch\n", "os, torch\n", 1)
+    itself += 'torch.save(state, "kept/state-8.pt")\n'
+    said = load_checked(tmp_path, PLAIN, {"args": argparse.Namespace(rank=4)}, script=itself)
+    assert said is not None
+    assert "torch.load in fit.py:8 takes weights only" in said.found
+
+
+@pytest.mark.parametrize(
+    ("load", "held"),
+    [
+        (PLAIN, {}),
+        ("return torch.load(path, weights_only=False)", {"best": Recipe()}),
+        ("return torch.load(path, weights_only=args.safe)", {"best": Recipe()}),
+        ("return torch.load(path, **how)", {"best": Recipe()}),
+        ("torch.serialization.add_safe_globals([Recipe]); return torch.load(path)", {"best": Recipe()}),
+        ("return mine.load(path)", {"best": Recipe()}),
+    ],
+)
+def test_nothing_is_said_of_a_load_that_may_work(tmp_path: Path, load: str, held: Any) -> None:
+    assert load_checked(tmp_path, load, held) is None
+
+
+def test_nothing_is_said_where_the_variable_is_set_or_the_version_is_not_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = {"best": Recipe()}
+    assert load_checked(tmp_path, PLAIN, held) is not None
+    assert load_checked(tmp_path, PLAIN, held, TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD="1") is None
+    assert load_checked(tmp_path, PLAIN, held, PYTHONPATH="lib") is None
+    monkeypatch.setattr(torch_load, "WEIGHTS_ONLY_SINCE", (99, 0))
+    assert load_checked(tmp_path, PLAIN, held) is None

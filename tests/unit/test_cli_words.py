@@ -86,6 +86,7 @@ def test_each_verb_has_one_file_and_one_section_of_the_help(capsys: pytest.Captu
         ("start --dry-run", "run --dry-run"),
         ("launch", "run"),
         ("tail luca", "logs --follow luca"),
+        ("unpause luca", "resume --paused luca"),
         ("version", "--version"),
         ("help", "--help"),
         ("help resume", "resume --help"),

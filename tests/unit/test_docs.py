@@ -11,7 +11,7 @@ import pytest
 
 from tests.pages import PAGES, REPOSITORY, SHELL, Block, Shown, blocks
 from trainwatch.cli.parser import build_parser, listed_verbs, verbs
-from trainwatch.core.act.notify import notifier
+from trainwatch.core.act import notify
 from trainwatch.core.config.project import load_project
 from trainwatch.core.config.shipped import load_presets, load_profiles
 from trainwatch.core.model.decision import Decision
@@ -144,7 +144,7 @@ def test_every_notified_event_is_documented() -> None:
     page = (REPOSITORY / "docs" / "how-to" / "notifications.md").read_text()
     table = " ".join(re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", page, re.MULTILINE))
     assert set(re.findall(r"`(\w+)`", table)) == set(get_args(NoticeEvent))
-    assert set(notifier.KINDS) == set(get_args(NoticeEvent)), "what apprise shows it as"
+    assert set(notify.KINDS) == set(notify.SEVERITY) == set(get_args(NoticeEvent)), "what apprise shows it as"
 
 
 def test_the_journal_page_shows_every_kind_of_record_as_it_is() -> None:

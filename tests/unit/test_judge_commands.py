@@ -226,7 +226,7 @@ def test_a_paused_run_is_no_hang_and_goes_on() -> None:
     world = running().command("pause")
     assert world.word == "paused"
     world.watch(Story(meta=False, period_s=5.0).go(4000, states={"T": 9}, cpu=0.0))
-    world.command("unpause")
+    world.command("resume")
     assert world.word == "running"
     world.watch(story(20))
     assert world.incidents == []
@@ -238,19 +238,19 @@ def test_a_pause_that_fails_is_no_pause() -> None:
     assert world.word == "running"
 
 
-def test_pause_and_unpause_need_something_to_pause() -> None:
+def test_pause_and_its_end_need_something_to_pause() -> None:
     world = World().command("pause").command("unpause")
     assert "pause: nothing is running" in world.text()
     assert "unpause: the run is not paused" in world.text()
 
 
-def test_unpause_continues_what_was_stopped_from_outside() -> None:
-    world = running().watch(Story(meta=False).go(10, states={"T": 9}, cpu=0.0)).command("unpause")
+def test_resume_continues_what_was_stopped_from_outside() -> None:
+    world = running().watch(Story(meta=False).go(10, states={"T": 9}, cpu=0.0)).command("resume")
     assert len(world.of(UnpauseAttempt)) == 1
 
 
 def test_pause_before_the_first_step() -> None:
-    world = World().begin().command("pause").command("unpause")
+    world = World().begin().command("pause").command("resume")
     assert world.word == "starting"
 
 
@@ -354,7 +354,9 @@ def test_every_command_is_written_down() -> None:
         ("stopped", "kill", {}, True, "nothing is running: it is stopped already"),
         ("given_up", "stop", {}, True, "it is given up already"),
         ("running", "resume", {}, False, "it is running (attempt 1); `trainwatch restart`"),
-        ("paused", "resume", {}, False, "`trainwatch unpause`"),
+        ("paused", "resume", {}, True, "accepted"),
+        ("paused", "resume", {"fresh": True}, False, "`trainwatch resume` lets it go on, `trainwatch restart` begins"),
+        ("paused", "resume", {"checkpoint": "/o/a.pt"}, False, "it is paused (attempt 1), and its process lives"),
         ("stopped", "resume", {}, True, "accepted"),
         ("given_up", "resume", {}, True, "accepted"),
         ("running", "restart", {}, True, "accepted"),

@@ -97,7 +97,7 @@ def test_step_while_a_process_is_stopped_ends_the_suspension() -> None:
     [
         ("unpause", True, "running"),
         ("pause", True, "paused"),
-        ("resume", False, "suspended"),
+        ("resume", True, "running"),
         ("stop", True, "stopped"),
     ],
 )

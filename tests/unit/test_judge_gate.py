@@ -480,7 +480,7 @@ def test_a_climb_that_was_decided_before_act_was_changed_waits_for_an_order() ->
     world = running(judge(Settings(profiles=ladder), profiles=("low", "high"))).command("pause")
     save(world, "out/step-40", 40)
     assert len(world.of(RampMoved)) == 1
-    world.command("unpause").command("act", act="notify")
+    world.command("resume").command("act", act="notify")
     for step in (41, 42):
         save(world.wait(1), f"out/step-{step}", step)
     assert done(world) == []

@@ -136,7 +136,7 @@ def test_a_checkpoint_from_before_the_attempt_shows_nothing_of_it() -> None:
 
 
 def test_a_pause_and_a_hang_that_is_withdrawn_lead_back_to_running() -> None:
-    world = saves(begun(), "a").command("pause").command("unpause")
+    world = saves(begun(), "a").command("pause").command("resume")
     assert isinstance(world.state.machine, Running)
     asks = World(judge(Settings(restart=Restart(act="ask")))).begin()
     saves(prints(asks, 1, 2, 3), "a").watch(Story(meta=False, period_s=5.0).dead(2400))

@@ -123,7 +123,7 @@ def test_one_rung_up_after_so_many_checkpoints_at_a_checkpoint() -> None:
 def test_hours_count_without_the_pauses() -> None:
     world = climber("1 hour")
     world.watch(Story(meta=False, period_s=5.0).train(600)).command("pause")
-    world.wait(7200, every_s=30.0).command("unpause")
+    world.wait(7200, every_s=30.0).command("resume")
     saves(world, 600)
     assert profiles(world) == ["low"], "25 minutes of training and two hours of sleep"
     world.watch(Story(meta=False, period_s=5.0).train(1000))

@@ -1,15 +1,18 @@
 """A trainer that cannot read a checkpoint which was verified: passed over once, kept, and cleared by a second one."""
 
+import msgspec
 import pytest
 
 from tests.builders import Story, World, judge
 from tests.shipped import FAILURES, SHAPES
 from tests.unit.test_judge_recovery import crash, quick, running, save
+from trainwatch.core.config.shipped import load_remedies
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
 from trainwatch.core.judge.failure.diagnosis import diagnosis_of
 from trainwatch.core.judge.resume.doubt import DOUBTED, names_another_file
+from trainwatch.core.model.checkpoints.checkpoint import LoadRefusal
 from trainwatch.core.model.decision import NotifyPeople, StartAttempt, VerifyCheckpoint
-from trainwatch.core.model.fact import CheckpointsSetAside
+from trainwatch.core.model.fact import CheckpointsSetAside, RemedyApplied, RemedyProposed
 from trainwatch.core.model.observation import CheckpointEvent
 from trainwatch.core.model.why import Why
 
@@ -241,3 +244,50 @@ def test_one_that_is_copied_into_the_folder_is_as_old_as_its_time(step: int, ear
     at = 1_000_000.0 + world.t
     saved_at(saved_at(world, 40, at), step, at - earlier_s, "copied")
     assert resumed(crash(world)) == ["out/step-40"]
+
+
+REFUSAL = LoadRefusal(place="fit.py:9", objects=("argparse.Namespace",))
+
+
+def foresees() -> World:
+    mind = judge(quick(backoff_s=(0.0,)), catalogue=SHIPPED, remedies=tuple(load_remedies()))
+    return running(mind)
+
+
+def kept(world: World, path: str, refused: LoadRefusal | None = REFUSAL) -> World:
+    event = CheckpointEvent(t=world.t, path=path, event="complete", size_bytes=1e6, refused=refused)
+    return world.wait(1.0).see(event)
+
+
+def foreseen(world: World) -> list[bool]:
+    return [incident.open for incident in world.incidents if incident.class_ == "weights_only"]
+
+
+def test_a_load_that_would_fail_is_told_at_the_first_save_once_with_both_cures() -> None:
+    world = foresees()
+    for step in (10, 20):
+        kept(kept(world, f"out/state-{step}.pt"), f"out/weights-{step}.pt", None)
+    assert foreseen(world) == [True]
+    assert [fact.name for fact in world.of(RemedyProposed)] == ["load-whole-checkpoints"]
+    told = [each for each in world.of(NotifyPeople) if "cannot load" in each.title]
+    assert len(told) == 1
+    assert "fit.py:9" in told[0].body
+    assert "weights_only=False" in told[0].body
+    assert "--with load-whole-checkpoints" in told[0].body
+    assert world.of(RemedyApplied) == []
+    kept(world, "out/state-30.pt", None)
+    assert foreseen(world) == [False]
+
+
+def test_a_variable_does_not_cure_what_the_source_says() -> None:
+    world = kept(foresees(), "out/state-10.pt", msgspec.structs.replace(REFUSAL, explicit=True))
+    assert foreseen(world) == [True]
+    assert world.of(RemedyProposed) == []
+
+
+def test_a_resume_that_has_worked_refutes_it() -> None:
+    world = kept(foresees(), "out/state-10.pt")
+    crash(world, "\nRuntimeError: CUDA error: unknown error\n").watch(Story(meta=False, period_s=5.0).load(5).train(40))
+    assert resumed(world) == ["out/state-10.pt"]
+    assert foreseen(kept(world, "out/state-20.pt")) == [False]
+    assert foreseen(kept(world, "out/state-30.pt")) == [False]

@@ -166,7 +166,7 @@ def test_a_hang_is_looked_at_again() -> None:
 def test_a_paused_one_stays_paused() -> None:
     new = taken_over(running().command("pause"), live=True)
     assert new.word == "paused"
-    assert new.command("unpause").word == "running"
+    assert new.command("resume").word == "running"
 
 
 @pytest.mark.parametrize("end", ["stop", "crash", "finish"])

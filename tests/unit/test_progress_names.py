@@ -1,13 +1,20 @@
 """A name that a person chose says nothing: what stands before the message of a line is never read as its words."""
 
+import json
+from pathlib import Path
+
 import pytest
 
+from tests.builders import Story, World
 from tests.shipped import SHAPES
-from trainwatch.core.judge.progress.log_progress import START, read_progress
+from trainwatch.cli import main
+from trainwatch.core.judge.progress.log_progress import START, ProgressState, begin_attempt, read_progress
+from trainwatch.core.judge.run_states import Running, Starting
 from trainwatch.core.model.progress import Progress
 
 NAMES = ["eval", "preprocess", "test_run", "validation/exp1", "sample_v2", "save-me", "test_project.train", "eval_lab"]
-"""The first two are single words, which may be the message's own in front of a colon or in brackets."""
+"""The first two are single words, which may be the message's own in front of a colon or a dash, or in brackets."""
+AMBIGUOUS = ("INFO {0}: ", "[INFO] {0}: ", " [{0}] ", " - INFO - {0} - ")
 PREFIXES = [
     "{0}/train.py:12 ",
     "2026-01-01 10:00:00,123 INFO {0}/train.py:42 ",
@@ -56,17 +63,20 @@ MESSAGES = [
 
 
 def read(*lines: str) -> Progress:
-    state = START
+    return state_of(*lines).progress
+
+
+def state_of(*lines: str, before: ProgressState = START) -> ProgressState:
     for line in lines:
-        state = read_progress(state, f"{line}\n", SHAPES)
-    return state.progress
+        before = read_progress(before, f"{line}\n", SHAPES)
+    return before
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)
 @pytest.mark.parametrize("message", MESSAGES)
 def test_a_name_before_the_message_decides_nothing(prefix: str, message: str) -> None:
     wrong = {}
-    for name in NAMES[2 if prefix.endswith((" {0}: ", " [{0}] ")) else 0 :]:
+    for name in NAMES[2 if prefix.endswith(AMBIGUOUS) else 0 :]:
         head = prefix.format(name)
         found = read(*(head + message.format(n=n, loss=0.6 - n / 100) for n in (11, 12, 13)))
         if (found.phase, found.step, found.loss) != ("train", 13, 0.47):
@@ -155,3 +165,104 @@ def test_the_second_bar_of_an_epoch_with_the_same_label_is_an_evaluation() -> No
     assert (found.phase, found.step, found.total_steps) == ("eval", 20, 20)
     found = read(*lines, bar.format(10, 75, 3, 4, ""), bar.format(11, 10, 2, 20, "0.7"))
     assert (found.phase, found.step, found.total_steps, found.epoch) == ("train", 2, 20, 11)
+
+
+WORDS = ["eval", "val", "test", "inference", "validation", "dev"]
+ONLY = [
+    "2026-01-01 10:00:00 INFO {0}: step {n}/100 loss 0.{n}",
+    "[{0}] iter {n}/100 loss 0.{n}",
+    "2026-01-01 10:00:00 - INFO - {0} - step {n}/100 loss 0.{n}",
+    "INFO {0}: step {n}/100",
+    "[{0}] epoch 2 | iter {n} / 100 | grad_norm 0.7 | loss 0.{n}",
+]
+
+
+@pytest.mark.parametrize("form", ONLY)
+def test_the_only_count_of_a_log_is_the_training_once_it_has_gone_on(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "train.log"
+    for word in WORDS[:4]:
+        lines = [form.format(word, n=n) for n in range(11, 31)]
+        short = state_of(*lines[:6])
+        assert (short.progress.step, short.heartbeats) == (None, 0), word
+        log.write_text("\n".join(lines) + "\n")
+        assert main(["progress", str(log), "--json"]) == 0
+        said = json.loads(capsys.readouterr().out)
+        assert (said["phase"], said["step"], said["total_steps"]) == ("train", 30, 100), word
+        assert said["loss"] == (0.3 if "loss" in form else None)
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_a_word_that_is_known_as_a_name_hides_nothing_else(word: str) -> None:
+    head = f"INFO {word}: "
+    steps = [f"{head}iter {n}/40 loss 0.{n}" for n in range(10, 41, 10)]
+    whole = state_of(*(line for epoch in (1, 2, 3, 4) for line in (f"{head}Epoch {epoch}/9", *steps)))
+    assert (whole.progress.run_step, whole.progress.run_total_steps) == (160, 360)
+    other = state_of(f"{head}Validation step 3/10 loss 0.9", f"{head}val loss 0.8", before=whole)
+    assert (other.phase, other.progress.run_step, other.progress.loss) == ("eval", 160, 0.4)
+    again = state_of(f"{head}Epoch 5/9", steps[0], before=begin_attempt(whole, resumed=True, began=160))
+    assert (again.phase, again.progress.run_step) == ("train", 170)
+
+
+@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize("train", [2, 5])
+def test_a_count_that_begins_anew_beside_another_one_is_an_evaluation(word: str, train: int) -> None:
+    checks = [f"[{word}] step {n}/50 loss 0.{n}" for n in range(10, 40)]
+    steps = [f"step {n}/1000 loss 0.{n}" for n in range(1, 2 * train + 1)]
+    state = state_of(*checks, *steps[:train], *checks, *steps[train:], *checks[:6])
+    assert (state.phase, state.progress.step, state.progress.total_steps) == ("eval", 2 * train, 1000)
+    again = state_of(*checks, before=begin_attempt(state, resumed=True, began=2 * train))
+    assert (again.phase, again.heartbeats) == ("eval", 0)
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_a_count_that_begins_anew_each_time_is_an_evaluation(word: str) -> None:
+    checks = [f"INFO {word}: step {n}/50 loss 0.{n}" for n in range(10, 50, 10)]
+    assert state_of(*checks * 6).heartbeats == 0
+    state = state_of("step 1/900 loss 0.5", "step 2/900 loss 0.4", *checks * 6)
+    assert (state.heartbeats, state.progress.step, state.progress.loss) == (2, 2, 0.4)
+
+
+@pytest.mark.parametrize(("train", "check"), [("test", "val"), ("eval_run", "dev"), ("eval", "test"), ("val", "eval")])
+def test_of_two_counts_with_such_words_the_one_that_goes_on_is_the_training(train: str, check: str) -> None:
+    checks = [f"[{check}] step {n}/50 loss 0.9" for n in range(10, 41)]
+    steps = [f"[{train}] step {n}/900 loss 0.{n}" for n in range(1, 9)]
+    state = state_of(*checks[:2], *(line for at in (0, 2, 4, 6) for line in (*steps[at : at + 2], *checks)))
+    assert (state.phase, state.progress.step, state.progress.total_steps) == ("eval", 8, 900)
+    assert state.progress.loss == 0.8
+
+
+@pytest.mark.parametrize("word", ["Validation", "eval", "Test"])
+def test_a_loss_behind_a_word_between_dashes_is_no_loss_of_the_training(word: str) -> None:
+    line = f"2026-01-01 12:00:00 - INFO - {word} - loss 0.9"
+    assert read(line).loss is None
+    assert read(*(f"2026-01-01 12:00:00 - INFO - Train - loss 0.{n}" for n in (5, 4)), line).loss == 0.4
+    assert read(*(f"INFO step {n}/90 loss 0.{n}" for n in (5, 4)), line).loss == 0.4
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_a_hang_is_found_whatever_the_logger_is_called(word: str) -> None:
+    found = {}
+    for name in ("mine", word):
+        line = f"INFO {name}: step {{}}/10260 loss 0.5\n"
+        story = Story().start().load().train(60, line=line.format)
+        world = World().begin().see(*story.observations)
+        assert isinstance(world.state.machine, Running)
+        world.watch(Story(meta=False).dead(400))
+        (hang,) = world.hangs
+        found[name] = (hang.class_, round(hang.detect_s or 0.0))
+    assert found[word] == found["mine"]
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_what_is_not_known_yet_is_neither_progress_nor_a_hang(word: str) -> None:
+    story = Story().start().load().train(6, line=lambda step: f"INFO {word}: step {step}/10260 loss 0.5\n")
+    world = World().begin().see(*story.observations)
+    assert isinstance(world.state.machine, Starting)
+    silent = Story().start().load().train(6, line=lambda step: "working\n")
+    other = World().begin().see(*silent.observations)
+    for each in (world, other):
+        each.watch(Story(meta=False).dead(3600))
+    assert [h.detect_s for h in world.hangs] == pytest.approx([h.detect_s for h in other.hangs], abs=30.0)
+    assert world.hangs

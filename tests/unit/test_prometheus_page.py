@@ -13,9 +13,8 @@ from trainwatch.core.model.observation import GpuReading, GpuSample, HostSample,
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.supervisor_life import SupervisorLife
-from trainwatch.core.views.metrics_out.metric import Metric, Sample
 from trainwatch.core.views.metrics_out.run_metrics import METRICS, RunNow, run_samples
-from trainwatch.core.views.metrics_out.text_format import exposition
+from trainwatch.core.views.metrics_out.text_format import Metric, Sample, exposition
 from trainwatch.core.views.state.status import status_object
 
 LIFE = SupervisorLife(pid=9, alive=True, responsive=True, age_s=0.5)

@@ -10,7 +10,6 @@ import pytest
 from tests.fakes.feed import finished
 from tests.tiers import SECOND_TIER
 from tests.unit.test_report_texts import SPEC
-from trainwatch.cli.web_page import page
 from trainwatch.core.views.report.html_report import html
 from trainwatch.core.views.report.report import ReportSources
 from trainwatch.core.views.report.report_building import build_report
@@ -40,8 +39,3 @@ def test_the_page_is_as_wide_as_the_window(tmp_path: Path, columns: int) -> None
     assert found is not None, done.stderr[-2000:]
     assert found[2] == str(columns)
     assert int(found[1]) <= columns
-
-
-def test_the_page_of_the_screen_has_the_width_of_a_phone() -> None:
-    """Without it a phone draws the page as wide as on a desktop, and its letters a third as high."""
-    assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in page("luca", "ws://127.0.0.1:1/ws")

@@ -194,7 +194,7 @@ def test_a_frozen_supervisor_of_a_run_that_is_over_needs_nobody() -> None:
 def test_a_paused_run_waits_for_the_user() -> None:
     text = short_report(report(in_state("paused")))
     assert "  needs you: The run is paused since " in text
-    assert "`trainwatch unpause " in text
+    assert "`trainwatch resume " in text
 
 
 @pytest.mark.parametrize(("number", "them"), [(1, "1 checkpoint cannot be resumed from; you may remove it: "),

@@ -1,4 +1,4 @@
-"""The morning report of whole nights, compared with reviewed texts (TRAINWATCH_UPDATE_GOLDENS=1 writes them anew)."""
+"""The morning report of whole nights, compared with reviewed texts (tests/make_goldens.py writes them anew)."""
 
 import json
 import os

@@ -17,7 +17,7 @@ from trainwatch.core.model.text.suggestion import typed
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted(path for folder in ("core", "tui", "src") for path in (ROOT / folder).rglob("*.py"))
 OF_A_RUN = (
-    "resume|restart|stop|kill|status|events|report|attach|logs|pause|unpause|ack|wait|profile|act|forget|diagnose"
+    "resume|restart|stop|kill|status|events|report|attach|logs|pause|ack|wait|profile|act|forget|diagnose"
     "|--headless --run|checkpoints (?:verify|show|compare|prune|backup|list)"
 )
 SPELLED_OUT = re.compile(rf"(?:^|[\s`(:;=])trainwatch (?:{OF_A_RUN})(?![\w-])")

@@ -21,7 +21,7 @@ from trainwatch.tui.dialogs.incident_dialog import card_text
 
 replace = msgspec.structs.replace
 
-SIGNAL = "a signal that is not from trainwatch stopped the trainer (state T): `trainwatch unpause` lets it go on"
+SIGNAL = "a signal that is not from trainwatch stopped the trainer (state T): `trainwatch resume` lets it go on"
 
 
 def suspended() -> Situation:
@@ -40,7 +40,7 @@ def test_a_stop_by_a_signal_is_told_once_with_one_age() -> None:
 def test_the_card_of_a_stop_by_a_signal_offers_to_let_it_go_on() -> None:
     card = incident_card(suspended(), 21)
     assert card is not None
-    assert [choice.act for choice in card.choices][:1] == ["unpause"]
+    assert [choice.act for choice in card.choices][:1] == ["resume"]
     assert "wait" not in {choice.act for choice in card.choices}
 
 

@@ -17,7 +17,6 @@ class ComparisonChoice(msgspec.Struct, frozen=True):
     text: str
 
 
-CURVES = ComparisonChoice("7", "their curves in the same charts")
 COPY = ComparisonChoice("y", "copy as Markdown")
 LEAST_NAME = 8
 TABLE_FROM = 56
@@ -28,7 +27,7 @@ class ComparisonDialog(CardDialog[ComparisonChoice]):
     """How far each came, and the settings in which they differ."""
 
     def __init__(self, found: RunComparison) -> None:
-        super().__init__(f"{found.first} and {found.second}", [CURVES, COPY], danger=False)
+        super().__init__(f"{found.first} and {found.second}", [COPY], danger=False)
         self.found = found
 
     def rows(self, width: int) -> Content:

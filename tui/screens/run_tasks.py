@@ -54,19 +54,16 @@ class RunTasks:
             except RuntimeError as error:
                 said = str(error)
                 return lambda: self._on.show_message(said)
-            return lambda: self._show(found, a.id, b.id)
+            return lambda: self._show(found)
 
         self._on.tasks.submit(read)
 
-    def _show(self, found: "RunComparison", a: str, b: str) -> None:
+    def _show(self, found: "RunComparison") -> None:
         from ...core.views.screens.run_comparison import comparison_markdown
-        from ..dialogs.comparison_dialog import CURVES, ComparisonChoice, ComparisonDialog
+        from ..dialogs.comparison_dialog import ComparisonChoice, ComparisonDialog
 
         def chosen(choice: ComparisonChoice | None) -> None:
-            if choice == CURVES:
-                first, second = (b, a) if self._on.current == b else (a, b)
-                self._on.application.show_curves(first, second)
-            elif choice is not None:
+            if choice is not None:
                 self._on.application.copy(comparison_markdown(found))
 
         self._on.app.push_screen(ComparisonDialog(found), chosen)

@@ -10,7 +10,7 @@ from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.decision import BackUpCheckpoint
 from ...model.run import RunSpec
 from ...model.text.edge import EDGE
-from ..notify.notifier import run_with_event
+from ..notify import run_with_event
 
 Performed = tuple[bool, str, dict[str, Any]]
 DAMAGED = frozenset({"writing", "torn", "corrupt", "nonfinite"})

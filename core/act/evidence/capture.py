@@ -15,7 +15,7 @@ from ...model.ports.supervision import AttemptTarget
 from ...model.run import RunSpec
 from ...model.text.memory_words import GIB
 from ...private_folder import make_private
-from ..gpu.gpu_holders import Holder, gpu_holders
+from ..gpu_clearing import Holder, gpu_holders
 from ..stop.heartbeat_request import dump_stacks
 from .evidence_files import write_file
 from .launch_record import write_launch_record

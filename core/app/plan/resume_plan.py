@@ -26,7 +26,7 @@ from ...model.shipped.preset import Preset, ResumeStyle
 from ...source.launch_target import Target
 from ...source.options.option import Option
 from ...source.options.subcommands import BEFORE
-from ...source.resume_finding import Candidate, Finding
+from ...source.resume_finding import Candidate, Finding, WeightsOnly
 from ...source.start_deletes import WEAK, Deletion, Setting, StartDeletes, known_option, shell_deletes
 from ...source.trainer_source import TrainerSource, read_source
 from ...source.words import RESUME_OPTION, TRACKERS
@@ -56,7 +56,9 @@ def decided(spec: RunSpec, preset: Preset) -> RunSpec:
         way = way.proven("a rehearsal resumed by it")
         if told is not None and rehearsal.will == "yes":
             way = msgspec.structs.replace(way, will="yes", how=told.shown)
-    spec = msgspec.structs.replace(spec, resume_way=way)
+    source = read_source(spec.command, spec.cwd, spec.env)
+    ends = () if isinstance(source, str) or _is_installed(source.target.file) else source.own_ends
+    spec = msgspec.structs.replace(spec, resume_way=way, own_ends=ends)
     return msgspec.structs.replace(spec, second_start=second_start_of(spec, preset, way))
 
 
@@ -128,6 +130,16 @@ def _weak(args: Sequence[str], known: frozenset[str]) -> Iterator[tuple[str, str
         given = name not in known and WEAK.fullmatch(name) and word.startswith("-") | ("=" in word)
         if given and (value or following).lower() not in {"false", "0", "no", "off"}:
             yield name, value
+
+
+def weights_only_load(spec: RunSpec, preset: Preset) -> WeightsOnly | None:
+    """The load of torch by which the person's own source resumes now, if it takes weights only."""
+    source = read_source(spec.command, spec.cwd, spec.env)
+    if isinstance(source, str) or _is_installed(source.target.file):
+        return None
+    found = source.resume(*_settings(spec, preset)).weights_only
+    source.forget_trees()
+    return found
 
 
 def with_way_now(spec: RunSpec, preset: Preset) -> RunSpec:

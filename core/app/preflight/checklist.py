@@ -62,6 +62,7 @@ from .place_check import check_place
 from .resumed.checkpoint_checks import check_checkpoint_named
 from .resumed.model_checks import check_data_changed, check_model, check_model_without_torch
 from .resumed.resume_way_check import check_resume, check_second_start
+from .resumed.torch_load import check_load
 from .script_checks import check_imports, check_profile_options
 from .trial_check import check_measured
 
@@ -123,6 +124,7 @@ RUN_CHECKS = (
     RunCheck(check_second_start, quick=True, stops=ExitCode.FAILED, told=True),
     RunCheck(check_resume_point),
     RunCheck(check_model, stops=ExitCode.FAILED, at_start=check_model_without_torch),
+    RunCheck(check_load, told=True),
     RunCheck(check_data_changed, told=True),
     RunCheck(check_imports, stops=ExitCode.FAILED, told=True, here=True),
     RunCheck(check_torch, here=True),

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 
-from ...act.notify.services import NotSentError, ask
+from ...act.notify_child import NotSentError, ask
 
 FIRST_S = 1.0
 """Period of asking at the start whether observation works: the first call comes as soon as it does."""

@@ -7,10 +7,13 @@ from pathlib import Path
 
 from ...act.config.derive import Derived
 from ...act.launch.script_record import read_script
+from ...model.checkpoints.checkpoint import Checkpoint, LoadRefusal
 from ...model.launch.script_state import ScriptState
 from ...model.run import RunSpec
+from ...model.shipped.preset import Preset
 from ...source.launch_target import find_target
 from ..preflight.resumed.model_checks import remember_data, resume_misfit
+from ..preflight.resumed.torch_load import load_refusal
 
 log = logging.getLogger(__name__)
 
@@ -21,6 +24,15 @@ def misfit_of(spec: RunSpec, resume: Path, derived: Derived) -> str | None:
         return resume_misfit(spec, resume, derived)
     except Exception:  # a comparison that fails must not prevent the launch
         log.exception("comparing the model with %s failed", resume)
+        return None
+
+
+def refusal_of(spec: RunSpec, preset: Preset, checkpoint: Checkpoint) -> LoadRefusal | None:
+    """Why the trainer's own load would not take a checkpoint; None if that is not known, or on any fault."""
+    try:
+        return load_refusal(spec, preset, checkpoint)
+    except Exception:  # what is not known is not told
+        log.exception("the load of %s could not be foreseen", checkpoint.name)
         return None
 
 

@@ -16,7 +16,7 @@ import msgspec
 from ...act.launch import spool
 from ...act.launch.attempt_records import read_order, read_start
 from ...act.launch.log_room import reserve_by_name
-from ...act.notify.notices import send_notice
+from ...act.notify import Outbox
 from ...bound_process import missing_files
 from ...model.attempt import LaunchOrder, StartRecord
 from ...model.ports.supervision import AttemptTarget
@@ -49,7 +49,10 @@ NOTICE_S = 60.0
 class StateKeeper:
     """``turn`` is called by the supervisor's loop, ``room`` by what can do without its files for a while."""
 
-    def __init__(self, run: RunDirectory, spec: RunSpec, lock: SupervisorLock, troubles: OwnTroubles) -> None:
+    def __init__(
+        self, run: RunDirectory, spec: RunSpec, lock: SupervisorLock, troubles: OwnTroubles, outbox: Outbox
+    ) -> None:
+        self._outbox = outbox
         self._run = run
         self._spec = spec
         self._lock = lock
@@ -128,8 +131,8 @@ class StateKeeper:
         if now - self._noticed.get(kind, -NOTICE_S) < NOTICE_S:
             return
         self._noticed[kind] = now
-        arguments = (self._spec, "warning", f"{self._spec.name}: {title}", body)
-        threading.Thread(target=send_notice, args=arguments, name="own-notice", daemon=True).start()
+        arguments = ("warning", f"{self._spec.name}: {title}", body)
+        threading.Thread(target=self._outbox.send, args=arguments, name="own-notice", daemon=True).start()
 
     def _remember(self) -> None:
         """Keep the records of the live attempt: without them no later supervisor finds its trainer."""

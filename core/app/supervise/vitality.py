@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import msgspec
 
-from ...act.notify.outbox import Outbox
+from ...act.notify import Outbox
 from ...sense.process.proc_stat import read_stat
 from ...store.life_sign import BEAT_S, LifeSignWriter
 from ...store.lock import SupervisorLock
@@ -35,13 +35,14 @@ class Vitality:
         self._turning = turning
         own = read_stat(os.getpid())
         self.troubles = OwnTroubles()
-        self.keeper = StateKeeper(run, run.load_spec(), lock, self.troubles)
+        spec = run.load_spec()
+        self.outbox = Outbox(spec)
+        self.keeper = StateKeeper(run, spec, lock, self.troubles, self.outbox)
         self._sign = LifeSignWriter(run.life_sign, start_ticks=own.start_ticks if own is not None else 0)
-        self.outbox: Outbox | None = None
         self.newest: Callable[[], ProgressPoint | None] = lambda: None
         self._manager = ServiceManager()
         self._begun = threading.Event()
-        self.observation = ObservationWorks(run.load_spec().settings.watch.interval_s)
+        self.observation = ObservationWorks(spec.settings.watch.interval_s)
 
     def turn(self) -> None:
         if not self._begun.is_set():

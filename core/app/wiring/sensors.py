@@ -58,6 +58,7 @@ from ..preflight.beside_attempt import BesideAttempt
 from ..runs.known_runs import home
 from ..runs.output_claim import OutputClaim, is_network
 from ..runs.output_lists import OutputLists
+from ..supervise.launch_memory import refusal_of
 from ..supervise.run_output import RunOutput
 from .judge_of_run import compiled_catalogue
 
@@ -103,6 +104,7 @@ def checkpoint_sensor(
             on_complete=on_complete,
             listed=lists.of,
             whose=whose_here,
+            refusal=lambda checkpoint: refusal_of(output.spec, preset, checkpoint),
             on_problem=on_problem,
         )
 

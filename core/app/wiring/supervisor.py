@@ -12,7 +12,7 @@ from ...act.elsewhere.container_watch import ContainerWatch
 from ...act.engine import Engine
 from ...act.engines import engine_of
 from ...act.evaluate.evaluator import Evaluator
-from ...act.gpu.gpu_clearing import GpuHelp
+from ...act.gpu_clearing import GpuHelp
 from ...act.view import tmux
 from ...checkpoints import copy_aside, folder_for_copies, parts_in, verify
 from ...checkpoints.formats.reading_pace import BESIDE_TRAINING_BYTES_PER_S
@@ -56,14 +56,12 @@ from ..plan.resume_plan import with_way_now
 from ..plan.save_request import save_request
 from ..plan.shared_answers import shared_answers
 from ..preflight.checklist import ReadinessCheck
-from ..preflight.machine.gpu_checks import interpreter
 from ..preflight.other_trainer import refusal_at_launch
 from ..runs.launched_attempts import live_attempt, newest_attempt, newest_folder, unwritten_order
 from ..runs.lists.checkpoint_quality import rated_paths
 from ..runs.output_claim import OutputClaim
 from ..runs.output_lists import OutputLists
 from ..supervise.backup_copy import copy_verified
-from ..supervise.channels import outbox_of
 from ..supervise.first_records import run_created, trace_head
 from ..supervise.keep_alive_order import keep_alive_order
 from ..supervise.launch_memory import misfit_of, remember_launch, script_now
@@ -176,7 +174,6 @@ def build_supervisor(
         incident_folder=run.incident,
         verify=lambda path, deep: verify(path, deep=deep, layout=preset.layout),
         gpus_now=recorder.gpus_now,
-        base_env=os.environ,
         list_checkpoints=lambda limit_s, expected: list_all(checkpoints, search, limit_s, expected=expected),
         retention=RunRetention(
             lambda: [Path(folder) for folder in output.folders],
@@ -188,11 +185,9 @@ def build_supervisor(
             read=recorder.gpus_now,
             peaks=lambda: recorder.gpu_peaks,
             users=named_users,
-            python=lambda: interpreter(spec),
-            touching=not spec.labels.get("simulated_gpu") and not is_wsl(),
         ),
         end_in_words=partial(_end_in_words, run),
-        outbox=outbox_of(run, vitality, lambda: supervisor),
+        outbox=vitality.outbox,
         evaluator=_evaluator(run, spec, preset),
         backup=CheckpointBackup(spec, lambda path, deep: verify(path, deep=deep, layout=preset.layout), copy_verified),
     )

@@ -75,7 +75,8 @@ class FileContents(msgspec.Struct, frozen=True, kw_only=True):
     """One tensor file with an undamaged structure.
 
     ``opaque``: names of objects beyond tensors and plain values. ``refused``: names of callables that no known
-    framework stores and that loading the file would call. ``hostile``: imported names that can run commands.
+    framework stores and that loading the file would call. ``objects``: names that ``torch.load`` of the file refuses
+    with ``weights_only``. ``hostile``: imported names that can run commands.
     ``tree``: the pickled object as inert values (None for safetensors). ``metadata``: as stored by safetensors.
     ``notes``: unusual but harmless.
     """
@@ -84,6 +85,7 @@ class FileContents(msgspec.Struct, frozen=True, kw_only=True):
     regions: tuple[Region, ...]
     tensors: tuple[Tensor, ...]
     opaque: tuple[str, ...] = ()
+    objects: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     hostile: tuple[str, ...] = ()
     tree: PickleValue = None

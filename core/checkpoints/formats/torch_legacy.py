@@ -52,6 +52,7 @@ def read_legacy(source: ByteRange) -> FileContents:
         regions=tuple(regions),
         tensors=describe_views(tree, region_of),
         opaque=tuple(interpreter.opaque),
+        objects=tuple(interpreter.objects),
         refused=tuple(interpreter.refused),
         hostile=tuple(interpreter.hostile),
         tree=tree,

@@ -52,6 +52,7 @@ def read_torch_archive(source: ByteRange) -> FileContents:
         regions=regions,
         tensors=tensors,
         opaque=tuple(opaque),
+        objects=() if TORCHSCRIPT in opaque else tuple(interpreter.objects),
         refused=tuple(interpreter.refused),
         hostile=tuple(interpreter.hostile),
         tree=tree,

@@ -50,7 +50,7 @@ def check(builder: StepBuilder) -> None:
     elif isinstance(machine, Suspended) and known is None:
         stopped_s = builder.t - pause.since_t
         if stopped_s >= builder.knowledge.settings.hang.min_s:
-            how = f"`{builder.knowledge.typed('unpause')}` (or `kill -CONT PID`) lets it go on"
+            how = f"`{builder.knowledge.typed('resume')}` (or `kill -CONT PID`) lets it go on"
             reason = f"a signal that is not from trainwatch stopped the trainer (state T): {how}"
             builder.warn("stall", SUSPENDED, reason, title="stopped by a signal")
 

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from ...model.checkpoints.other_files import kind_of_name
 from ...model.fact import CheckpointsSetAside, SaveMeasured
 from ...model.launch.output_place import is_below
 from ...model.observation import CheckpointEvent, CheckpointValues
@@ -12,7 +13,7 @@ from ..knowledge import Knowledge
 from ..recovery import nan_rollback, restart_stages, restart_success
 from ..recovery.ending import time_limit
 from ..recovery.operator import commands
-from ..recovery.remedies import ramp, remedy_step_back
+from ..recovery.remedies import ramp, remedies, remedy_choice, remedy_step_back
 from ..recovery.resume_point import resume_choice, unclear_states
 from ..resume import checkpoint_events, checkpoint_index, doubt, known_checkpoint, save_overdue
 from ..resume.epoch_step import counts_since
@@ -160,7 +161,7 @@ def on_checkpoint(knowledge: Knowledge, state: JudgeState, event: CheckpointEven
     aside = _set_aside(builder, known)
     if news:
         if known.complete and known.own and known.bad is None:
-            _came(builder, now, known)
+            _came(builder, now, event, known)
         if odd is not None and known.own:
             what = f"{known_checkpoint.base_name(event.path)} and the log disagree: {odd}"
             builder.open_incident("checkpoint", "step_mismatch", what, severity="info", ending="noted")
@@ -255,13 +256,53 @@ def _saved(builder: StepBuilder, known: known_checkpoint.KnownCheckpoint) -> Non
         remedy_step_back.on_saved(builder)
 
 
+REFUSED = "weights_only"
+"""Class of the incident (kind ``checkpoint``) of a checkpoint that its trainer's own ``torch.load`` would not take."""
+
+
+def _foresee_load(builder: StepBuilder, event: CheckpointEvent, known: known_checkpoint.KnownCheckpoint) -> None:
+    """Tell of a load that would fail at a restart while a person may be there; a resume that has worked refutes it.
+
+    Several files a save: those count whose names differ in numbers only. ``load-whole-checkpoints`` is proposed, never
+    taken: it lets each load of the trainer run code.
+    """
+    state, refusal = builder.state, event.refused
+    if refusal is None and all(incident.class_ != REFUSED for incident in state.incidents):
+        return
+    works = state.attempt.resume_from is not None and state.attempt.beat_t is not None
+    here = remedy_choice.circumstances(builder, said=WEIGHTS_ONLY)
+    cures = [o for o in remedies.options(builder.knowledge.remedies, MISMATCH, here) if o.remedy.own_file]
+    if refusal is not None and not works and (cures or refusal.explicit):
+        if any(incident.class_ == REFUSED for incident in state.incidents):
+            return
+        what = f"{known_checkpoint.base_name(known.path)} {refusal.words}"
+        ways = [f"write weights_only=False in {refusal.place}"]
+        for cure in cures if not refusal.explicit else ():
+            command = builder.knowledge.typed("restart", "--with", cure.remedy.name)
+            ways.append(f"`{command}` sets {cure.changes[0].key}=1 ({cure.remedy.cost})")
+        said = f"to let a restart load it, {', or '.join(ways)}"
+        number = builder.warn("checkpoint", REFUSED, what, title=CANNOT_LOAD, explanation=said)
+        if not refusal.explicit:
+            remedy_choice.propose(builder, tuple(cures), MISMATCH, number, why=f"{refusal.place} takes weights only")
+        return
+    newest = {kind_of_name(k.path): k.refused for k in sorted(state.checkpoints.known, key=known_checkpoint.age_of)}
+    for incident in state.incidents:
+        if incident.class_ == REFUSED and (works or not cures or not any(newest.values())):
+            builder.close_incident(incident.id, "a resume has worked" if works else "the trainer would load it now")
+
+
+CANNOT_LOAD = "a restart cannot load what is saved"
+MISMATCH, WEIGHTS_ONLY = "checkpoint_mismatch", "Weights only load failed"
+"""Class of that failure, and its message."""
+
+
 def _while_saving(builder: StepBuilder) -> None:
     machine = builder.state.machine
     if isinstance(machine, Stopping) and machine.saving is not None:
         restart_stages.on_checkpoint_while_saving(builder, machine, machine.saving)
 
 
-def _came(builder: StepBuilder, now: float, known: known_checkpoint.KnownCheckpoint) -> None:
+def _came(builder: StepBuilder, now: float, event: CheckpointEvent, known: known_checkpoint.KnownCheckpoint) -> None:
     """Close a warning of an overdue checkpoint, and of one that is not understood; it shows that the attempt trains."""
     if known.unclear is None:
         unclear_states.close(builder)
@@ -271,6 +312,7 @@ def _came(builder: StepBuilder, now: float, known: known_checkpoint.KnownCheckpo
         if incident.class_ == save_overdue.MISSING:
             builder.close_incident(incident.id, "a checkpoint came")
     no_step.on_saved(builder, known, now)
+    _foresee_load(builder, event, known)
 
 
 def _set_aside(builder: StepBuilder, known: known_checkpoint.KnownCheckpoint) -> bool:

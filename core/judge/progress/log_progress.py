@@ -82,7 +82,8 @@ def begin_attempt(before: ProgressState, *, resumed: bool = False, began: int | 
     ``resumed``: it is not known to begin at the beginning; ``began``: the step at which it is told to begin.
     """
     run = next_attempt(before.now.run, resumed=resumed, began=began)
-    reading = Reading(run=run, losses=LossRun(acts_as_average=before.losses.acts_as_average))
+    name = None if before.now.counts and not before.now.chosen else before.now.name
+    reading = Reading(run=run, losses=LossRun(acts_as_average=before.losses.acts_as_average), name=name)
     return ProgressState(settled=reading, now=reading)
 
 

@@ -113,4 +113,6 @@ def _state(reading: Reading) -> tuple[object, ...]:
         reading.run.base,
         reading.zero_based,
         reading.lossy,
+        reading.name,
+        reading.skeletons if reading.progress.phase == "eval" else (),
     )

@@ -93,6 +93,7 @@ def with_event(
         if event.mtime is None or created_wall <= 0.0 or wrong_time
         else event.t - (event.mtime - created_wall),
         fresh=fresh and not complete,
+        refused=event.refused is not None,
         written=event.changed if wrong_time and event.changed is not None and event.changed >= created_wall else None,
     )
     if before is not None:

@@ -33,6 +33,7 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     ``was_so_before``: its trainer went on after an earlier save at this path that was not understood or unfinished.
     ``log_epoch``: the epoch at which a log without steps was when it came.
     ``of_epoch``: the step in it is counted within its epoch (epoch_step.py), so ``step`` is None.
+    ``refused``: its trainer's own load would not take it (``CheckpointEvent.refused``).
     ``kept``: the folder with a copy of it as it is now; "" = not named, None = there is none.
     """
 
@@ -73,6 +74,7 @@ class KnownCheckpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     was_so_before: bool = False
     kept: str | None = None
     of_epoch: bool = False
+    refused: bool = False
 
     @property
     def shape(self) -> Form:

@@ -162,11 +162,12 @@ _NAMES = LazyPattern(
     r"[A-Za-z]\w*(?:[./-]\w+)+(?:\s-\s|:\s|\s\|\s)(?![-+\d'\"]))"
 )
 _AFTER_LEVEL = LazyPattern(
+    r"(?!(?i:eval(?:uation)?|val(?:id(?:ation)?)?|test(?:ing)?|dev|inference)\s)"
     r"[A-Za-z][\w./-]*\s-\s|(?!(?i:\w*(?:epoch|step|iter|batch|loss|lr)))"
     r"(?:[A-Za-z][\w./-]{0,80}:\d+\s|[A-Za-z]\w{0,40}[_./-][\w./-]{0,80}:(?![-+\d'\"]|\s+[-+\d'\"])\s?)"
 )
-"""Behind the level: "INFO - eval - …", "INFO my_run: …", "INFO train:12 …". A single word before a colon, "INFO resume:
-…", is the message's own."""
+"""Behind the level: "INFO - my_run - …", "INFO my_run: …", "INFO train:12 …". A single word before a colon ("INFO
+resume: …"), or a word of evaluation before a dash, may be the message's own."""
 _BASIC = LazyPattern(r"[\w./-]+:(?=\S)")
 """Behind "INFO:"."""
 _TAIL = LazyPattern(r"(?:\s{2,}[\w./-]+\.py:\d+|\s\[[\w./-]*[./][\w.-]+\]|\s(?:->|=>|to|in)\s/\S+|\slogger=\S+)\s*$")
@@ -177,7 +178,7 @@ def message_of(line: str) -> str:
     """What the trainer says in a line without transports: no time, no level, no name of a logger, module or file.
 
     Those are names that a person chose: "eval" among them says nothing about the line. A single word before a colon
-    ("INFO valid: loss 0.5") is a word of the message.
+    ("INFO valid: loss 0.5") stays: it may be the message's, which the count behind it shows (``step_lines.judged``).
     """
     text = line
     for _ in range(DEEPEST):

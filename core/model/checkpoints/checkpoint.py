@@ -30,11 +30,12 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     """One checkpoint, a file or a directory. Field names are the contract of ``checkpoints list --json``.
 
     ``mtime`` in seconds since the epoch; ``step`` and ``epoch`` as stored in the state file, else the metadata, else
-    the name. ``opaque`` names members that hold objects beyond tensors; they do not change the verdict. ``holds`` None:
-    not known. ``understood`` False: the verdict says what cannot be told, not that it is bad: it is opaque, or damaged
-    only by rules that its trainer may not follow. No attempt may start from the beginning over it. ``unfinished``: what
-    is written last is missing, as if its writer died in the middle of a save. ``nonfinite``: after a deep verification,
-    the tensors with NaN or Inf, ``nan``: those with NaN among them; the first NAMES_KEPT.
+    the name. ``opaque`` names members that hold objects beyond tensors; they do not change the verdict. ``objects``:
+    what ``torch.load`` refuses in it with ``weights_only``. ``holds`` None: not known. ``understood`` False: the
+    verdict says what cannot be told, not that it is bad: it is opaque, or damaged only by rules that its trainer may
+    not follow. No attempt may start from the beginning over it. ``unfinished``: what is written last is missing, as if
+    its writer died in the middle of a save. ``nonfinite``: after a deep verification, the tensors with NaN or Inf,
+    ``nan``: those with NaN among them; the first NAMES_KEPT.
     """
 
     path: str
@@ -47,6 +48,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict
     reason: str | None = None
     opaque: tuple[str, ...] = ()
+    objects: tuple[str, ...] = ()
     holds: Holds | None = None
     understood: bool = True
     unfinished: bool = False
@@ -57,6 +59,29 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     def unknown_make(self) -> bool:
         """Whether neither its name nor its bytes are those of a known make."""
         return self.kind == "unknown" and self.verdict == "opaque"
+
+
+class LoadRefusal(msgspec.Struct, frozen=True, kw_only=True):
+    """``torch.load`` at ``place`` (``train.py:41``) of the trainer's source refuses ``objects`` of a checkpoint.
+
+    ``explicit``: ``weights_only=True`` is written there, so that no variable of the environment changes it.
+    """
+
+    place: str
+    objects: tuple[str, ...]
+    explicit: bool = False
+
+    @property
+    def words(self) -> str:
+        """What would happen, as a clause with the checkpoint as its subject."""
+        more = f" and {len(self.objects) - SHOWN} more" if len(self.objects) > SHOWN else ""
+        held = f"{', '.join(self.objects[:SHOWN])}{more}"
+        return (
+            f'holds {held}: torch.load in {self.place} takes weights only and would end with "Weights only load failed"'
+        )
+
+
+SHOWN = 3
 
 
 class CheckpointListing(msgspec.Struct, frozen=True, kw_only=True):

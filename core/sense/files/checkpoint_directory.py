@@ -5,14 +5,14 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from ...model.checkpoints.checkpoint import Checkpoint
+from ...model.checkpoints.checkpoint import Checkpoint, LoadRefusal
 from ...model.checkpoints.origin import FolderList, Whose
 from ...model.ports.supervision import AttemptTarget, Clock, Inbox
 from ...model.settings import Watch
 from ..sampler import JOIN_S
 from ..sensor_problem import OnProblem, ProblemReport, ignore_problem
 from .checkpoint_entries import candidates, is_candidate
-from .checkpoint_scan import CheckpointScan, ignore_complete, no_list, nobody_else
+from .checkpoint_scan import CheckpointScan, ignore_complete, no_list, nobody_else, taken
 from .directory_events import DirectoryEvents, Means
 from .mount_places import unmounted_place
 
@@ -42,7 +42,7 @@ class CheckpointDirectory:
     The structure is checked by ``inspect`` (None: not a checkpoint) and for the first scan by ``list_directory``; both
     may raise OSError. ``on_complete``: called with path and modification time of each complete one.
     ``listed``: the entries of the directory as they were when it became known. ``whose``: what speaks against the run
-    as the writer of a checkpoint.
+    as the writer of a checkpoint. ``refusal``: why the trainer's own load would not take a complete one.
     ``globs``: names to watch; empty: all that may be checkpoints. Scans are caused by file events; a full scan every
     ``watch.rescan_s``, and a second scan of what changed, need no events.
     """
@@ -62,6 +62,7 @@ class CheckpointDirectory:
         on_complete: Callable[[Path, float], None] = ignore_complete,
         listed: Callable[[Path], FolderList | None] = no_list,
         whose: Callable[[Path], Whose | None] = nobody_else,
+        refusal: Callable[[Checkpoint], LoadRefusal | None] = taken,
         mountinfo: Callable[[], str] = Path("/proc/self/mountinfo").read_text,
         fstab: Callable[[], str] = Path("/etc/fstab").read_text,
         on_problem: OnProblem = ignore_problem,
@@ -85,6 +86,7 @@ class CheckpointDirectory:
             inspect_rewritten=inspect_rewritten,
             listed=listed,
             whose=whose,
+            refusal=refusal,
         )
         self._mountinfo = mountinfo
         self._fstab = fstab

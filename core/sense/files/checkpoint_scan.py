@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from ...model.checkpoints.checkpoint import Checkpoint
+from ...model.checkpoints.checkpoint import Checkpoint, LoadRefusal
 from ...model.checkpoints.checkpoint_suffixes import has_checkpoint_suffix
 from ...model.checkpoints.origin import FolderList, Whose
 from ...model.checkpoints.other_files import kind_of_name
@@ -34,6 +34,11 @@ def no_list(_directory: Path) -> FolderList | None:
 
 def nobody_else(_checkpoint: Path) -> Whose | None:
     """For folders in which no other process is looked for."""
+    return None
+
+
+def taken(_checkpoint: Checkpoint) -> LoadRefusal | None:
+    """For trainers of whose load nothing is known."""
     return None
 
 
@@ -83,8 +88,10 @@ class CheckpointScan:
         inspect_rewritten: Callable[[Path], Checkpoint | None] | None = None,
         listed: Callable[[Path], FolderList | None] = no_list,
         whose: Callable[[Path], Whose | None] = nobody_else,
+        refusal: Callable[[Checkpoint], LoadRefusal | None] = taken,
     ) -> None:
         self._whose = whose
+        self._refusal = refusal
         self._inspect_rewritten = inspect_rewritten or inspect
         self._listed = listed
         self._list_of_entries: FolderList | None = None
@@ -338,6 +345,7 @@ class CheckpointScan:
                 born=None if state.born_ns is None else state.born_ns / 1e9,
                 made=None if listed is None else listed.made(name, state),
                 whose=self._whose(self._directory / checkpoint.name),
+                refused=self._refusal(checkpoint) if event == "complete" and checkpoint.objects else None,
                 absent_t=entry.absent_t,
             )
         )

@@ -17,7 +17,6 @@ from ...model.ports.supervision import AttemptTarget, Clock, DetailDesk, Inbox, 
 from ...model.settings import Watch
 from ..process.run_tree import RunTree
 from ..wakeup import Wakeup
-from .amd_machine import amd_choice_of, has_amd_gpus
 from .gpu_details import GpuDetailReadings
 from .gpu_readings import Devices, GpuList, Message, Refusal
 from .nvml_codes import driver_message, no_answer
@@ -26,7 +25,6 @@ from .visible_devices import GpuChoice, parse_visible_devices, visible_devices_o
 
 COMMAND = (sys.executable, "-P", "-m", f"{__package__}.nvml_child")
 """``-P``: do not import a ``json.py`` from the user's working directory."""
-AMD_COMMAND = (*COMMAND[:-1], f"{__package__}.amdsmi_child")
 BACKOFF_S = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 """Wait before the n-th new child without an answer; the last value repeats."""
 REPLACE_FACTOR = 4.0
@@ -60,7 +58,7 @@ class GpuSensor:
 
     A GPU that hangs or is lost stays in the sample with ``trouble``, and the others are read. If none answers, or there
     is no driver, the sample has ``trouble``, and new children are started with growing waits. ``own_gpus`` None: the
-    trainer's ``CUDA_VISIBLE_DEVICES``, else all. ``command`` None: the reader of NVIDIA's GPUs, or of AMD's.
+    trainer's ``CUDA_VISIBLE_DEVICES``, else all. ``command``: the program that reads the driver.
     ``trust_pids`` None: use the driver's pids if they are comparable. ``shared``: take the readings of another
     supervisor while one reads the driver. ``details``: shown while wanted.
     """
@@ -75,7 +73,7 @@ class GpuSensor:
         trust_pids: bool | None = None,
         start_limit_s: float = START_LIMIT_S,
         backoff_s: tuple[float, ...] = BACKOFF_S,
-        command: tuple[str, ...] | None = None,
+        command: tuple[str, ...] = COMMAND,
         shared: SharedReadings | None = None,
         details: DetailDesk | None = None,
         tree: RunTree | None = None,
@@ -89,9 +87,7 @@ class GpuSensor:
         self._trust_pids = pids_are_comparable() if trust_pids is None else trust_pids
         self._start_limit_s = start_limit_s
         self._backoff_s = backoff_s
-        amd = command is None and has_amd_gpus()
-        self._command = command or (AMD_COMMAND if amd else COMMAND)
-        self._is_amd = self._command == AMD_COMMAND
+        self._command = command
         self._shared = shared
         self._details = GpuDetailReadings(details or NoDetails(), clock)
         self._decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
@@ -113,8 +109,7 @@ class GpuSensor:
         """Set the attempt whose GPUs and memory are marked as own."""
         self._target = target
         if self._configured is None and target is not None:
-            pid = target.trainer.pid
-            self._choice = amd_choice_of(pid) if self._is_amd else parse_visible_devices(visible_devices_of(pid))
+            self._choice = parse_visible_devices(visible_devices_of(target.trainer.pid))
 
     def stop(self) -> None:
         """End the thread and join it."""
@@ -263,8 +258,7 @@ class GpuSensor:
         )
         if not devices.gpus:
             self._answered_s = time.monotonic()
-            kind = "AMD" if self._is_amd else "NVIDIA"
-            self._put(readings, f"No {kind} GPU seen: the driver is loaded but lists none")
+            self._put(readings, "No NVIDIA GPU seen: the driver is loaded but lists none")
             return True
         if any(device.read and device.age_s <= limit_s for device in devices.gpus):
             self._answered_s = time.monotonic()

@@ -21,7 +21,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import pynvml
 
@@ -222,45 +222,21 @@ class Reader:
         return found
 
 
-class Driver(NamedTuple):
-    """A library that reads GPUs. ``open``: its first calls; may hang, or raise.
-
-    ``fault``: code and text of what was raised. ``wide``: codes after which a new process loads the library again.
-    """
-
-    open: Callable[[], Sequence[Reader]]
-    fault: Callable[[Exception], tuple[int, str]]
-    text: Callable[[int], str]
-    wide: frozenset[int]
-
-
-def _open() -> list[Reader]:
-    pynvml.nvmlInit()
-    return [Reader(index) for index in range(int(pynvml.nvmlDeviceGetCount()))]
-
-
-def _fault(error: Exception) -> tuple[int, str]:
-    return (int(error.value), str(error)) if isinstance(error, pynvml.NVMLError) else (-1, repr(error))
-
-
-NVML = Driver(_open, _fault, lambda code: str(pynvml.NVMLError(code)), DRIVER_WIDE)
-
-
 class Opening:
-    """The first calls of a driver, in a thread of their own."""
+    """The first calls of the driver, which may hang, in a thread of their own. ``fault``: code and text of an error."""
 
-    def __init__(self, driver: Driver) -> None:
+    def __init__(self) -> None:
         self.readers: Sequence[Reader] = ()
         self.fault: tuple[int, str] | None = None
         self.done = threading.Event()
-        self._driver = driver
         threading.Thread(target=self._open, name="gpu-opening", daemon=True).start()
 
     def _open(self) -> None:
         try:
-            self.readers = self._driver.open()
+            pynvml.nvmlInit()
+            self.readers = [Reader(index) for index in range(int(pynvml.nvmlDeviceGetCount()))]
         except Exception as fault:
-            self.fault = self._driver.fault(fault)
+            self.fault = (int(fault.value), str(fault)) if isinstance(fault, pynvml.NVMLError) else (-1, repr(fault))
         self.done.set()
 
 
@@ -302,11 +278,11 @@ def listen(wish: Wish, seconds: float) -> None:
         wish.renew()
 
 
-def main(parent: int, interval_s: float, driver: Driver = NVML) -> int:
+def main(parent: int, interval_s: float) -> int:
     """Read and write until the parent ends or the driver fails."""
     wish = Wish()
     end_with(parent)
-    opening = Opening(driver)
+    opening = Opening()
     while not opening.done.wait(interval_s):
         listen(wish, 0.0)
         write({"kind": "opening"})
@@ -324,10 +300,10 @@ def main(parent: int, interval_s: float, driver: Driver = NVML) -> int:
         threads.read(min(REPORT_WAIT_S, interval_s))
         write({"kind": "gpus", "gpus": [reader.report() for reader in readers]})
         codes = {reader.code for reader in readers}
-        driver_wide = driver_wide + 1 if readers and codes <= driver.wide else 0
+        driver_wide = driver_wide + 1 if readers and codes <= DRIVER_WIDE else 0
         if driver_wide >= DRIVER_WIDE_POLLS:
             code = next(int(code) for code in codes if code is not None)
-            write({"kind": "error", "code": code, "text": driver.text(code)})
+            write({"kind": "error", "code": code, "text": str(pynvml.NVMLError(code))})
             return 1
         listen(wish, due - time.monotonic())
 

@@ -14,9 +14,6 @@ THROTTLE_BITS: tuple[tuple[int, str], ...] = (
 )
 """nvmlClocksEventReason* (nvml.h). 0x1 means idle and is not throttling."""
 
-AMD = 10_000
-"""Added to the codes of AMD SMI, so that none is taken for one of NVML."""
-
 DRIVER_MESSAGES = {
     4: "No permission to use the NVIDIA driver: check the rights of /dev/nvidia* (in a container: the NVIDIA runtime)",
     9: "No NVIDIA GPU seen: driver not loaded (modprobe nvidia; under WSL2 update the Windows driver)",
@@ -40,15 +37,11 @@ GPU_MESSAGES = {
 
 def driver_message(code: int, text: str) -> str:
     """A sentence for a code of the whole driver."""
-    if code >= AMD:
-        return f"The AMD GPUs cannot be read: {text}"
     return DRIVER_MESSAGES.get(code) or f"The NVIDIA driver cannot be used: {text} (NVML {code})"
 
 
 def gpu_message(code: int) -> str:
     """A sentence for a code of one GPU."""
-    if code >= AMD:
-        return f"cannot be read (AMD SMI {code - AMD})"
     return GPU_MESSAGES.get(code) or DRIVER_MESSAGES.get(code) or f"cannot be read (NVML {code})"
 
 

@@ -5,8 +5,6 @@ from pathlib import Path
 
 GpuChoice = tuple[int | str, ...] | None
 """Indices and UUIDs (or prefixes of UUIDs, as CUDA accepts them); None: all."""
-UNDECIDED: GpuChoice = ("MIG-",)
-"""A choice of which is not known which of the driver's GPUs it means."""
 
 
 def parse_visible_devices(value: str | None) -> GpuChoice:
@@ -28,15 +26,15 @@ def parse_visible_devices(value: str | None) -> GpuChoice:
     return tuple(chosen)
 
 
-def visible_devices_of(pid: int, variable: str = "CUDA_VISIBLE_DEVICES") -> str | None:
-    """The variable of a process at its start; None if it is not set or not readable."""
+def visible_devices_of(pid: int) -> str | None:
+    """``CUDA_VISIBLE_DEVICES`` of a process at its start; None if it is not set or not readable."""
     try:
         environ = Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
         return None
     for entry in environ.split(b"\0"):
         name, _, value = entry.partition(b"=")
-        if name == variable.encode():
+        if name == b"CUDA_VISIBLE_DEVICES":
             return value.decode("utf-8", "replace")
     return None
 

@@ -65,22 +65,18 @@ class ChartView(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(c for c in reversed(self.curves) if not c.faint)
 
 
-def chart_view(metric: str, runs: Sequence[RunSeries], options: ChartOptions) -> ChartView:
-    """The chart of a metric. The first run is the open one: it is drawn on top, and its pace decides the unit."""
-    unit = unit_of(metric, runs[0].points.get(metric, ()) if runs else ())
+def chart_view(metric: str, run: RunSeries, options: ChartOptions) -> ChartView:
+    """The chart of a metric; its pace decides the unit."""
+    unit = unit_of(metric, run.points.get(metric, ()))
     curves: list[Curve] = []
-    for number, run in reversed(list(enumerate(runs))):
-        points = shown_points(metric, run.points.get(metric, ()), unit)
-        for attempt, look, parts in _parts(metric, points, run, options):
-            if not parts:
-                continue
-            name = attempt if not number and options.overlaid else run.name
-            shown = look if not number and options.overlaid else number
-            gap = math.inf if metric.startswith("metric.") else GAP * max(map(usual_distance, parts))
-            if options.smooth:
-                curves.append(Curve(name=name, parts=parts, look=shown, faint=True, gap=gap))
-                parts = tuple(smoothed(part, options.smooth) for part in parts)  # noqa: PLW2901  the curve on top
-            curves.append(Curve(name=name, parts=parts, look=shown, gap=gap))
+    for name, look, parts in _parts(metric, shown_points(metric, run.points.get(metric, ()), unit), run, options):
+        if not parts:
+            continue
+        gap = math.inf if metric.startswith("metric.") else GAP * max(map(usual_distance, parts))
+        if options.smooth:
+            curves.append(Curve(name=name, parts=parts, look=look, faint=True, gap=gap))
+            parts = tuple(smoothed(part, options.smooth) for part in parts)  # noqa: PLW2901  the curve on top
+        curves.append(Curve(name=name, parts=parts, look=look, gap=gap))
     return ChartView(metric=metric, title=words_of(metric).title, unit=unit, curves=tuple(curves))
 
 
@@ -135,17 +131,13 @@ def marks_on(run: RunSeries, options: ChartOptions) -> tuple[tuple[float, Mark],
     return tuple(found)
 
 
-def x_bounds(runs: Sequence[RunSeries], options: ChartOptions, end_t: float) -> tuple[float, float]:
-    """The whole x axis: from the start to the newest value of any run. ``end_t``: of the open run, run seconds."""
+def x_bounds(run: RunSeries, options: ChartOptions, end_t: float) -> tuple[float, float]:
+    """The whole x axis: from the start to the newest value. ``end_t``: of the run, run seconds."""
     if options.x == "step":
-        ends = [p[3] for run in runs for p in run.points.get(STEPS, ())[-200:]]
-        ends += [max((p[3] for p in run.points.get(STEPS, ())), default=1.0) for run in runs]
-        return 0.0, max(1.0, *ends) if ends else 1.0
+        return 0.0, max(1.0, *(p[3] for p in run.points.get(STEPS, ())), 1.0)
     if options.overlaid:
-        spans = [s.until_t - s.since_t for run in runs for s in run.attempts[-MOST_ATTEMPTS:]]
-        return 0.0, max(1.0, *spans) if spans else 1.0
-    newest = [points[-1][0] for run in runs[1:] for points in run.points.values() if points]
-    return 0.0, max(1.0, end_t, *newest)
+        return 0.0, max(1.0, *(s.until_t - s.since_t for s in run.attempts[-MOST_ATTEMPTS:]), 1.0)
+    return 0.0, max(1.0, end_t)
 
 
 def seconds_in(

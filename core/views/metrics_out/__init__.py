@@ -1,1 +1,1 @@
-"""The newest values of runs for other programs: Prometheus and OpenTelemetry."""
+"""The newest values of runs for other programs: Prometheus."""

@@ -9,7 +9,7 @@ import msgspec
 from ...model.checkpoints.evaluation import SERIES
 from ...model.observation import GpuReading, GpuSample, HostSample, MetricValues, ProcessSample
 from ...model.run import LIVE_STATES, RunState
-from .metric import Metric, Sample
+from .text_format import Metric, Sample
 
 BUILD = "trainwatch_build_info"
 UNREADABLE = "trainwatch_unreadable_runs"

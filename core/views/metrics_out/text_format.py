@@ -2,10 +2,25 @@
 
 import math
 from collections.abc import Iterable, Mapping
-
-from .metric import Metric, Sample
+from typing import Literal, NamedTuple
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Metric(NamedTuple):
+    """A metric with its text for people, named for Prometheus. A counter's name ends with ``_total``."""
+
+    name: str
+    kind: Literal["gauge", "counter"]
+    help: str
+
+
+class Sample(NamedTuple):
+    """A value of the metric ``name``; None = unknown, and is not told."""
+
+    name: str
+    value: float | None
+    labels: Mapping[str, str]
 
 
 def exposition(metrics: Iterable[Metric], samples: Iterable[Sample]) -> str:

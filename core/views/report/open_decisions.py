@@ -102,7 +102,7 @@ def _of_the_end(now: Situation) -> Iterator[Need]:
             )
     elif story.state == "paused" and not unconfirmed(story):
         since = quantity.clock(story.wall0 + story.state_t, now.now_wall)
-        text = f"The run is paused since {since}: `{_typed(now, 'unpause')}` goes on."
+        text = f"The run is paused since {since}: `{_typed(now, 'resume')}` goes on."
         yield Need(kind="paused", text=text, subject=int(story.state_t), urgent=False)
     elif story.state not in TERMINAL_STATES and story.state_why.holds:
         room = room_now(now)

@@ -7,13 +7,13 @@ import msgspec
 
 from ...model.summary import Need, NeedKind, Summary
 
-Act = Literal["answer", "resume", "supervisor", "explain", "checkpoints", "unpause"]
+Act = Literal["answer", "resume", "supervisor", "explain", "checkpoints"]
 KEYS: dict[NeedKind, tuple[str, Act]] = {
     "given_up": ("r", "resume"),
     "ended_early": ("r", "resume"),
     "held": ("r", "resume"),
     "question": ("Y", "answer"),
-    "paused": ("u", "unpause"),
+    "paused": ("r", "resume"),
     "unwatched": ("S", "supervisor"),
     "nan": ("r", "resume"),
     "incident": ("e", "explain"),
@@ -35,7 +35,7 @@ class AwayChoice(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def acts(self) -> bool:
         """It changes the run, after a question that names the price."""
-        return self.act in {"answer", "resume", "supervisor", "unpause"}
+        return self.act in {"answer", "resume", "supervisor"}
 
 
 class AwayCard(msgspec.Struct, frozen=True, kw_only=True):

@@ -36,7 +36,7 @@ HEADINGS: dict[Heading, str] = {
 }
 LETTERS = "abdefghimnop"
 """For proposed remedies: no letter that is a choice of its own, and none that scrolls or closes."""
-Act = Literal["answer", "wait", "unpause", "take", "resume", "kill", "acknowledge", "log", "stacks", "teach", "copy"]
+Act = Literal["answer", "wait", "take", "resume", "kill", "acknowledge", "log", "stacks", "teach", "copy"]
 MOST_PROCESSES = 8
 HINT = 0.5
 """Below this confidence a cause is no more than a hint, and a person may know better."""
@@ -246,7 +246,7 @@ def _choices(now: Situation, incident: Incident, detail: IncidentDetail, line: i
         what = f"yes: {held.action.question}" if held.action.asks else sentence(would_have(held, story.wall0))
         yield Choice(key="Y", text=what, act="answer")
     if incident.open and story.state == "suspended":
-        yield Choice(key="u", text="let it go on (SIGCONT)", act="unpause")
+        yield Choice(key="r", text="let it go on (SIGCONT)", act="resume")
     elif incident.open and incident.kind in {"hang", "quiet", "stall"} and live:
         yield Choice(key="w", text="give it more time", act="wait")
     point = resume_point(now)

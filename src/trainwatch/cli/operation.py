@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from typing import Any
+from typing import Any, Literal
 
 from trainwatch.core.app.errors import CliError, ExitCode
 
@@ -38,6 +38,7 @@ def add_remedies(parser: argparse.ArgumentParser) -> None:
 def operate(
     args: argparse.Namespace,
     *,
+    verb: Literal["unpause"] | None = None,
     ask: str | None = None,
     starts_supervisor: bool = False,
     by: str = "command line",
@@ -46,8 +47,9 @@ def operate(
 ) -> int:
     """Send the verb with ``values`` (fields of ``Command``); 0 if the supervisor accepted it.
 
-    ``ask``: the question on a terminal unless --yes, with ``{run}`` for the run's name. ``forced``: of a verb that
-    launches: whether it does so although a check fails; None: it launches nothing.
+    ``verb``: the supervisor's word for it, if it is another. ``ask``: the question on a terminal unless --yes, with
+    ``{run}`` for the run's name. ``forced``: of a verb that launches: whether it does so although a check fails; None:
+    it launches nothing.
     """
     from trainwatch.core.app.operate import (
         LAUNCHING,
@@ -64,7 +66,7 @@ def operate(
     values["checkpoint"] = checkpoint_argument(run, values.get("checkpoint"))
     values["profile"] = profile_argument(run, values.get("profile"))
     values["remedies"] = remedies_argument(values.get("remedies", ()))
-    command = Command(t=0.0, verb=args.verb, by=by, **values)
+    command = Command(t=0.0, verb=verb or args.verb, by=by, **values)
     if args.verb in LAUNCHING and (told := read_way_again(run, command)) is not None:
         warn(told)
     if ask is not None and not args.yes and sys.stdin.isatty():

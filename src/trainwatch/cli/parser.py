@@ -41,6 +41,7 @@ ALIASES = {
     "start": ("run",),
     "launch": ("run",),
     "tail": ("logs", "--follow"),
+    "unpause": ("resume", "--paused"),
     "version": ("--version",),
 }
 """Words that people type out of habit → the words that they mean."""

@@ -1,38 +1,38 @@
-"""Serves the screen to browsers: textual-serve runs one screen for each, and a gate of ours stands before all of it.
+"""``trainwatch serve``: the screen in a browser, by textual-serve on loopback, with a token before all of it.
 
-textual-serve has no authentication, so none of it listens on a port: an application that refuses every request without
-the token starts its screens. A browser gives cookies to every port of a host, and another user may listen on one: the
-cookie is for a secret path only, and is not the token.
+textual-serve runs one screen for each page and has no authentication: a middleware refuses every request without the
+token, and its routes are below a secret path. A browser gives cookies to every port of a host, and another user may
+listen on one: the cookie is for that path only, and is not the token.
 """
 
 import asyncio
+import hmac
+import html
 import os
 import re
+import secrets
 import shlex
 import signal
+import stat
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-import msgspec
-import textual_serve
-from aiohttp import WSMessage, WSMsgType, web
+from aiohttp import WSMsgType, web
 from textual_serve.app_service import AppService
-from textual_serve.download_manager import DownloadManager
+from textual_serve.server import Server
 
-from .web_page import FOCUS, page
-from .web_token import derived, is_token
+from trainwatch.core.app.errors import CliError, ExitCode
 
+HOST = "127.0.0.1"
 MOST_SCREENS = 8
 """Each open page is a process of about 60 MB."""
 CLOSE_S = 3.0
 """How long a screen has to end after its page, and to take a key; then it is killed. Seconds."""
 WIDEST, HIGHEST = 1000, 400
 """Cells of a screen: a larger one takes gigabytes."""
-HEARTBEAT_S = 15.0
-MESSAGE_BYTES = 1 << 20
 COOKIE_S = 30 * 24 * 3600
 HEADERS = {
     "Cache-Control": "no-store",
@@ -49,160 +49,165 @@ COOKIE = "trainwatch"
 OPEN = "/open/"
 """Before the token in the address."""
 REFUSED = "trainwatch: open the address with its token, as `trainwatch serve` printed it.\n"
+TOKEN_BYTES = 24
+DERIVED = 32
+SHORTEST = 16
+"""Characters of a token that a person chose."""
 _HOST = re.compile(r"[\w.:\[\]-]+")
+PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="static/css/xterm.css">
+<script src="static/js/textual.js"></script>
+<script src="focus.js"></script>
+<style>
+html, body {{ height: 100%; margin: 0; background: #12161b; color: #c6ccd4; font-family: monospace; }}
+.textual-terminal {{ height: 100vh; }}
+.note {{ position: absolute; inset: 0; display: flex; align-items: center; justify-content: center; z-index: 10;
+  background: #12161b; }}
+.note a {{ color: #7cc4d4; }}
+body.-first-byte .waiting, .ended, #start {{ display: none; }}
+body.-closed .ended {{ display: flex; }}
+</style>
+</head>
+<body>
+<div class="note waiting intro-dialog"><div>Opening the screen …</div><span id="start"></span></div>
+<div class="note ended closed-dialog"><div>The screen was closed. The training continues. <a href=".">Open it again</a>
+</div></div>
+<div id="terminal" class="textual-terminal" data-session-websocket-url="{socket}" data-font-size="{size}"></div>
+</body>
+</html>
+"""
+FOCUS = """addEventListener("load", () => {
+  const timer = setInterval(() => {
+    const keys = document.querySelector(".xterm-helper-textarea");
+    if (keys) { keys.focus(); clearInterval(timer); }
+  }, 50);
+});
+"""
+"""Keys reach the screen without a click."""
+FONT_PX = 15
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class Serving(msgspec.Struct, frozen=True, kw_only=True):
-    """``command``: what runs the screen. ``host`` and ``port`` 0: any free one. ``title``: of the page."""
+class TokenServer(Server):
+    """textual-serve behind a token. ``command``: what runs the screen. ``folder``: the secret path."""
 
-    command: tuple[str, ...]
-    host: str
-    port: int
-    token: str
-    title: str
-
-
-def application(serving: Serving) -> web.Application:
-    """The gate and what is behind it."""
-    gate = Gate(serving)
-
-    async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
-        return await gate.check(request, handler)
-
-    app = web.Application(middlewares=[web.middleware(check)])
-    app.add_routes(
-        [
-            each
-            for folder in ("/", gate.folder)
-            for each in (
-                web.get(folder, gate.page),
-                web.get(f"{folder}focus.js", _focus),
-                web.get(f"{folder}ws", gate.screen),
-                web.static(f"{folder}static", Path(textual_serve.__file__).parent / "static"),
-            )
-        ]
-    )
-    app.on_response_prepare.append(_add_headers)
-    return app
-
-
-class Gate:
-    """Lets requests with the token through, and those with its cookie below ``folder``."""
-
-    def __init__(self, serving: Serving) -> None:
-        self._serving = serving
-        self.folder = f"/s/{derived(serving.token, 'path')}/"
-        self._session = derived(serving.token, "cookie")
+    def __init__(self, command: Sequence[str], token: str, title: str) -> None:
+        super().__init__(f"exec {shlex.join(command)}", HOST, title=title)
+        self._token = token
+        self.folder = f"/s/{derived(token, 'path')}"
+        self._session = derived(token, "cookie")
         self._screens = 0
 
-    async def check(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """The token comes with the address once, then as a cookie; programs send it as a bearer."""
+    async def application(self) -> web.Application:
+        """The routes of textual-serve below ``folder``, and the token before everything."""
+        inside = await self._make_app()
+        inside.add_routes([web.get("/focus.js", _focus)])
+
+        async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
+            return await self._check(request, handler)
+
+        outside = web.Application(middlewares=[web.middleware(check)])
+        outside.add_subapp(self.folder, inside)
+        outside.on_response_prepare.append(_add_headers)
+        return outside
+
+    async def _check(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """The token comes with the address once, then as a cookie below ``folder``."""
         if not _HOST.fullmatch(request.host):
             return web.Response(status=400, text="A Host header with other characters than those of an address.\n")
-        if request.path.startswith(OPEN):
-            given = request.path.removeprefix(OPEN)
-            if not is_token(given, self._serving.token):
-                return web.Response(status=401, text=REFUSED)
-            answer = web.Response(status=303, headers={"Location": self.folder})  # out of the address and the history
+        if request.path.startswith(OPEN) and is_token(request.path.removeprefix(OPEN), self._token):
+            answer = web.Response(status=303, headers={"Location": f"{self.folder}/"})  # out of the history
             answer.set_cookie(
                 COOKIE,
                 self._session,
-                path=self.folder,
+                path=f"{self.folder}/",
                 max_age=COOKIE_S,
                 httponly=True,
                 samesite="Strict",
                 secure=_scheme(request) == "https",
             )
             return answer
-        kind, _, bearer = request.headers.get("Authorization", "").partition(" ")
-        by_cookie = request.path.startswith(self.folder) and is_token(request.cookies.get(COOKIE, ""), self._session)
-        if not by_cookie and not (kind == "Bearer" and is_token(bearer, self._serving.token)):
+        inside = request.path.startswith(f"{self.folder}/")
+        if not inside or not is_token(request.cookies.get(COOKIE, ""), self._session):
             return web.Response(status=401, text=REFUSED)
         return await handler(request)
 
-    async def page(self, request: web.Request) -> web.StreamResponse:
+    async def on_startup(self, app: web.Application) -> None:
+        """Say nothing: ``serve`` prints the address."""
+
+    async def handle_index(self, request: web.Request) -> web.StreamResponse:
+        """The page. textual-serve's own asks a server on the internet for a font."""
         secure = "s" if _scheme(request) == "https" else ""
-        text = page(self._serving.title, f"ws{secure}://{request.host}{request.path}ws")
+        text = page(self.title, f"ws{secure}://{request.host}{request.path}ws")
         return web.Response(text=text, content_type="text/html")
 
-    async def screen(self, request: web.Request) -> web.StreamResponse:
-        """A screen of its own for this page. Pages of other sites cannot open one."""
+    async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
+        """A screen of its own, of a bounded size, for this page. Pages of other sites cannot open one."""
         origin = request.headers.get("Origin")
         if origin is not None and urlsplit(origin).netloc != request.host:
-            return web.Response(status=403, text="This page belongs to another site.\n")
+            raise web.HTTPForbidden(text="This page belongs to another site.\n")
         if self._screens >= MOST_SCREENS:
-            return web.Response(status=503, text=f"{MOST_SCREENS} screens are open already: close one.\n")
+            raise web.HTTPServiceUnavailable(text=f"{MOST_SCREENS} screens are open already: close one.\n")
+        width, height = bounded(request.query.get("width"), request.query.get("height"))
         self._screens += 1
         try:
-            return await _show_screen(request, self._serving.command)
+            asked = request.clone(rel_url=request.rel_url.with_query(width=width, height=height))
+            return await super().handle_websocket(asked)
         finally:
             self._screens -= 1
 
-
-async def _show_screen(request: web.Request, command: Sequence[str]) -> web.StreamResponse:
-    socket = web.WebSocketResponse(heartbeat=HEARTBEAT_S, max_msg_size=MESSAGE_BYTES)
-    await socket.prepare(request)
-
-    async def close() -> None:
-        await socket.close()
-
-    screen = Screen(
-        f"exec {shlex.join(command)}",
-        write_bytes=socket.send_bytes,
-        write_str=socket.send_str,
-        close=close,
-        download_manager=DownloadManager(),
-    )
-    try:
-        await screen.start(*bounded(request.query.get("width"), request.query.get("height")))
-        async for message in socket:
-            async with asyncio.timeout(CLOSE_S):
-                await screen.take(message, socket)
-    except (TimeoutError, ConnectionResetError):
-        await socket.close()
-    finally:
-        await screen.end()
-    return socket
-
-
-class Screen(AppService):
-    """The screen of one page: of a bounded size, and ended with it."""
-
-    async def take(self, message: WSMessage, socket: web.WebSocketResponse) -> None:
-        """Take a message of the page; what is none is left out."""
+    async def _process_messages(self, websocket: web.WebSocketResponse, app_service: AppService) -> None:
+        """Pass on what the page says; what is none of its messages is left out. The screen ends with its page."""
         try:
-            said = message.json() if message.type is WSMsgType.TEXT else None
-        except (ValueError, RecursionError):
-            said = None
-        match said:
-            case ["stdin", str(keys)]:
-                await self.send_bytes(keys.encode("utf-8", "replace"))
-            case ["resize", {"width": width, "height": height}]:
-                await self.set_terminal_size(*bounded(width, height))
-            case ["ping", data]:
-                await socket.send_json(["pong", data])
-            case ["blur" | "focus" as kind, *_]:
-                await self.send_meta({"type": kind})
-            case _:
-                pass
-
-    async def end(self) -> None:
-        """Ask it to end, and kill it if it has not after CLOSE_S."""
-        process = self._process
-        if process is None:
-            return
-        try:
-            async with asyncio.timeout(CLOSE_S):
-                await self.stop()
-                await process.wait()
-        except (TimeoutError, ConnectionError):
-            pass
+            async for message in websocket:
+                try:
+                    said = message.json() if message.type is WSMsgType.TEXT else None
+                except (ValueError, RecursionError):
+                    continue
+                async with asyncio.timeout(CLOSE_S):
+                    await _take(said, websocket, app_service)
+        except (TimeoutError, ConnectionResetError):
+            await websocket.close()
         finally:
-            if process.returncode is None:
-                process.kill()
+            await _end(app_service)
+
+
+async def _take(said: Any, websocket: web.WebSocketResponse, screen: AppService) -> None:
+    match said:
+        case ["stdin", str(keys)]:
+            await screen.send_bytes(keys.encode("utf-8", "replace"))
+        case ["resize", {"width": width, "height": height}]:
+            await screen.set_terminal_size(*bounded(width, height))
+        case ["ping", data]:
+            await websocket.send_json(["pong", data])
+        case ["blur" | "focus" as kind, *_]:
+            await screen.send_meta({"type": kind})
+        case _:
+            pass
+
+
+async def _end(screen: AppService) -> None:
+    """Ask it to end, and kill it if it has not after CLOSE_S."""
+    process = screen._process  # noqa: SLF001  textual-serve waits for it without a limit
+    if process is None:
+        return
+    try:
+        async with asyncio.timeout(CLOSE_S):
+            await screen.stop()
             await process.wait()
+    except (TimeoutError, ConnectionError):
+        pass
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
 
 
 def bounded(width: Any, height: Any) -> tuple[int, int]:
@@ -217,18 +222,17 @@ def _bounded(value: Any, usual: int, most: int) -> int:
         return usual
 
 
-async def serve(serving: Serving, listening: Callable[[str], None]) -> None:
-    """Serve until SIGINT or SIGTERM. ``listening`` is called with the address and its token. Raises OSError."""
+async def serve(server: TokenServer, port: int, token: str, listening: Callable[[str], None]) -> None:
+    """Serve until SIGINT or SIGTERM; port 0: any free one. ``listening``: takes the address. Raises OSError."""
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, ended.set)
-    runner = web.AppRunner(application(serving), access_log=None, shutdown_timeout=CLOSE_S)
+    runner = web.AppRunner(await server.application(), access_log=None, shutdown_timeout=CLOSE_S)
     await runner.setup()
     try:
-        await web.TCPSite(runner, serving.host, serving.port).start()
-        port = runner.addresses[0][1]
-        listening(f"http://{_bracketed(serving.host)}:{port}{OPEN}{quote(serving.token)}")
+        await web.TCPSite(runner, HOST, port).start()
+        listening(f"http://{HOST}:{runner.addresses[0][1]}{OPEN}{quote(token)}")
         await ended.wait()
     finally:
         await runner.cleanup()
@@ -248,6 +252,11 @@ def use_browser_environment() -> None:
         os.environ["LC_ALL"] = "C.UTF-8"
 
 
+def page(title: str, socket: str) -> str:
+    """The page. ``socket``: address of the WebSocket of the screen."""
+    return PAGE.format(title=html.escape(title), socket=html.escape(socket), size=FONT_PX)
+
+
 async def _focus(_: web.Request) -> web.StreamResponse:
     return web.Response(text=FOCUS, content_type="text/javascript")
 
@@ -262,5 +271,41 @@ def _scheme(request: web.Request) -> str:
     return scheme
 
 
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
+def new_token() -> str:
+    return secrets.token_urlsafe(TOKEN_BYTES)
+
+
+def token_in(path: Path) -> str:
+    """The token of a file that only its owner can read; a missing file is made with a new token."""
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return _read(path)
+    except OSError as error:
+        raise CliError(ExitCode.FAILED, f"{path}: {error.strerror}") from None
+    token = new_token()
+    with os.fdopen(file, "w") as out:
+        out.write(token + "\n")
+    return token
+
+
+def _read(path: Path) -> str:
+    try:
+        mode, token = path.stat().st_mode, path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CliError(ExitCode.FAILED, f"{path}: {getattr(error, 'strerror', None) or error}") from None
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise CliError(ExitCode.FAILED, f"{path} can be read by others: chmod 600 {path}")
+    if len(token) < SHORTEST or not (token.isascii() and token.isprintable()) or " " in token:
+        raise CliError(ExitCode.FAILED, f"{path}: a token has {SHORTEST} printable characters or more, without blanks")
+    return token
+
+
+def derived(token: str, use: str) -> str:
+    """What only who knows the token can compute, for one use; the same after a restart with the same token."""
+    return hmac.new(token.encode(), use.encode(), "sha256").hexdigest()[:DERIVED]
+
+
+def is_token(given: str, token: str) -> bool:
+    """Compared in the same time wherever they differ."""
+    return hmac.compare_digest(given.encode("utf-8", "replace"), token.encode())

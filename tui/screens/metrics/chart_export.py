@@ -1,4 +1,4 @@
-"""Saves charts: their numbers as CSV, or a drawing of them as SVG or PNG; never over an existing file."""
+"""Saves the numbers of charts as CSV; never over an existing file."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,17 +10,15 @@ from textual.app import App
 from ....core.model.ports.screen import Feed
 from ....core.views import quantity
 from ....core.views.charts.attempts import AttemptSpan
-from ....core.views.charts.chart_files import Drawing, RunRows, csv_text, svg_text
+from ....core.views.charts.chart_files import RunRows, csv_text
 from ....core.views.charts.chart_view import STEPS
 from ...background import Show, TaskQueue
 from ...dialogs.choose import Choice
 from ...dialogs.dialog import Ask
-from ...ui.picture_file import EXTRA
-from ...ui.png import can_write_png, png_bytes
 
 
-class ExportedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A run as it is exported: ``since_t`` to ``until_t`` in run seconds."""
+class Export(msgspec.Struct, frozen=True, kw_only=True):
+    """What of a run can be saved: ``since_t`` to ``until_t`` in run seconds, of the chosen chart or of all."""
 
     name: str
     feed: Feed
@@ -28,63 +26,37 @@ class ExportedRun(msgspec.Struct, frozen=True, kw_only=True):
     wall0: float
     since_t: float
     until_t: float
-
-
-class Export(msgspec.Struct, frozen=True, kw_only=True):
-    """What can be saved: the chosen chart, or all charts of the page. ``drawn(all)``: the drawing."""
-
-    runs: tuple[ExportedRun, ...]
     chosen: str
     metrics: tuple[str, ...]
-    drawn: Callable[[bool], Drawing]
 
 
 def ask_export(app: App[Any], tasks: TaskQueue, export: Export, say: Callable[[str], None]) -> None:
     """Ask what and where, then write it in a thread."""
     title = export.chosen.partition(".")[2]
-    rows = [("csv", f"{title} as CSV"), ("svg", f"{title} as SVG")]
-    if can_write_png():
-        rows.append(("png", f"{title} as PNG"))
-    count = len(export.metrics)
-    rows += [("csv all", f"all {count} charts as CSV"), ("svg all", f"all {count} charts as SVG")]
-    if can_write_png():
-        rows.append(("png all", f"all {count} charts as PNG"))
-    body = "What is visible, in the whole resolution of the history." + (
-        "" if can_write_png() else f" PNG needs an extra: pip install '{EXTRA}'"
-    )
+    rows = [("", f"{title} as CSV"), ("all", f"all {len(export.metrics)} charts as CSV")]
 
     def chosen(what: str | None) -> None:
         if what is None:
             return
-        kind, _, everything = what.partition(" ")
-        stem = export.runs[0].name + ("" if everything else f"-{title}")
-        name = "".join(c if c.isalnum() or c in "-_." else "_" for c in stem) + f".{kind}"
+        stem = export.name if what else f"{export.name}-{title}"
+        name = "".join(c if c.isalnum() or c in "-_." else "_" for c in stem) + ".csv"
 
         def named(path: str | None) -> None:
             if path:
-                _write(tasks, export, kind, all_charts=bool(everything), path=Path(path).expanduser(), say=say)
+                _write(tasks, export, export.metrics if what else (export.chosen,), Path(path).expanduser(), say)
 
         app.push_screen(
             Ask("Export", f"Save in which file? (in {Path.cwd()})", "[Enter] save   [Esc] cancel", before=name), named
         )
 
+    body = "What is visible, in the whole resolution of the history."
     app.push_screen(Choice("Export", body, rows, "[Enter] choose   [Esc] cancel"), chosen)
 
 
-def _write(
-    tasks: TaskQueue, export: Export, kind: str, *, all_charts: bool, path: Path, say: Callable[[str], None]
-) -> None:
-    picture = export.drawn(all_charts) if kind != "csv" else None
-    metrics = export.metrics if all_charts else (export.chosen,)
-
+def _write(tasks: TaskQueue, export: Export, metrics: Sequence[str], path: Path, say: Callable[[str], None]) -> None:
     def task() -> Show:
         try:
-            if picture is None:
-                data = "".join(csv_text([_rows(run, metrics) for run in export.runs])).encode()
-            elif kind == "png":
-                data = png_bytes(picture)
-            else:
-                data = svg_text(picture).encode()
+            data = "".join(csv_text(_rows(export, metrics))).encode()
             with path.open("xb") as file:
                 file.write(data)
             sentence = f"Saved: {path.absolute()} ({quantity.size(len(data))})"
@@ -97,7 +69,7 @@ def _write(
     tasks.submit(task)
 
 
-def _rows(run: ExportedRun, metrics: Sequence[str]) -> RunRows:
+def _rows(run: Export, metrics: Sequence[str]) -> RunRows:
     """Every point that the history keeps: one a second is its finest."""
     seconds = max(1, round(run.until_t - run.since_t))
     points = run.feed.charts(tuple(dict.fromkeys((*metrics, STEPS))), run.since_t, run.until_t, seconds)

@@ -16,13 +16,12 @@ TICK_COLUMNS, STEP_COLUMNS = 12, 8
 
 
 class ChartWords(NamedTuple):
-    """``shown``: the visible part. ``compared``: other runs are in the charts, so that time counts from a start."""
+    """``shown``: the visible part."""
 
     state: MetricsState
     shown: Span
     timeline: TimelineView
     now: Situation
-    compared: bool
 
     def title(self, count: int) -> str:
         """``metrics · 12 · smoothed 0.6``: how many charts there are, and how they are drawn."""
@@ -48,7 +47,7 @@ class ChartWords(NamedTuple):
         options = self.state.options
         if options.x == "step":
             return [(x, step_label(x)) for x in ticks(shown.since, shown.until, max(1, columns // STEP_COLUMNS))]
-        if options.overlaid or self.compared:
+        if options.overlaid:
             return span_ticks(shown.since, shown.until, max(1, columns // TICK_COLUMNS))
         return clock_ticks(self.timeline, columns, TICK_COLUMNS, (shown.since, shown.until))
 
@@ -58,7 +57,7 @@ class ChartWords(NamedTuple):
             return "step"
         if options.overlaid:
             return "time since the attempt's start"
-        return "time since the start" if self.compared else "time"
+        return "time"
 
     def _range(self) -> str:
         if self.state.zoom is None:
@@ -75,6 +74,6 @@ class ChartWords(NamedTuple):
         return f"at step {quantity.count(cursor)}" if self.state.options.x == "step" else f"at {self._moment(cursor)}"
 
     def _moment(self, x: float) -> str:
-        if self.state.options.overlaid or self.compared:
+        if self.state.options.overlaid:
             return f"{span_label(x)} after the start"
         return quantity.clock(self.now.story.wall0 + x, self.now.now_wall, seconds=True)

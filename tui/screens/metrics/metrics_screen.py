@@ -1,8 +1,8 @@
-"""Key 7: every metric of the run as a chart, in a grid or alone, also beside those of other runs."""
+"""Key 7: every metric of the run as a chart, in a grid or alone."""
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import msgspec
 from textual.binding import BindingType
@@ -30,12 +30,8 @@ from ..box import Box
 from ..place_screen import PlaceScreen, bindings_of
 from .chart_data import ChartData, Wanted
 from .chart_words import ChartWords
-from .compared_runs import ComparedRuns
 from .metric_keys import ALSO, METRIC_KEYS
 from .metrics_state import MetricsState
-
-if TYPE_CHECKING:
-    from ....core.views.charts.chart_files import Drawing
 
 REST_S = 0.12
 """After zooming the charts are drawn from what is known; finer points are read after this rest."""
@@ -56,21 +52,11 @@ class MetricsScreen(PlaceScreen):
         assert isinstance(state, MetricsState)
         self.state = state
         self.data = ChartData(session.run.feed, self.tasks, self.draw)
-        self.compared = ComparedRuns(application.picker, self.tasks, self._others_changed, self.show_message)
         self.charts: tuple[ChartView, ...] = ()
         self.last_values = LastValue()
         self._visible: tuple[str, ...] = ()
         self._drawn: float | None = None
         self._resting: Timer | None = None
-
-    def on_mount(self) -> None:
-        """Read the runs that were compared before, too."""
-        super().on_mount()
-        self.compared.restore(self.state.compared)
-
-    def _others_changed(self) -> None:
-        self.state.compared = self.compared.ids
-        self.draw()
 
     def bodies(self) -> Sequence[Pane]:
         self.pane = ChartsPane(id="charts")
@@ -88,23 +74,18 @@ class MetricsScreen(PlaceScreen):
         return matching(without_doubles(self.data.with_values), self.state.filter)
 
     @property
-    def runs(self) -> tuple[RunSeries, ...]:
-        """The open run, then those that it is compared with."""
-        now = self.now
-        attempts = attempt_spans(now.story, self._end_t)
-        profile = now.story.profile if self.compared.runs else None
-        own = RunSeries(
-            name=f"{self.session.run.name} ({profile})" if profile else self.session.run.name,
-            points=self.data.points(self._shown_t(self.data, attempts)),
+    def series(self) -> RunSeries:
+        attempts = attempt_spans(self.now.story, self._end_t)
+        return RunSeries(
+            name=self.session.run.name,
+            points=self.data.points(self._shown_t(attempts)),
             attempts=attempts,
             marks=self.timeline.marks,
         )
-        others = self.compared.runs
-        return (own, *(o.series(self._shown_t(o.data, o.series(None).attempts)) for o in others))
 
     @property
     def timeline(self) -> TimelineView:
-        """The marks and the end of the open run."""
+        """The marks and the end of the run."""
         now = self.now
         return self.last_values.get("timeline", (id(now),), lambda: timeline_view(now))
 
@@ -112,19 +93,19 @@ class MetricsScreen(PlaceScreen):
     def _end_t(self) -> float:
         return max(self.timeline.now_t, 1.0)
 
-    def _shown_t(self, data: ChartData, attempts: Sequence[AttemptSpan]) -> tuple[float, float] | None:
-        """The run seconds of a run that are visible; None: all of it."""
-        return seconds_in(self.state.zoom, self.state.options, data.points(None).get(STEPS, ()), attempts)
+    def _shown_t(self, attempts: Sequence[AttemptSpan]) -> tuple[float, float] | None:
+        """The run seconds that are visible; None: all of it."""
+        return seconds_in(self.state.zoom, self.state.options, self.data.points(None).get(STEPS, ()), attempts)
 
     def show(self) -> None:
         """Draw the charts from what is known, and read what they lack."""
         state = self.state
-        runs = self.runs
+        run = self.series
         metrics = self.metrics
         if metrics and state.chosen not in metrics:
             state.chosen = metrics[0]
         chosen = self._chosen
-        since, until = x_bounds(runs, state.options, self._end_t)
+        since, until = x_bounds(run, state.options, self._end_t)
         whole = Span(since, grown(until, state.zoom.length if state.zoom is not None else until))
         shown = state.extend(whole)
         self.whole, self.shown = whole, shown
@@ -134,15 +115,15 @@ class MetricsScreen(PlaceScreen):
             single=state.single,
             shown=shown,
             log=state.options.log,
-            marks=marks_on(runs[0], state.options),
-            silences=self._silences(runs[0]),
+            marks=marks_on(run, state.options),
+            silences=self._silences(run),
             cursor=state.cursor,
-            legend=len(runs) > 1 or state.options.overlaid,
+            legend=state.options.overlaid,
             message=self._message(),
         )
         self.pane.view = view
         visible = set(self.pane.in_view())
-        self.charts = tuple(self._chart(c, runs) if n in visible else c for n, c in enumerate(view.charts))
+        self.charts = tuple(self._chart(c, run) if n in visible else c for n, c in enumerate(view.charts))
         below = 0 if state.single else len(metrics) - 1 - max(self.pane.in_view(), default=0)
         words = self._words
         self.pane.set_title(words.title(len(metrics)), words.subtitle(below))
@@ -159,24 +140,19 @@ class MetricsScreen(PlaceScreen):
 
     def _read(self) -> None:
         """Read what the charts that are shown lack."""
-        own, *others = self.runs
-        dots = self.pane.columns * 2
-        self.data.again(Wanted(self._visible, self._end_t, self._shown_t(self.data, own.attempts), dots))
-        for other, series in zip(self.compared.runs, others, strict=True):
-            other.want(self._visible, self._shown_t(other.data, series.attempts), dots)
+        attempts = attempt_spans(self.now.story, self._end_t)
+        self.data.again(Wanted(self._visible, self._end_t, self._shown_t(attempts), self.pane.columns * 2))
 
-    def _chart(self, blank: ChartView, runs: Sequence[RunSeries]) -> ChartView:
+    def _chart(self, blank: ChartView, run: RunSeries) -> ChartView:
         """The chart of a metric, made again only if there are other points, attempts or options."""
         metric, options = blank.metric, self.state.options
-        depends = tuple(
-            (run.name, run.points.get(metric, ()), run.points.get(STEPS, ()), tuple(a.since_t for a in run.attempts))
-            for run in runs
-        )
-        return self.last_values.get(metric, (options, depends), lambda: chart_view(metric, runs, options))
+        points = run.points.get(metric, ()), run.points.get(STEPS, ())
+        depends = (options, *points, tuple(a.since_t for a in run.attempts))
+        return self.last_values.get(metric, depends, lambda: chart_view(metric, run, options))
 
     @property
     def _words(self) -> ChartWords:
-        return ChartWords(self.state, self.shown, self.timeline, self.now, compared=bool(self.compared.runs))
+        return ChartWords(self.state, self.shown, self.timeline, self.now)
 
     def _silences(self, run: RunSeries) -> tuple[tuple[float, float], ...]:
         """Stretches without steps, if the axis is the time of the run."""
@@ -296,37 +272,21 @@ class MetricsScreen(PlaceScreen):
         self.state.show_all()
         self._turn(overlaid=not self.state.options.overlaid)
 
-    def action_compare(self) -> None:
-        """Choose a run to add or to take away."""
-        self.compared.ask(self.app, self.session.run.run_id)
-
     def action_export(self) -> None:
-        """Save the chosen chart or all of them, as far as they are visible."""
-        from ....core.views.charts.chart_files import drawing
-        from .chart_export import Export, ExportedRun, ask_export
+        """Save the numbers of the chosen chart or of all, as far as they are visible."""
+        from .chart_export import Export, ask_export
 
-        metrics, runs = self.metrics, self.runs
+        metrics, attempts = self.metrics, attempt_spans(self.now.story, self._end_t)
         if not metrics:
             self.show_message("There is no chart to save.")
             return
-
-        def drawn(everything: bool) -> "Drawing":
-            chosen = metrics if everything else (metrics[self._chosen],)
-            charts = [chart_view(m, runs, self.state.options) for m in chosen]
-            return drawing(charts, self.shown, self._words.labels, log=self.state.options.log)
-
-        sources = [(self.session.run, self.data, self.now.story.wall0, self._end_t)]
-        sources += [(o.run, o.data, o.situation.story.wall0, o.end_t) for o in self.compared.runs]
-        exported = []
-        for (run, data, wall0, end_t), series in zip(sources, runs, strict=True):
-            since_t, until_t = self._shown_t(data, series.attempts) or (0.0, end_t)
-            exported.append(
-                ExportedRun(
-                    name=run.name, feed=run.feed, attempts=series.attempts, wall0=wall0,
-                    since_t=max(0.0, since_t), until_t=min(until_t, end_t),
-                )
-            )  # fmt: skip
-        export = Export(runs=tuple(exported), chosen=metrics[self._chosen], metrics=metrics, drawn=drawn)
+        since_t, until_t = self._shown_t(attempts) or (0.0, self._end_t)
+        run = self.session.run
+        export = Export(
+            name=run.name, feed=run.feed, attempts=attempts, wall0=self.now.story.wall0,
+            since_t=max(0.0, since_t), until_t=min(until_t, self._end_t),
+            chosen=metrics[self._chosen], metrics=metrics,
+        )  # fmt: skip
         ask_export(self.app, self.tasks, export, self.show_message)
 
     def action_filter(self) -> None:

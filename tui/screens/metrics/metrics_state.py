@@ -13,7 +13,7 @@ PAN = 0.25
 class MetricsState(msgspec.Struct):
     """Kept while the page is closed. ``whole`` in its methods: the axis of all of the run.
 
-    ``zoom``: the visible part, None = all; ``follows``: it moves on with the newest values. ``compared``: ids of runs.
+    ``zoom``: the visible part, None = all; ``follows``: it moves on with the newest values.
     """
 
     chosen: str = ""
@@ -23,7 +23,6 @@ class MetricsState(msgspec.Struct):
     follows: bool = True
     cursor: float | None = None
     filter: str = ""
-    compared: tuple[str, ...] = ()
 
     def extend(self, whole: Span) -> Span:
         """The part that is visible now; with the newest values in it if it follows them."""

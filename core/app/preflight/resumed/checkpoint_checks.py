@@ -45,6 +45,17 @@ def named_checkpoints(plan: LaunchPlan) -> list[tuple[str, str, Path | None]]:
     return [(key, value, _place(plan, value)) for key, value in _given(plan)]
 
 
+def point_of(plan: LaunchPlan) -> Path | None:
+    """The checkpoint that a launch begins from: what the person named, else the newest whole one."""
+    if plan.begins:
+        return Path(plan.begins)
+    named = next((place for _, _, place in named_checkpoints(plan) if place is not None), None)
+    if named is not None or plan.begins is not None:
+        return named
+    point = list_run_checkpoints(plan.spec, plan.preset).resume_point
+    return None if point is None else Path(point)
+
+
 def _given(plan: LaunchPlan) -> Iterator[tuple[str, str]]:
     way = plan.spec.resume_way
     takes_path = (

@@ -16,14 +16,13 @@ from ....model.text.suggestion import typed
 from ....store.run_directory import RunDirectory
 from ...plan.launch_plan import LaunchPlan, settings_in, settings_of
 from ...runs.known_runs import all_runs
-from ...runs.output_folder import list_run_checkpoints
 from ..check import Check, Machine, failed, passed, warned
 from ..launch_checks import DATA_KEYS
 from ..machine.gpu_checks import interpreter
-from .checkpoint_checks import named_checkpoints
+from .checkpoint_checks import point_of
 from .data_inventory import count_files, difference, keep_inventory, read_inventory
 from .model_fit import Held, Misfit, Wanted, misfits, read_config_json
-from .torch_shapes import torch_shapes
+from .torch_load import torch_shapes
 
 MODEL_SECTIONS = frozenset({"model", "model_config", "network", "transformer", "unet"})
 COMPILED = "_orig_mod."
@@ -33,7 +32,7 @@ SHOWN = 4
 
 def check_model(plan: LaunchPlan, _machine: Machine, *, ask_torch: bool = True) -> Check | None:
     """The model that the launch builds can load the checkpoint that it resumes from."""
-    point = _point(plan)
+    point = point_of(plan)
     held = None if point is None else held_in(point, plan.spec, ask_torch=ask_torch)
     if point is None or held is None:
         return None
@@ -54,17 +53,6 @@ def check_model(plan: LaunchPlan, _machine: Machine, *, ask_torch: bool = True) 
 def check_model_without_torch(plan: LaunchPlan, machine: Machine) -> Check | None:
     """The same in milliseconds: a checkpoint that only the trainer's torch can read is not compared."""
     return check_model(plan, machine, ask_torch=False)
-
-
-def _point(plan: LaunchPlan) -> Path | None:
-    """The checkpoint that a launch begins from: what the person named, else the newest whole one."""
-    if plan.begins:
-        return Path(plan.begins)
-    named = next((place for _, _, place in named_checkpoints(plan) if place is not None), None)
-    if named is not None or plan.begins is not None:
-        return named
-    point = list_run_checkpoints(plan.spec, plan.preset).resume_point
-    return None if point is None else Path(point)
 
 
 def check_data_changed(plan: LaunchPlan, machine: Machine) -> Check | None:

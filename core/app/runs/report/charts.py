@@ -35,7 +35,7 @@ def charts_of(run: RunDirectory) -> str:
         metrics = ["progress.loss", "progress.sec_per_step", *gpus]
         points = history.charts((*metrics, STEPS), 0.0, end_t, POINTS)
     series = RunSeries(name=run.id, points=points, attempts=attempt_spans(story, end_t))
-    charts = [chart_view(metric, (series,), ChartOptions()) for metric in metrics if points[metric]]
+    charts = [chart_view(metric, series, ChartOptions()) for metric in metrics if points[metric]]
     if not charts:
         return ""
     shown = Span(0.0, end_t)

@@ -44,6 +44,18 @@ PLAIN: frozenset[str] = frozenset(
     }
 )
 
+WEIGHTS_ONLY: frozenset[str] = frozenset(
+    {
+        "_codecs.encode",
+        "builtins.bytearray",
+        "builtins.complex",
+        "builtins.set",
+        "collections.Counter",
+        "collections.OrderedDict",
+    }
+)
+"""Outside of torch, what ``torch.load`` takes with ``weights_only``: ``torch/_weights_only_unpickler.py`` of 2.13."""
+
 KNOWN_CALLS: frozenset[str] = frozenset(
     {
         "argparse.Namespace",

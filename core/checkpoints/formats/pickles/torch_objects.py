@@ -11,6 +11,7 @@ from .pickle_names import (
     KNOWN_CALLS,
     NEVER_NAMES,
     PLAIN,
+    WEIGHTS_ONLY,
     canonical,
     is_known_call,
     is_never,
@@ -34,6 +35,7 @@ _MAX_WRAPPED_CALLS = 8
 """How deep calls may be wrapped in ``_rebuild_from_type_v2``."""
 _GETATTR = "builtins.getattr"
 _RECONSTRUCTOR = "copyreg._reconstructor"
+_FROM_BYTES = "torch.storage._load_from_bytes"
 
 _OBJECT_MODULES = ("torch.nn.modules.", "torch.optim.", "torch.fx.")
 """Classes of torch that are stored if a file holds whole objects instead of their state."""
@@ -51,6 +53,7 @@ class TorchInterpreter:
         self._legacy = legacy
         self.storages: dict[str, Storage] = {}
         self.opaque: dict[str, None] = {}
+        self.objects: dict[str, None] = {}
         self.refused: dict[str, None] = {}
         self.hostile: dict[str, None] = {}
         self.nested: list[bytes] = []
@@ -65,6 +68,9 @@ class TorchInterpreter:
         if len(wanted.module) + len(wanted.name) > _MAX_NAME_LENGTH:
             raise Corrupt("imports a name that is too long")
         dotted = canonical(wanted.module, wanted.name)
+        of_torch = wanted.module.partition(".")[0] == "torch" and dotted != _FROM_BYTES
+        if dotted not in WEIGHTS_ONLY and (not of_torch or wanted.module.startswith(_OBJECT_MODULES)):
+            _note(self.objects, dotted)
         if dotted == _GETATTR:
             if not self._members:
                 _note(self.refused, _GETATTR)  # until it is called for a member
@@ -243,7 +249,7 @@ def _rebuild_bytes(interpreter: TorchInterpreter, arguments: Arguments) -> Pickl
     if len(arguments) != 1 or not isinstance(arguments[0], bytes):
         raise Corrupt("a stored tensor has no bytes")
     interpreter.add_nested(arguments[0])
-    _note(interpreter.opaque, "torch.storage._load_from_bytes")
+    _note(interpreter.opaque, _FROM_BYTES)
     return Instance(INNER_STORAGE, ())
 
 
@@ -294,7 +300,7 @@ _REBUILD: dict[str, Callable[[TorchInterpreter, Arguments], PickleValue]] = {
     "torch._utils._rebuild_sparse_csr_tensor": _rebuild_sparse,
     "torch._utils._rebuild_nested_tensor": _rebuild_sparse,
     "torch._tensor._rebuild_from_type_v2": TorchInterpreter.wrapped_call,
-    "torch.storage._load_from_bytes": _rebuild_bytes,
+    _FROM_BYTES: _rebuild_bytes,
     _GETATTR: TorchInterpreter.member,
     "builtins.set": _bag(frozen=False),
     "builtins.frozenset": _bag(frozen=True),

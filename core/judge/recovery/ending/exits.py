@@ -7,8 +7,9 @@ import msgspec
 from ....model.decision import CaptureStacks, EndWatch
 from ....model.incident import Evidence
 from ....model.launch.elsewhere.job import JobCause
+from ....model.launch.recognition import OwnEnd
 from ....model.observation import Exit, Outcome
-from ....model.shipped.failure import Diagnosis
+from ....model.shipped.failure import Diagnosis, EvidenceLine
 from ....model.text.patterns import LazyPattern
 from ....model.text.printable import beginning
 from ....model.text.suggestion import typed
@@ -25,6 +26,7 @@ from ...run_machine import is_live
 from ...run_states import Interrupted, RestartPlan, Starting, Stopping
 from ...state import JudgeState
 from ...step_builder import StepBuilder
+from ...text.lines import plain
 from ...text.source_places import placed
 from .. import fallback, restart_stages
 from ..apply import answer_failure
@@ -199,6 +201,10 @@ def _crashed(
     ordered = _ordered_by(builder.state, diagnosis, observation) if class_ == KILLED else ""
     for hang in [i for i in builder.state.incidents if i.kind == "hang" and i.attempt == attempt.number]:
         builder.close_incident(hang.id, f"the trainer ended by itself: {_exit_in_words(observation)}")
+    end = _own_end(builder, observation, diagnosis)
+    if end is not None and diagnosis.cause is None:
+        said = _shown_last(builder.state)
+        diagnosis = msgspec.structs.replace(diagnosis, cause=said, place=end.place, explanation=OWN_TEXT)
     died_t, reason = observation.died_t, _reason(diagnosis, observation)
     if where:
         reason = f"{reason} ({where})"
@@ -228,7 +234,9 @@ def _crashed(
     signalled = class_ == KILLED and observation.job is None and _is_bare_signal(diagnosis, observation)
     answer_failure(
         builder,
-        msgspec.structs.replace(_cause(builder, observation, diagnosis, signalled=signalled), ended_early=ended_early),
+        msgspec.structs.replace(
+            _cause(builder, observation, diagnosis, end, signalled=signalled), ended_early=ended_early
+        ),
         RestartPlan(
             reason=f"restart{what}",
             incident=incident,
@@ -246,18 +254,25 @@ def _crashed(
 
 OUTSIDE = LazyPattern(
     r"(?i)exists|is_?(?:file|dir|mount)|mount|cuda|gpu|device|driver|nvidia|connect|socket|network|\bport\b|lock|busy|space"
+    r"|server|\breach|https?:|download|timed? ?out|\b(?:nfs|share)\b"
 )
 """Words of what may be there again later: ``assert os.path.ismount(DATA)`` in the own code is no mistake in it."""
 
 
-def _cause(builder: StepBuilder, observation: Exit, diagnosis: Diagnosis, *, signalled: bool) -> Cause:
+OWN_TEXT = "The trainer's own source ends it with this text."
+
+
+def _cause(
+    builder: StepBuilder, observation: Exit, diagnosis: Diagnosis, end: OwnEnd | None, *, signalled: bool
+) -> Cause:
     """What ended the attempt, as the history keeps it."""
     attempt, seen = builder.state.attempt, builder.state.diagnosis
     line = last_line(seen.tail + seen.fold.rest) if diagnosis.cause is None else diagnosis.cause.text
     at = 0 if diagnosis.cause is None else diagnosis.cause.line
     block = next((b for b in reversed(seen.blocks) if b.raised is not None and at in {0, b.raised.line}), None)
     own = block is not None and bool(block.own) and block.last.startswith(f"{block.own.rpartition(':')[0]}:")
-    asks_outside = block is not None and OUTSIDE.search(f"{block.code} {line}") is not None
+    code = block.code if own and block is not None else None if end is None else end.code
+    asks_outside = code is None or OUTSIDE.search(f"{code} {line}") is not None or is_of_the_system(line)
     parser = diagnosis.failure == "config_error" and observation.code == exit_status.USAGE
     return Cause(
         kind="crash",
@@ -268,10 +283,27 @@ def _cause(builder: StepBuilder, observation: Exit, diagnosis: Diagnosis, *, sig
         given=attempt.resume_from,
         line=_line(diagnosis),
         said=words_of(line.strip()),
-        raised="parser" if parser else "own" if own and not (asks_outside or is_of_the_system(line)) else "",
+        raised="parser" if parser else "" if asks_outside else "own",
         signal_t=builder.t if signalled else None,
         lasted_s=max(0.0, (builder.t if observation.died_t is None else observation.died_t) - attempt.start_t),
     )
+
+
+def _own_end(builder: StepBuilder, observation: Exit, diagnosis: Diagnosis) -> OwnEnd | None:
+    """What in the trainer's own source ended it with its last line as a text; None if nothing is known to."""
+    shown = _shown_last(builder.state).text
+    if observation.code != 1 or (diagnosis.cause is not None and diagnosis.cause.text.strip() not in shown):
+        return None
+    return next((end for end in builder.knowledge.own_ends if end.says(shown)), None)
+
+
+def _shown_last(state: JudgeState) -> EvidenceLine:
+    """The last line of the log that is not blank."""
+    fold = state.diagnosis.fold
+    lines = (state.diagnosis.tail + fold.rest).split("\n")
+    found = ((back, text) for back, each in enumerate(reversed(lines)) if (text := plain(each).strip()))
+    back, text = next(found, (0, ""))
+    return EvidenceLine(fold.lines + 1 - back, text)
 
 
 KILLED = "killed_by_user"
@@ -439,6 +471,6 @@ def _evidence(diagnosis: Diagnosis, observation: Exit) -> tuple[Evidence, ...]:
         at = [Evidence(what=f"raised at {diagnosis.place}")] if diagnosis.place else []
         what = beginning(diagnosis.cause.text.strip(), 400)
         found = [Evidence(what=what, line=diagnosis.cause.line), *at, *found]
-    then = diagnosis.cause is not None
+    then = msgspec.UNSET if diagnosis.cause is None else True
     found.extend(Evidence(what=beginning(c.text.strip(), 200), line=c.line, then=then) for c in diagnosis.cascade[:3])
     return tuple(found)

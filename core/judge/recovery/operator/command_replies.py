@@ -71,13 +71,13 @@ def _resume(state: JudgeState, knowledge: Knowledge, command: Command) -> Comman
     machine = state.machine
     if (over := _is_over(state, knowledge, command)) is not None:
         return over
+    if question.ends_pause(state, command):
+        return YES
     if question.is_answer(state, command):
         return _next_attempt(state, knowledge, command)
-    if isinstance(machine, Paused):
-        return refused(f"it is paused, and its process lives; `{knowledge.typed('unpause')}` lets it go on")
-    if isinstance(machine, Suspended):
-        how = f"`{knowledge.typed('unpause')}` lets it go on"
-        return refused(f"a signal stopped it (state T), and its process lives; {how}")
+    if isinstance(machine, Paused | Suspended):
+        how = f"`{knowledge.typed('resume')}` lets it go on, `{knowledge.typed('restart')}` begins a new attempt"
+        return refused(f"{_present(state)}, and its process lives; {how}")
     if isinstance(machine, Starting) or (run_machine.is_live(machine) and not isinstance(machine, Stopping)):
         how = f"`{knowledge.typed('restart')}` begins a new attempt"
         return refused(f"the run is going already: {_present(state)}; {how}")

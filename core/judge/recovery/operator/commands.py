@@ -1,4 +1,6 @@
-"""Operator commands: stop, kill, restart, resume, pause, unpause, profile, ack, wait, act, save, shutdown.
+"""Operator commands: stop, kill, restart, resume, pause, profile, ack, wait, act, save, shutdown.
+
+``unpause`` is a ``resume`` that ends a pause and does nothing else.
 
 A command is never an error: one that makes no sense in the present state is noted and changes nothing.
 command_replies.py decides that and has the reply that the operator gets.
@@ -139,6 +141,9 @@ def _restart(builder: StepBuilder, command: Command) -> None:
 
 def _resume(builder: StepBuilder, command: Command) -> None:
     machine = builder.state.machine
+    if question.ends_pause(builder.state, command):
+        _unpause(builder, command)
+        return
     if question.is_answer(builder.state, command):
         question.carry_out(builder, command.by)
         return
@@ -206,8 +211,8 @@ def _pause(builder: StepBuilder, command: Command) -> None:
 
 
 def _unpause(builder: StepBuilder, command: Command) -> None:
-    builder.decide(UnpauseAttempt, f"unpause by {command.by}", attempt=builder.state.attempt.number)
-    awake(builder, f"unpaused by {command.by}")
+    builder.decide(UnpauseAttempt, f"resume by {command.by}", attempt=builder.state.attempt.number)
+    awake(builder, f"resumed by {command.by}")
 
 
 def awake(builder: StepBuilder, reason: str) -> None:

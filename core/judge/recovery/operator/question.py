@@ -4,7 +4,7 @@ import msgspec
 
 from ....model.observation import Command
 from ...hang import active_time, step_clock
-from ...run_states import Hung, Running, Starting
+from ...run_states import Hung, Paused, Running, Starting, Suspended
 from ...state import JudgeState
 from ...step_builder import StepBuilder
 from .. import restart_stages
@@ -24,8 +24,18 @@ def is_answer(state: JudgeState, command: Command) -> bool:
     waiting = state.withheld
     if waiting is None or waiting.follows != "restart":
         return False
+    return not has_wishes(command)
+
+
+def has_wishes(command: Command) -> bool:
+    """Whether it says how the next attempt begins."""
     wishes = command.checkpoint, command.profile, command.fresh, command.remedies, command.without_remedies
-    return not any(wishes)
+    return any(wishes)
+
+
+def ends_pause(state: JudgeState, command: Command) -> bool:
+    """Whether ``resume`` lets a stopped process go on: nothing else is asked for, and no question is answered."""
+    return isinstance(state.machine, Paused | Suspended) and command.incident is None and not has_wishes(command)
 
 
 def carry_out(builder: StepBuilder, by: str) -> None:

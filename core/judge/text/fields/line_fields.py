@@ -5,6 +5,7 @@ validation, test or one side of a GAN.
 """
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from ....model.text.patterns import LazyPattern
@@ -79,15 +80,16 @@ _OF_EVALUATION = (
     r"|predict(?:ing|ion)?)"
 )
 _EVAL_WORD = LazyPattern(
-    rf"(?<![\w./\\=-])(?<![:=]['\"])(?<![:=] ['\"]){_OF_EVALUATION}\d?(?![\w/\\-]|\.\w)"
+    rf"(?P<word>(?<![\w./\\=-])(?<![:=]['\"])(?<![:=] ['\"]){_OF_EVALUATION}\d?(?![\w/\\-]|\.\w))"
     rf"|(?<![\w.\\-])(?<!\w/){_OF_EVALUATION}\d?[_/.\-][\w/.@\-]{{0,60}}(?:\([\w ]{{0,20}}\))?['\"]?\s{{0,8}}"
     r"(?:[:=|]\s{0,8}['\"\[(]{0,2}(?:tensor\()?[-+]?(?:\d|\.\d|nan|inf)|\s[-+]?(?:\d+\.\d|nan|inf))"
     rf"|(?<![\w./\\=-]){_OF_EVALUATION}[_-](?:batch(?:es)?|steps?|iter(?:ation)?s?|epochs?)(?![a-z])"
     rf"|(?<![a-z])(?:split|mode|phase|stage|(?:sub)?set|type)['\"]?\s?[:=]\s?['\"]?{_OF_EVALUATION}(?![\w/\\-])"
-    r"|^\W*inference(?![a-z])"
+    r"|^\W*(?P<first>inference)(?![a-z])"
 )
 """A word of evaluation, the name of a number that has one as a part, or what a line says that it is about. A part of
-another name, a path or the value of another key ("run": "test_3") is a name that a person chose."""
+another name, a path or the value of another key ("run": "test_3") is a name that a person chose. ``word``: it stands
+alone, as the name of a logger or a run does, too."""
 _SCORE = LazyPattern(r"(?<![a-z])(?:\w+_)?map(?:_?50)?:\s")
 """Detection scores, which mmcv prints in the form of a training line."""
 _TRAIN_WORD = LazyPattern(r"(?<![a-z])(?:train|training)(?![a-z])")
@@ -174,3 +176,22 @@ def is_evaluation(low: str, loss: Loss | None) -> bool:
     return train is None or (
         train.start() > word.start() and (loss is None or "train" not in low[max(0, loss.at - 20) : loss.at + 14])
     )
+
+
+def lone_word(low: str) -> str:
+    """The word of evaluation that stands alone in the line, and may be a name; "" if it names a number or is none."""
+    found = _EVAL_WORD.search(low)
+    return "" if found is None else found["word"] or found["first"] or ""
+
+
+@lru_cache(maxsize=16)
+def _named(name: str) -> LazyPattern:
+    return LazyPattern(
+        rf"(?i)[\[(<]?(?<![\w./\\=-]){name}(?![\w/\\-]|\.\w|\W{{0,4}}\d{{1,3}}%)"
+        r"(?:[\])>](?:\s?[:|-])?|\s?[:|]|\s-|(?=\s(?:global[_ ])?(?:epochs?|ep|steps?|iter\w*|it|updates?|batch)\b))\s?"
+    )
+
+
+def without_name(line: str, name: str) -> str:
+    """The line without ``name``, where it stands apart or before a counter; the label of a bar, "test loss" stay."""
+    return _named(name).sub("", line, count=1)

@@ -48,7 +48,8 @@ _SAMPLES = LazyPattern(r"data|samples?|examples?|sentences?|items?|at|total|posi
 class Skeleton(msgspec.Struct, frozen=True, omit_defaults=True):
     """The newest line of one skeleton. ``lines``: lines in a row whose count rose, with this one.
 
-    ``value``: its first number with a point. ``phase``: what its heading said that it counts.
+    ``value``: its first number with a point. ``phase``: what its heading said that it counts. ``past``: how often its
+    count, beside a word of evaluation, went on after others with such words.
     """
 
     key: str
@@ -57,6 +58,9 @@ class Skeleton(msgspec.Struct, frozen=True, omit_defaults=True):
     lines: int = 1
     value: str = ""
     phase: Phase | None = None
+    epoch: float | None = None
+    first_epoch: float | None = None
+    past: int = 0
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -144,9 +148,27 @@ def _counted(
 
 def _lines(before: Skeleton, now: Skeleton) -> int:
     """Lines in a row whose count rose, the same line printed again not counted."""
-    if before.total != now.total or now.step < before.step:
-        return 1
-    return before.lines + (now.step > before.step)
+    earlier, later = (before.epoch or 0.0, before.step), (now.epoch or 0.0, now.step)
+    return 1 if before.total != now.total or later < earlier else before.lines + (later > earlier)
+
+
+def with_worded(
+    low: str, word: str, step: Step, epoch: float | None, known: tuple[Skeleton, ...]
+) -> tuple[Skeleton, ...]:
+    """The skeletons with that of a line, up to its counter, whose word may be a name or say that it evaluates: last."""
+    mine = Skeleton(f"{word}\t{key_of(low[: step.at])}", step.value, step.total, epoch=epoch, first_epoch=epoch)
+    worded = [each for each in known if "\t" in each.key]
+    before = next((each for each in worded if each.key == mine.key), None)
+    if before is not None:
+        lines = _lines(before, mine)
+        past = before.past + (lines > before.lines and worded[-1] is not before) if lines > 1 else 0
+        mine = msgspec.structs.replace(mine, lines=lines, past=past, first_epoch=before.first_epoch)
+    return (*(each for each in known if each.key != mine.key), mine)[-KEPT:]
+
+
+def is_alone(known: tuple[Skeleton, ...]) -> bool:
+    """No other line with such a word counts."""
+    return sum("\t" in each.key for each in known) < 2
 
 
 def has_count(low: str) -> bool:

@@ -22,6 +22,8 @@ from .run_count import (
     without_counts,
 )
 
+BY_FORM = "form"
+"""The source of counts that are known by the form of their lines only."""
 COUNTERS_KEPT = 4
 """Counters kept apart (bar, step line …), so that two that disagree do not count as movement."""
 
@@ -53,6 +55,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     ``interval``: steps between the last two printed ones. ``first_epoch``: the first epoch that was printed.
     ``losses``: how long the printed loss has been NaN; ``curve``: how it has moved. ``beside``: losses are printed in
     the lines of the counters; ``alone``: in lines of their own. ``rank``: the rank that the newest line names.
+    ``name``: a word of evaluation that is the name of a logger or a run, as the only count of the log shows; "" = none
+    is known, None = the training counts without one. It stands in ``rank`` if the newest line carries it.
     ``opening``: the first lines with a counter. ``skeletons``: the newest lines with a pair of numbers that no known
     form names. ``columns``: the table whose rows may follow. ``round_ends``: the last steps of the newest rounds, if
     the counter began again with the same total.
@@ -80,6 +84,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     beside: bool = False
     alone: bool = False
     rank: str = ""
+    name: str | None = ""
     opening: Opening = Opening()
     skeletons: tuple[Skeleton, ...] = ()
     columns: Columns | None = None
@@ -89,6 +94,16 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     def per_epoch(self) -> bool:
         """The counter is known to begin again in each epoch."""
         return self.run.per_epoch is True
+
+    @property
+    def counts(self) -> bool:
+        """A counter that a line names or a bar draws is followed."""
+        return self.run.source.partition(" of ")[0] not in ("", BY_FORM)
+
+    @property
+    def chosen(self) -> str:
+        """``name``, as long as no count without it is followed."""
+        return self.name if self.name and (not self.counts or self.run.source.endswith(f" {self.name}")) else ""
 
 
 class TrainingFields(msgspec.Struct):
@@ -147,7 +162,10 @@ def finish(reading: Reading, words: EndWords, line: str) -> Reading:
 
 def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
     """The reading with the fields of a training line, and a heartbeat if its counter moved."""
-    old = reading.progress
+    old, chosen = reading.progress, reading.chosen
+    anew = news.step is not None and news.epoch is reading.run.named is None and news.step < (reading.run.step or 0)
+    if chosen and reading.run.others and anew and reading.rank.endswith(chosen):  # beside another count that goes on
+        return enter(msgspec.structs.replace(reading, name=None, run=without_counts(reading.run)), "eval")
     step, total, epoch, epochs = old.step, old.total_steps, old.epoch, old.total_epochs
     printed = news.epoch if news.epoch is not None else news.glued
     if printed is not None:
@@ -169,6 +187,8 @@ def advance(reading: Reading, news: TrainingFields, counter: str) -> Reading:
         step = news.step
     elif news.epoch is not None:
         run = with_epoch(run, news.epoch, news.epochs, broken=news.broken, bar=counter == "epochs")
+    if chosen and run.source != reading.run.source and not run.source.endswith(chosen):
+        reading = msgspec.structs.replace(reading, name=None, opening=Opening(gap=True))
     beats, counters = _count(reading, news, counter)
     nan = news.loss is not None and news.loss.value is None
     loss = old.loss if news.loss is None else news.loss.value

@@ -3,6 +3,7 @@
 import msgspec
 
 from ..carriers import message_of, own_text
+from ..fields.line_fields import without_name
 from ..lines import plain
 from ..numbers import unwrapped
 from ..position.reading import Reading, enter
@@ -19,6 +20,8 @@ def read_segment(reading: Reading, line: str, number: int, shapes: ShapeTable) -
     the line (a container's log, a journal, a launcher) is taken off first.
     """
     own, rank = own_text(line)
+    if reading.chosen and (said := without_name(own, reading.chosen)) != own:
+        own, rank = said, f"{rank} {reading.chosen}".lstrip()
     if rank != reading.rank:
         reading = msgspec.structs.replace(reading, rank=rank)
     if own is line:

@@ -154,7 +154,7 @@ def _any_of(patterns: Iterable[str], abbreviations: Mapping[str, str]) -> LazyPa
     return LazyPattern("|".join(expand(pattern, abbreviations) for pattern in patterns))
 
 
-_HEAD = LazyPattern(r"^\W*(?:train(?:ing)?|val(?:id|idation)?|test|eval) ?[:|] ?\W*(?=[a-z])")
+_HEAD = LazyPattern(r"^\W*(?:train(?:ing)?|val(?:id|idation)?|test|eval) ?(?:[:|]|- ) ?\W*(?=[a-z])")
 """The part of the data that a task is about."""
 _DOING = LazyPattern(r"^\W*(?P<task>[a-z]{2,}ing) (?!(?:loss|avg|average|mean)\b)")
 _THEN_DOING = LazyPattern(r"^\W*[a-z]{2,10}\W{0,3}\d{1,9}(?:\s?/\s?\d+)?\W{1,4}(?P<task>[a-z]{2,}ing) ")

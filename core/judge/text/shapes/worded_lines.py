@@ -19,14 +19,14 @@ from ..fields.counters import (
 )
 from ..fields.durations import find_eta, find_seconds_per_step
 from ..fields.leading import leads
-from ..fields.line_fields import Loss, find_loss, find_lr, find_objective, is_evaluation, is_only_lr
+from ..fields.line_fields import Loss, find_loss, find_lr, find_objective, is_evaluation, is_only_lr, without_name
 from ..fields.metric_fields import measure_of
 from ..fields.skeletons import Found, counter_of, has_count, is_measured, named_counter, unnamed_pair
 from ..numbers import parse_clock
-from ..position.reading import Bar, Reading, TrainingFields, advance, announce, enter, finish, with_later_epoch
+from ..position.reading import BY_FORM, Bar, Reading, TrainingFields, advance, announce, enter, finish, with_later_epoch
 from ..position.run_count import Rule
 from .shape_table import ShapeTable
-from .step_lines import with_declared_epochs
+from .step_lines import judged, with_declared_epochs
 
 
 class Fields(NamedTuple):
@@ -78,15 +78,11 @@ def read_words(reading: Reading, line: str, number: int, shapes: ShapeTable) -> 
             return _with_skeletons(reading, counter_of(low, reading.skeletons, loss=True, heading="eval"))
         if _is_of_no_step(reading, loss) and not (_may_be_counter(reading) and has_count(low)):
             return reading
-    if is_evaluation(low, loss) and not (lr is not None and step is not None and _goes_on(reading, step)):
-        return enter(reading if epoch is None else with_later_epoch(reading, epoch.value), "eval")
+    if is_evaluation(low, loss):
+        reading, trains = judged(reading, low, step, epoch, lr=lr is not None)
+        if not trains:
+            return enter(reading if epoch is None else with_later_epoch(reading, epoch.value), "eval")
     return _read_training(reading, fields, number, shapes)
-
-
-def _goes_on(reading: Reading, step: Step) -> bool:
-    """Whether the counter begins or goes on with that of the training."""
-    now = reading.progress
-    return now.step is None or (step.value >= now.step and step.total == now.total_steps)
 
 
 def _is_of_no_step(reading: Reading, loss: Loss) -> bool:
@@ -106,6 +102,9 @@ def _read_without_loss(reading: Reading, fields: Fields, number: int, shapes: Sh
     if is_evaluation(low, None) and (not fields.bare or words is None):
         if epoch is not None:
             reading = with_later_epoch(reading, epoch.value)
+        reading, trains = judged(reading, low, step, epoch, lr=False)
+        if trains:
+            return read_words(reading, without_name(line, reading.chosen), number, shapes)
         return reading if fields.bare and "acc" not in low and words != "eval" else enter(reading, "eval")
     if step is None and "epochs" in low:
         reading = with_declared_epochs(reading, low)
@@ -192,14 +191,9 @@ def _with_skeletons(reading: Reading, found: Found) -> Reading:
     return reading if found.known == reading.skeletons else msgspec.structs.replace(reading, skeletons=found.known)
 
 
-BY_FORM = "form"
-"""The source of counts that are known by the form of their lines only."""
-
-
 def _may_be_counter(reading: Reading) -> bool:
     """Nothing is taken from the form of a line once a counter of a known form was read."""
-    unproven = reading.main is not None and not reading.proven
-    return reading.run.source.partition(" of ")[0] in ("", BY_FORM) or unproven
+    return not reading.counts or (reading.main is not None and not reading.proven)
 
 
 def _named(reading: Reading, low: str, step: Step, number: int, shapes: ShapeTable, *, amount: bool) -> Found:

@@ -1,16 +1,19 @@
-"""``trainwatch resume [RUN]``: continue after a stop, an interruption or a give-up, also with another command."""
+"""``trainwatch resume [RUN]``: continue after a pause, a stop or a give-up, also with another command."""
 
 import argparse
+
+from trainwatch.core.app.errors import CliError, ExitCode
 
 from ..launch_options import add_settings
 from ..operation import add_force, add_operation, add_remedies, operate
 from ..output import warn
 from ..run_argument import run_of
 
-HELP = "continue after a stop, an interruption or a give-up"
+HELP = "continue after a pause, a stop, an interruption or a give-up"
 DESCRIPTION = (
-    "Continues a run after a stop, an interruption or a give-up, from its newest verified checkpoint. A command after "
-    "-- replaces that of the run: resume RUN -- NEW COMMAND."
+    "Continues a run after a stop, an interruption or a give-up, from its newest verified checkpoint. A run that is "
+    "paused, or that a signal stopped, goes on where it is. A command after -- replaces that of the run: resume RUN -- "
+    "NEW COMMAND."
 )
 EXAMPLE = "--from outputs/name-000004.safetensors"
 
@@ -25,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="CHECKPOINT",
         help='file or directory to resume from: a path, a name in the output folder, or "newest" there',
     )
+    begin.add_argument("--paused", action="store_true", help="only if it is paused; starts no attempt (also: unpause)")
     parser.add_argument(
         "--incident", type=int, metavar="N", help="only if incident N still waits for an answer ([restart] act)"
     )
@@ -36,6 +40,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def act(args: argparse.Namespace) -> int:
     by = "command line"
+    if args.paused:
+        if args.command_after_dashes or args.settings or args.remedies or args.lr is not None:
+            raise CliError(ExitCode.USAGE, "--paused only ends a pause: nothing else can be asked for with it")
+        return operate(args, verb="unpause")
     if args.command_after_dashes:
         from trainwatch.core.app.operate import checkpoint_argument
         from trainwatch.core.app.start.new_command import checkpoint_after, give_command

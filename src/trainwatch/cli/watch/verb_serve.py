@@ -6,7 +6,6 @@ from pathlib import Path
 
 from trainwatch.core.app.errors import CliError, ExitCode
 
-from ..output import warn
 from ..run_argument import RUN_HELP
 
 HELP = "the screen in a browser, behind a token"
@@ -22,7 +21,6 @@ MISSING = "the screen in a browser needs textual-serve: pip install 'trainwatch-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", nargs="?", help=RUN_HELP)
     parser.add_argument("--read-only", action="store_true", help="screens that can change nothing")
-    parser.add_argument("--host", default="127.0.0.1", metavar="H", help="address to listen on (default: 127.0.0.1)")
     parser.add_argument("--port", type=int, default=PORT, metavar="N", help=f"default: {PORT}; 0: any free one")
     parser.add_argument(
         "--token-file", type=Path, metavar="FILE", help="keep the token in this file (default: a new one at each start)"
@@ -34,7 +32,7 @@ def act(args: argparse.Namespace) -> int:
     import asyncio
 
     try:
-        from ..web_server import Serving, screen_command, serve, use_browser_environment
+        from .. import web_server
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in {"aiohttp", "textual_serve"}:
             raise
@@ -42,42 +40,22 @@ def act(args: argparse.Namespace) -> int:
     from trainwatch.core.app.runs.known_runs import find_run
 
     from ..quick_start import collector_as_usual
-    from ..web_token import new_token, token_in
 
     words = ["--run", find_run(args.run).id] if args.run else []
     words += ["--read-only"] if args.read_only else []
-    if not _is_loopback(args.host):
-        warn(
-            f"{args.host} can be reached by others, and what is sent is not encrypted: "
-            "listen on 127.0.0.1 and use ssh -L, or a proxy with TLS"
-        )
-    serving = Serving(
-        command=screen_command(words),
-        host=args.host,
-        port=args.port,
-        token=token_in(args.token_file) if args.token_file is not None else new_token(),
-        title=f"trainwatch {args.run or ''}".strip(),
-    )
-    use_browser_environment()
+    token = web_server.token_in(args.token_file) if args.token_file is not None else web_server.new_token()
+    title = f"trainwatch {args.run or ''}".strip()
+    server = web_server.TokenServer(web_server.screen_command(words), token, title)
+    web_server.use_browser_environment()
     collector_as_usual()
     try:
-        asyncio.run(serve(serving, _listening))
+        asyncio.run(web_server.serve(server, args.port, token, _listening))
     except OSError as error:
-        raise CliError(
-            ExitCode.FAILED, f"{args.host}, port {args.port}: {error.strerror or error}; choose another with --port"
-        ) from None
+        why = error.strerror or error
+        raise CliError(ExitCode.FAILED, f"port {args.port}: {why}; choose another with --port") from None
     return ExitCode.DONE
 
 
 def _listening(address: str) -> None:
     print(address, flush=True)
     print("Ctrl-C ends it; training and supervisor continue.", file=sys.stderr, flush=True)
-
-
-def _is_loopback(host: str) -> bool:
-    import ipaddress
-
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

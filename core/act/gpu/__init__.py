@@ -1,1 +1,0 @@
-"""Making the GPUs ready for the next attempt."""

@@ -1,0 +1,321 @@
+"""Notices: the user's own command gets the event as JSON on stdin, and services of URLs get a message.
+
+Also the user's command at the end of a run (``[end]``), which gets the event in the same way.
+"""
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import msgspec
+
+from ..bound_process import bound
+from ..model.decision import RunAtEnd
+from ..model.run import RunSpec
+from ..model.settings import NoticeEvent
+from ..model.text.edge import EDGE
+from ..model.text.redact import Redaction, url_secrets
+
+GAP_S = 10.0
+"""The services of ``[notify] urls`` get one message in this time: a crash, the restart and the recovery of a short
+attempt are one message on the phone, and a loop of crashes is no flood. Telegram's limit is 20 a minute in a group."""
+SEVERITY: tuple[NoticeEvent, ...] = (
+    "give_up", "question", "incident", "end_by", "withheld", "warning", "restart", "finish", "recovery"
+)  # fmt: skip
+"""Worst first: a message of several has the event of the worst."""
+KEPT_BYTES = 2000
+"""How much of the command's output is kept in the journal."""
+POLL_S = 0.1
+CHILD = Path(__file__).with_name("notify_child.py")
+KINDS: dict[NoticeEvent, str] = {
+    "incident": "failure",
+    "give_up": "failure",
+    "warning": "warning",
+    "restart": "info",
+    "recovery": "success",
+    "finish": "success",
+    "end_by": "warning",
+    "question": "warning",
+    "withheld": "warning",
+}
+"""Event → apprise's kind of notice."""
+
+
+class NotifyReport(msgspec.Struct, frozen=True, kw_only=True):
+    """``detail``: a sentence; ``output``: the beginning of the command's output; ``code``: None if unknown."""
+
+    ok: bool
+    detail: str
+    code: int | None = None
+    output: str = ""
+
+
+class Notice(NamedTuple):
+    """``wall``: when the judge decided it, epoch seconds."""
+
+    event: NoticeEvent
+    title: str
+    body: str
+    wall: float
+
+
+Sent = tuple[bool, str, str]
+"""Whether all were notified, a sentence, output of the user's command."""
+
+
+class Outbox:
+    """Sends the notices of one run: to the command each, to the services at most one message in GAP_S. Thread-safe.
+
+    ``tell``: takes a sentence for the journal about what was sent later.
+    """
+
+    def __init__(self, spec: RunSpec, *, gap_s: float = GAP_S) -> None:
+        self.tell: Callable[[str], None] = lambda _text: None
+        self._spec = spec
+        self._gap_s = gap_s
+        self._lock = threading.Lock()
+        self._free_s = 0.0
+        self._waiting: list[Notice] = []
+        self._timer: threading.Timer | None = None
+
+    def send(self, event: NoticeEvent, title: str, body: str, incident: int | None = None) -> Sent:
+        """Send it; for services it may wait for others. Blocks as long as they take, raises nothing."""
+        urls = bool(self._spec.settings.notify.urls)
+        with self._lock:
+            now = time.monotonic()
+            waits = urls and (bool(self._waiting) or now < self._free_s)
+            if waits:
+                self._waiting.append(Notice(event, title, body, time.time()))
+                self._timer = self._timer or self._start_timer(self._free_s - now)
+            elif urls:
+                self._free_s = now + self._gap_s
+        ok, detail, output = send_notice(self._spec, event, title, body, incident, urls=not waits)
+        if waits:
+            detail = "; ".join(filter(None, (detail, f"sent to services within {self._gap_s:g} s, with others")))
+        return ok, detail, output
+
+    def flush(self) -> None:
+        """Send what waits now: the supervisor ends, or the machine may."""
+        with self._lock:
+            taken, self._waiting = self._waiting, []
+            timer, self._timer = self._timer, None
+            self._free_s = time.monotonic() + self._gap_s
+        if timer is not None:
+            timer.cancel()
+        if not taken:
+            return
+        whole = together(self._spec.name, taken)
+        settings = self._spec.settings.notify
+        title, body = EDGE.text(whole.title), EDGE.text(whole.body)
+        report = notify_urls(settings.urls, whole.event, title, body, timeout_s=settings.timeout_s)
+        count = f"{len(taken)} notice{'' if len(taken) == 1 else 's'} that waited"
+        self.tell(f"{count}: {report.detail}" if report.ok else f"{count} FAILED: {report.detail}")
+
+    def _start_timer(self, wait_s: float) -> threading.Timer:
+        timer = threading.Timer(max(0.0, wait_s), self.flush)
+        timer.daemon = True
+        timer.start()
+        return timer
+
+
+def together(run: str, notices: Sequence[Notice]) -> Notice:
+    """One notice that says what several say."""
+    if len(notices) == 1:
+        return notices[0]
+    worst = min(notices, key=lambda notice: SEVERITY.index(notice.event))
+    lines = []
+    for notice in notices:
+        lines.append(f"{time.strftime('%H:%M', time.localtime(notice.wall))}  {notice.title.removeprefix(f'{run}: ')}")
+        lines += [f"    {line}" for line in notice.body.splitlines()]
+    title = f"{run}: {len(notices)} notices: {worst.title.removeprefix(f'{run}: ')}"
+    return worst._replace(title=title, body="\n".join(lines))
+
+
+def send_notice(
+    spec: RunSpec, event: NoticeEvent, title: str, body: str, incident: int | None = None, *, urls: bool = True
+) -> Sent:
+    """Notify everybody whom ``[notify]`` names, without secrets. Blocks, raises nothing. ``urls``: services, too."""
+    settings = spec.settings.notify
+    title, body = EDGE.text(title), EDGE.text(body)
+    reports: list[NotifyReport] = []
+    if settings.urls and urls:
+        reports.append(notify_urls(settings.urls, event, title, body, timeout_s=settings.timeout_s))
+    if settings.command:
+        content = {
+            "event": event,
+            "run": EDGE.text(spec.name),
+            "run_id": spec.id,
+            "title": title,
+            "body": body,
+            "incident": incident,
+            "wall": time.time(),
+        }
+        reports.append(notify(settings.command, content, timeout_s=settings.timeout_s, cwd=spec.cwd))
+    failed = [report.detail for report in reports if not report.ok]
+    output = "\n".join(report.output for report in reports if report.output)
+    return not failed, "; ".join(failed or [report.detail for report in reports]), output
+
+
+def notify(
+    command: Sequence[str],
+    event: Mapping[str, Any],
+    *,
+    timeout_s: float,
+    cwd: str | None = None,
+    env: Mapping[str, str] | None = None,
+) -> NotifyReport:
+    """Run ``command`` (argv, no shell) with ``event`` as one JSON object on stdin; end its group after ``timeout_s``.
+
+    Raises nothing. Blocks for at most about ``timeout_s``.
+    """
+    if not command:
+        return NotifyReport(ok=False, detail="no notification command is set (notify.command)")
+    return run_with_event("notify.command", command, event, timeout_s=timeout_s, cwd=cwd, env=env)
+
+
+def run_with_event(
+    key: str,
+    command: Sequence[str],
+    event: Mapping[str, Any],
+    *,
+    timeout_s: float,
+    cwd: str | None = None,
+    env: Mapping[str, str] | None = None,
+) -> NotifyReport:
+    """As ``notify``, for a command of any setting; ``key`` is its name for people."""
+    try:
+        return _run(key, list(command), event, timeout_s, cwd, None if env is None else dict(env))
+    except FileNotFoundError as fault:
+        return NotifyReport(ok=False, detail=f"{key}: not found: {fault.filename}; give the full path")
+    except Exception as fault:  # a failing command of the user's must not affect the run
+        return NotifyReport(ok=False, detail=f"{key}: {fault}")
+
+
+def notify_urls(urls: Sequence[str], event: NoticeEvent, title: str, body: str, *, timeout_s: float) -> NotifyReport:
+    """Notify the services of URLs in a child process that is ended after ``timeout_s``.
+
+    The report contains no part of a URL, because URLs contain tokens. Raises nothing.
+    """
+    order = {"urls": list(urls), "title": title, "body": body, "kind": KINDS[event]}
+    try:
+        report = _run("notify.urls", [sys.executable, "-P", str(CHILD)], order, timeout_s, "/", None)
+    except Exception as fault:  # a failing notice must not affect the run
+        report = NotifyReport(ok=False, detail=f"notify.urls: {fault}")
+    hide = Redaction(secrets=url_secrets(urls))
+    if report.ok:
+        count = f"{len(urls)} service{'' if len(urls) == 1 else 's'}"
+        return NotifyReport(ok=True, detail=f"notified {count}", code=0)
+    lines = report.output.splitlines()
+    detail = f"notify.urls: {lines[-1]}" if lines and report.code is not None else report.detail
+    return NotifyReport(ok=False, detail=hide.text(detail), code=report.code)
+
+
+def run_at_end(spec: RunSpec, order: RunAtEnd) -> NotifyReport:
+    """Run it with the event as JSON on its stdin, as ``[notify] command`` gets it. Blocks, raises nothing."""
+    event = {
+        "event": order.event,
+        "run": EDGE.text(spec.name),
+        "run_id": spec.id,
+        "title": EDGE.text(order.reason),
+        "output_dir": spec.output_dir,
+        "wall": time.time(),
+    }
+    end = spec.settings.end
+    key = "at_end_by" if order.event == "end_by" and end.at_end_by else "at_give_up"
+    key = "at_finish" if order.event == "finish" else key
+    report = run_with_event(f"end.{key}", order.command, event, timeout_s=end.timeout_s, cwd=spec.cwd)
+    if report.ok:
+        report = msgspec.structs.replace(report, detail=f"{order.command[0]} is done")
+    else:
+        body = f"{report.detail}\nit is not run again; the run itself is over"
+        send_notice(spec, "warning", f"{spec.name}: the command for its end failed", body)
+    return report
+
+
+def _run(  # noqa: PLR0917
+    name: str,
+    command: list[str],
+    event: Mapping[str, Any],
+    timeout_s: float,
+    cwd: str | None,
+    env: dict[str, str] | None,
+) -> NotifyReport:
+    deadline = time.monotonic() + timeout_s
+    import tempfile  # 0.3 MB, with random
+
+    with tempfile.TemporaryFile() as stdin:  # a file, not a pipe: a command that does not read cannot block us
+        stdin.write(json.dumps(dict(event), ensure_ascii=False, default=str).encode("utf-8", "replace") + b"\n")
+        stdin.seek(0)
+        process = subprocess.Popen(
+            bound(command, tree=True, cwd=cwd or ".", path=(env or os.environ).get("PATH")),
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=cwd,
+            env=env,
+            start_new_session=True,
+        )
+    assert process.stdout is not None
+    with process.stdout as stream:
+        output, in_time = _listen(process, stream, deadline)
+    if not in_time:
+        _end_group(process)
+        words = _decode(output)
+        return NotifyReport(
+            ok=False, detail=f"{name} took more than {timeout_s:g} s and was ended: {command[0]}", output=words
+        )
+    code = process.wait()
+    words = _decode(output)
+    if code == 0:
+        return NotifyReport(ok=True, detail=f"notified by {command[0]}", code=0, output=words)
+    last = words.splitlines()[-1] if words else "no output"
+    return NotifyReport(ok=False, detail=f"{name} returned {code}: {last}", code=code, output=words)
+
+
+def _listen(process: "subprocess.Popen[bytes]", stream: IO[bytes], deadline: float) -> tuple[bytes, bool]:
+    """(its output, at most KEPT_BYTES; whether it ended in time). A child that it leaves running is not waited for."""
+    kept = b""
+    os.set_blocking(stream.fileno(), False)
+    with selectors.DefaultSelector() as selector:
+        selector.register(stream, selectors.EVENT_READ)
+        open_ = True
+        while process.poll() is None:
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                return kept, False
+            if not open_:
+                time.sleep(min(POLL_S, left_s))
+            elif selector.select(min(POLL_S, left_s)):
+                data = os.read(stream.fileno(), 65536)
+                kept = (kept + data)[:KEPT_BYTES]
+                if not data:
+                    selector.unregister(stream)
+                    open_ = False
+    while open_ and len(kept) < KEPT_BYTES:
+        try:
+            data = os.read(stream.fileno(), 65536)
+        except BlockingIOError:
+            break
+        if not data:
+            break
+        kept = (kept + data)[:KEPT_BYTES]
+    return kept, True
+
+
+def _end_group(process: "subprocess.Popen[bytes]") -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)  # not waited for yet, so the pid is not reused
+    process.wait()
+
+
+def _decode(output: bytes) -> str:
+    return output.decode("utf-8", "replace").strip()

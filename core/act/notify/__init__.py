@@ -1,1 +1,0 @@
-"""Sending notices to people."""

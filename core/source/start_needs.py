@@ -1,0 +1,169 @@
+"""What a script needs to start: packages, a file that it asks for, and what it refuses with a text of its own."""
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from ..model.launch.recognition import OwnEnd
+from . import words
+from .launch_target import Target
+from .project_modules import Module, Project, resolved
+from .syntax import dotted, last
+
+
+class NeededImport(msgspec.Struct, frozen=True):
+    """The first part of a module's name, and the place of the import (``train.py:3``)."""
+
+    name: str
+    place: str
+
+
+def needed_imports(project: Project, target: Target) -> tuple[NeededImport, ...]:
+    """Each package once, at its first place; those of the project itself are followed.
+
+    An import inside a function, a test or a ``try`` is not needed to start.
+    """
+    modules = {module.path: module for module in project.modules}
+    first = project.modules[0] if project.modules else None
+    found: dict[str, NeededImport] = {}
+    waiting, seen = ([first] if first is not None else []), set[Path]()
+    while waiting:
+        module = waiting.pop(0)
+        if module.path in seen:
+            continue
+        seen.add(module.path)
+        for name, line in _at_load(module):
+            own = [path for path in _files(name, (module.path.parent, *target.roots)) if path in modules]
+            if own:
+                waiting += [modules[path] for path in own]
+            elif not _exists(name, (module.path.parent, *target.roots)):
+                top = name.partition(".")[0]
+                found.setdefault(top, NeededImport(top, f"{module.shown}:{line}"))
+    return tuple(found.values())
+
+
+def installs_packages(module: Module) -> bool:
+    """Whether it runs an installer; a comment or a message that names one is none."""
+    return any(last(dotted(call.func)) in _RUNS and _INSTALLS.search(ast.unparse(call)) for call in module.calls)
+
+
+_RUNS = frozenset({"system", "popen", "run", "call", "check_call", "check_output", "getoutput", "Popen", "main"})
+_INSTALLS = re.compile(r"\b(pip3?|uv|conda|mamba|apt(-get)?|poetry)\b.*\b(install|add|sync)\b|ensurepip", re.DOTALL)
+
+
+def _at_load(module: Module) -> Iterator[tuple[str, int]]:
+    for node in module.tree.body:
+        if isinstance(node, ast.Import):
+            yield from ((name.name, node.lineno) for name in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level and node.module != "__future__":
+            yield node.module, node.lineno
+
+
+def _files(name: str, roots: tuple[Path, ...]) -> list[Path]:
+    relative = Path(*name.split("."))
+    return [path for root in roots for path in (root / relative.with_suffix(".py"), root / relative / "__init__.py")]
+
+
+def _exists(name: str, roots: tuple[Path, ...]) -> bool:
+    """Whether the project has a file or a folder of that name, which is importable without a package file, too."""
+    top = name.partition(".")[0]
+    return any((root / top).is_dir() or (root / f"{top}.py").is_file() for root in roots)
+
+
+def goes_on_without(modules: Iterable[Module], name: str) -> str | None:
+    """The place (``train.py:41``) of a test whether the value ``name`` exists, none of whose branches ends the script.
+
+    ``name``: the variable or attribute that holds the path (``args.resume`` is ``resume``). None: it does not ask, or
+    it ends.
+    """
+    for module in modules:
+        for node in module.nodes:
+            if isinstance(node, ast.If | ast.IfExp) and _asks(node.test, name) and not _ends(node):
+                return f"{module.shown}:{node.lineno}"
+    return None
+
+
+def _asks(test: ast.expr, name: str) -> bool:
+    calls = [each for each in ast.walk(test) if isinstance(each, ast.Call) and _called(each) in words.LOOKS]
+    return any(_named(each) == name for call in calls for each in ast.walk(call))
+
+
+def _called(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def _named(node: ast.AST) -> str | None:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        return str(node.slice.value)
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def _ends(node: ast.If | ast.IfExp) -> bool:
+    return isinstance(node, ast.If) and any(
+        isinstance(each, ast.Raise) or (isinstance(each, ast.Call) and _called(each) in _ENDS)
+        for each in ast.walk(node)
+    )
+
+
+_ENDS = frozenset({"exit", "_exit", "error", "fail", "abort", "die", "quit"})
+
+
+def own_ends(project: Project) -> tuple[OwnEnd, ...]:
+    """The texts with which the project ends itself: ``sys.exit("no recipe")``, ``raise SystemExit(f"no {name}")``.
+
+    None of an ``except``: what happened there is told by an exception, and the text is only its name.
+    """
+    found = (end for module in project.modules if "xit" in module.text for end in _own_ends(module, module.tree, ""))
+    return tuple(dict.fromkeys(found))[:MOST_ENDS]
+
+
+MOST_ENDS = 100
+LONGEST_CODE = 400
+_EXITS = frozenset({"sys.exit", "exit", "quit", "SystemExit"})
+_FILLED = {"%": re.compile(r"%(?:\(\w+\))?[-+ #0]*\d*(?:\.\d+)?[a-zA-Z]"), "format": re.compile(r"\{[^{}]*\}")}
+"""Placeholders of ``"no %s" % name`` and of ``"no {}".format(name)``."""
+_WORD = re.compile(r"[^\W\d_]{2,}")
+
+
+def _own_ends(module: Module, node: ast.AST, code: str) -> Iterator[OwnEnd]:
+    """``code``: the function, the tests and the statement around the node."""
+    match node:
+        case ast.ExceptHandler():
+            return
+        case ast.If(test=test) | ast.While(test=test):
+            code = f"{code} {ast.unparse(test)}"
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+            code = name
+        case ast.Expr() | ast.Raise():
+            code = f"{code} {ast.unparse(node)}"
+        case ast.Call(args=[text]) if resolved(module, node.func) in _EXITS:
+            parts = _parts(text)
+            if len(_WORD.findall(" ".join(parts))) > 1:
+                yield OwnEnd(parts, code[:LONGEST_CODE], f"{module.shown}:{node.lineno}")
+    for child in ast.iter_child_nodes(node):
+        yield from _own_ends(module, child, code)
+
+
+def _parts(text: ast.expr) -> tuple[str, ...]:
+    """The last line of a text as what is written out of it, before, between and after what is filled in."""
+    return tuple(re.split("\0+", _template(text).rstrip().rpartition("\n")[2]))
+
+
+def _template(text: ast.expr) -> str:
+    match text:
+        case ast.Constant(value=str() as written):
+            return written.replace("\0", "")
+        case ast.JoinedStr(values=values):
+            return "".join(_template(each) for each in values)
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return _template(left) + _template(right)
+        case ast.BinOp(left=ast.Constant(value=str() as written), op=ast.Mod()):
+            return _FILLED["%"].sub("\0", written)
+        case ast.Call(func=ast.Attribute(value=ast.Constant(value=str() as written), attr="format")):
+            return _FILLED["format"].sub("\0", written)
+    return "\0"
