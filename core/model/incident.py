@@ -25,9 +25,7 @@ HangKind = Literal["idle", "spin", "starved", "exiting", "waiting"]
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """``what``: for the user; ``line``: in the attempt's log, from 1; ``then``: a consequence of the
-    one before; absent else.
-    """
+    """``what``: for the user; ``line``: in the attempt's log, from 1; ``then``: it follows from the one before."""
 
     what: str
     line: int | None = None
