@@ -50,6 +50,7 @@ from trainwatch.core.model.record import Entry
 from trainwatch.core.model.settings import Settings
 from trainwatch.core.model.shipped.failure import FailureCatalogue, FailureClass, FailureSignature
 from trainwatch.core.model.shipped.preset import Preset
+from trainwatch.core.model.why import Why
 
 GB = 1e9
 
@@ -607,6 +608,12 @@ class World:
     def of(self, kind: Any) -> list[Any]:
         """All entries of a kind, in order."""
         return [entry for _, entry in self.entries if isinstance(entry, kind)]
+
+    @property
+    def why(self) -> Why:
+        """What the newest state follows from."""
+        why: Why = self.of(StateChanged)[-1].why
+        return why
 
     @property
     def decisions(self) -> list[str]:

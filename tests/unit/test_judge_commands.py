@@ -24,6 +24,7 @@ def test_stop_is_gentle_and_holds() -> None:
     world = running().command("stop").wait(700.0)
     assert [s.mode for s in world.of(StopAttempt)] == ["gentle"]
     assert world.word == "stopped"
+    assert world.why.kind == "person"
     assert world.of(AttemptEnded)[0].how == "stopped"
     assert not world.of(EndWatch)
     assert world.incidents == []

@@ -67,7 +67,7 @@ def test_the_time_of_an_end_says_whether_it_has_come(now: Situation, label: str)
 
 def test_a_finished_run_whose_loss_was_nan_is_no_green_row() -> None:
     now = finished()
-    closed = replace(NAN, attempt=2, open=False, closed_t=now.story.state_t, ending="the attempt ended")
+    closed = replace(NAN, attempt=2, open=False, closed_t=now.story.state_t, ended_by="attempt")
     row = run_row(card("luca", with_incidents(now, closed), watched=False), now.now_wall)
     assert row.level == "danger"
 

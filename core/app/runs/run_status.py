@@ -183,7 +183,7 @@ def _read(run: RunDirectory, *, ask: bool = False) -> tuple[dict[str, Any], str,
         own=tuple(place_troubles(run, spec, story, watched=life.alive)),
     )
     status["place"] = place_words(spec.command)
-    status["concerns"] = [{"level": each.level, "text": each.text} for each in concerns(now)]
+    status["concerns"] = [{"level": each.level, "text": each.text, "incident": each.incident} for each in concerns(now)]
     status["job"], status["nodes"], nodes = None, [], None
     if spec.capabilities.queues:
         from .jobs.job_now import job_object, job_of, node_objects, nodes_of
