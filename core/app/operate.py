@@ -78,6 +78,7 @@ def require_checked(run: RunDirectory, command: Command, *, forced: bool) -> "Ch
     from .plan.launch_plan import plan_launch
     from .preflight.checklist import require_startable, told_at_resume
     from .preflight.other_trainer import accept
+    from .runs.output_claim import take_over
 
     spec = run.load_spec()
     plan = plan_launch(spec, definitions_of(spec), run.path.parents[1])
@@ -86,6 +87,7 @@ def require_checked(run: RunDirectory, command: Command, *, forced: bool) -> "Ch
     require_startable(plan, known=True, forced=forced, waits_for_room=goes_on_waiting(run, command) != "")
     if forced:
         accept(plan, run)
+        take_over(spec, run.path.parents[1])
     return told_at_resume(plan)
 
 
@@ -94,13 +96,13 @@ def goes_on_waiting(run: RunDirectory, command: Command) -> str:
 
     A new supervisor launches it once there is room.
     """
-    from ..store.journal import load_outline
+    from ..store.journal import load_story
     from ..store.lock import is_held
     from ..views.state.held_words import reason_of
 
     if not _is_plain_resume(command) or is_held(run.lock):
         return ""
-    story = load_outline(run.journal)
+    story = load_story(run.journal)
     return reason_of(story) if story.state_why.waits_for_room else ""
 
 

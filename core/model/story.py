@@ -124,8 +124,6 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     loss_floor: float | None = None
     """Counts of its log that make one step as checkpoints store it."""
     checkpoints: tuple[Checkpoint, ...] = ()
-    left_out: int = 0
-    """Older complete checkpoints that this outline of the story does not name; 0 = ``checkpoints`` has all."""
     checkpoint_times: dict[str, float] = {}
     """Run seconds at which a checkpoint (by path) became known, for the timeline."""
     outputs: tuple[OutputPlace, ...] = ()

@@ -405,7 +405,7 @@ def test_the_answer_says_what_becomes_of_a_command(
 
     assert (reply.ok, said in reply.message) == (ok, True), reply
     if "accepted" not in said:
-        state = world.state.machine
+        state = world.word
         world.see(command)
         assert [type(entry) for _, entry in world.entries[entries:]] == [CommandReceived, Note]
-        assert world.state.machine == state
+        assert world.word == state

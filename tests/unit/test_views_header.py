@@ -403,7 +403,7 @@ def test_no_resume_is_offered_from_a_checkpoint_of_after_the_nan() -> None:
 def test_checkpoints_that_nobody_can_read_are_not_told_as_incomplete() -> None:
     assert how_many(["opaque"] * 13) == "13 unverified"
     assert how_many(["complete", "opaque", "torn"]) == "1 of 3 complete, 1 unverified"
-    assert how_many(["complete"] * 2, "checkpoint", 3) == "5 checkpoints complete"
+    assert how_many(["complete"] * 5, "checkpoint") == "5 checkpoints complete"
     assert how_many(["torn"], "checkpoint") == "0 of 1 checkpoint complete"
 
 

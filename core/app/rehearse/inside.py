@@ -27,7 +27,7 @@ from ...model.run import RunSpec
 from ...model.shipped.preset import Preset
 from ...store.journal import load_story
 from ...store.run_directory import RunDirectory
-from ..apart.own_process import ends_with
+from ..apart import ends_with
 from ..errors import CliError, ExitCode
 from ..plan.definitions import definitions_of
 from ..plan.launch_plan import plan_launch

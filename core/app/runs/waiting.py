@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-from ...store.journal import load_outline
+from ...store.journal import load_story
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory
 from ..errors import ExitCode
@@ -39,7 +39,7 @@ class Standing(NamedTuple):
 
 def standing_of(run: RunDirectory) -> Standing:
     """From the journal and the lock of the run. A run that is given up or ended early has failed."""
-    story = as_found(run, load_outline(run.journal))
+    story = as_found(run, load_story(run.journal))
     kind = kind_of(story.state, held=story.state_why.holds, asks=story.question is not None, watched=is_held(run.lock))
     return Standing(kind, story.state, story.progress.step, story.state_reason)
 

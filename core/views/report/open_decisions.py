@@ -142,7 +142,7 @@ def _of_checkpoints(now: Situation) -> Iterator[Need]:
         text = f"{count} cannot be resumed from; you may remove {them}: {names}."
         yield Need(kind="checkpoints", text=text, urgent=False)
     unclear = [c for c in found if not c.understood]
-    if unclear and not now.story.left_out and not any(c.verdict == "complete" for c in found):
+    if unclear and not any(c.verdict == "complete" for c in found):
         names = ", ".join(c.name for c in unclear[-3:])
         text = f"Keep {names}: nothing else was saved, and only the trainer can tell whether it can go on from there."
         yield Need(kind="unclear", text=text, urgent=False)

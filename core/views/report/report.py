@@ -163,8 +163,6 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     attempts: tuple[AttemptRow, ...]
     incidents: tuple[IncidentRow, ...]
     checkpoints: tuple[CheckpointRow, ...]
-    left_out: int | msgspec.UnsetType = msgspec.UNSET
-    """Complete checkpoints, older than the newest, that are not among these; absent if all are."""
     scores: str = ""
     """The newest score and the best one; empty without ``[evaluate]``."""
     changes: tuple[str, ...]

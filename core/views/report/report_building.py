@@ -107,7 +107,6 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
         attempts=tuple(_attempt(a, starts.after(a), now, sources, hide) for a in story.attempts),
         incidents=incidents,
         checkpoints=tuple(_checkpoint(c, story, hide) for c in reversed(story.checkpoints)),
-        left_out=story.left_out or msgspec.UNSET,
         scores=hide.text(scores_of(story)),
         changes=hide.texts(text for _, text in changes),
         change_walls=tuple(wall for wall, _ in changes),

@@ -100,7 +100,7 @@ def status_object(
             "newest": msgspec.to_builtins(newest) if newest else None,
             "age_s": max(0.0, wall - newest.mtime) if newest else None,
             "doubt": doubt_of(newest, story) if newest else "",
-            "count": len(story.checkpoints) + story.left_out,
+            "count": len(story.checkpoints),
             "best": _score(story.best),
             "quality": scores_of(story) or None,
             "scores": [_score(each) for each in story.evaluations.values()],

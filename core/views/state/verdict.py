@@ -10,7 +10,7 @@ from ...model.situation import Situation
 from .. import quantity
 from ..checkpoint_list import how_many, resume_point
 from ..withheld_words import question_clause
-from ..words import PHASE_WORDS, STATE_WORDS, sentence, title_of
+from ..words import PHASE_WORDS, sentence, title_of
 from .concerns import AFTER_NAN, NAN, concerns, doubt_of, nan_since, worst_clause
 from .held_words import reason_of, room_now
 from .last_step import usually
@@ -50,8 +50,6 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 def verdict(now: Situation) -> Verdict:
     """The sentence for a situation."""
-    if now.link:
-        return _as_it_was(now)
     if unwatched(now):
         said = _unwatched(now)
     elif frozen(now):
@@ -76,12 +74,6 @@ def _with_concerns(said: Verdict, now: Situation) -> Verdict:
         level=level, clauses=clauses, aside=said.aside, vital=1 if first else 1 + said.vital,
         first_level=said.level if behind else None, worst=clause if behind else "",
     )  # fmt: skip
-
-
-def _as_it_was(now: Situation) -> Verdict:
-    """Without a line to the run's machine nothing is known of now."""
-    then = f"then {STATE_WORDS[now.story.state]}" if now.story.attempts else "nothing was seen of it yet"
-    return Verdict(level="warning", clauses=(now.link[0].upper() + now.link[1:], then, *where(now)[:1]), vital=2)
 
 
 def _unwatched(now: Situation) -> Verdict:
@@ -281,7 +273,7 @@ def _finished(now: Situation) -> Verdict:
     step = run_progress(now).step
     clauses.append(f"{quantity.plural(step, 'step')} in {took}" if step is not None else f"took {took}")
     if story.checkpoints:
-        clauses.append(how_many((c.verdict for c in story.checkpoints), "checkpoint", story.left_out))
+        clauses.append(how_many((c.verdict for c in story.checkpoints), "checkpoint"))
     doubts = [doubt for c in story.checkpoints if (doubt := doubt_of(c, story))]
     if doubts:
         what = "NaN" if doubts[-1] == AFTER_NAN else "divergence"

@@ -18,7 +18,6 @@ from trainwatch.core.model.story import RunStory
 from trainwatch.core.views.state.held_words import reason_of
 
 from .output import printable, warn
-from .quick_start import collector_as_usual
 from .streams import outlive_reader
 from .watch.verb_events import show
 
@@ -36,7 +35,6 @@ def supervise_and_print(
     from trainwatch.core.app.foreground import NothingToSuperviseError, supervise
     from trainwatch.core.app.supervise.replaced_files import OwnFiles
 
-    collector_as_usual()
     outlive_reader()
     if not stop_trainer:
         warn(f"this process is the supervisor (pid {os.getpid()}); it goes on when its terminal is closed")
