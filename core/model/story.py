@@ -24,6 +24,7 @@ from .launch.ramp_rule import FailedRung
 from .progress import Progress
 from .run import RunState
 from .settings import Act
+from .why import Why
 
 
 class PhaseSpan(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,6 +110,7 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     state: RunState = "idle"
     state_t: float = 0.0
     state_reason: str = ""
+    state_why: Why = Why()
     until_t: float | None = None
     attempts: tuple[AttemptStory, ...] = ()
     progress: Progress = Progress()

@@ -238,7 +238,7 @@ def test_an_output_folder_that_became_read_only_is_waited_for_not_given_up(tmp_p
         tmp_path,
         "mount -t tmpfs -o size=1m tmpfs state; mount -o remount,ro state",
         """
-        from trainwatch.core.act.launch.launching import waited_for
+        from trainwatch.core.act.launch.launching import WAITED_FOR
         from trainwatch.core.app.plan.launch_plan import LaunchPlan
         from trainwatch.core.app.preflight.machine.disk_checks import check_output_dir
         from trainwatch.core.model.shipped.preset import Preset
@@ -246,7 +246,7 @@ def test_an_output_folder_that_became_read_only_is_waited_for_not_given_up(tmp_p
         plan = LaunchPlan(spec=msgspec.structs.replace(spec, output_dir=str(Path("state").absolute())),
                           preset=Preset(name="generic"), profiles={})
         check = check_output_dir(plan, None)
-        print(json.dumps({"result": check.result, "waits": waited_for(check.found) is not None}))
+        print(json.dumps({"result": check.result, "waits": check.errno in WAITED_FOR}))
         """,
     )
     assert found == {"result": "fail", "waits": True}

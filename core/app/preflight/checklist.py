@@ -338,7 +338,7 @@ def before_launch(plan: LaunchPlan) -> tuple[Readiness, tuple[str, ...]]:
     warnings = tuple(f"{c.name}: {c.found} ({c.remedy})" for _, c in checks if c.result != "pass")
     failed = next((c for refuses, c in checks if refuses and c.result == "fail"), None)
     if failed is not None:
-        return Readiness(refusal=f"{failed.found}; {failed.remedy}"), warnings
+        return Readiness(refusal=f"{failed.found}; {failed.remedy}", errno=failed.errno), warnings
     folder = existing(Path(plan.spec.output_dir or plan.spec.cwd))
     return _room(plan, folder), warnings
 

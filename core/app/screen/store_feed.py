@@ -76,9 +76,9 @@ class StoreFeed:
             self._story = apply(self._story, EDGE.value(record))
         story = self._story
         latest = self._history.latest()
-        wall = self.wall()
+        wall = time.time()
         zero = story.wall0 if story.run is not None else self._zero
-        life = self.look_at_supervisor(wall)
+        life = self._look_at_supervisor(wall)
         if not life.alive:
             story = self._as_found(self._directory, story)
         return Situation(
@@ -97,18 +97,10 @@ class StoreFeed:
             frozen=frozen_text(life) if life.frozen else "",
             troubles=self._troubles,
             health=self._health,
-            job=self._job.read(self.log_here(story)),
+            job=self._job.read(log_of(story)),
         )
 
-    def log_here(self, story: RunStory) -> str | None:
-        """The newest attempt's log: the file of its job is beside it."""
-        return log_of(story)
-
-    def wall(self) -> float:
-        """The time of the situation, in seconds since the epoch."""
-        return time.time()
-
-    def look_at_supervisor(self, wall: float) -> SupervisorLife:
+    def _look_at_supervisor(self, wall: float) -> SupervisorLife:
         """Look at it; it is asked for its own troubles every ASK_S."""
         from ..runs.supervisor_life import supervisor_life  # the first picture does not wait for it
 

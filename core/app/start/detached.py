@@ -5,7 +5,6 @@ import subprocess
 import sys
 import time
 
-from ...model.launch.held import waits_for_room
 from ...model.observation import Command
 from ...model.story import RunStory
 from ...model.text.json_line import encode_exact
@@ -97,7 +96,7 @@ def launch_detached(
     """
     before = load_story(run.journal)
     pid = start_detached(run, command, claim)
-    waits = command is None and waits_for_room(before)
+    waits = command is None and before.state_why.waits_for_room
     deadline = time.monotonic() + (ROOM_PATIENCE_S if waits else LAUNCH_PATIENCE_S)
     while trainer_pid(run) is None:
         story = load_story(run.journal)

@@ -75,6 +75,7 @@ def status_object(
         "id": run_id,
         "state": story.state,
         "reason": story.state_reason,
+        "hold": msgspec.to_builtins(story.state_why) if story.state_why.holds else None,
         "attempt": attempt.number if attempt else 0,
         "pid": attempt.pid if attempt and attempt.ended_t is None else None,
         "runner_pid": attempt.runner_pid if attempt and attempt.ended_t is None else None,
@@ -129,6 +130,7 @@ def status_object(
                 "resumed_from": i.resumed_from,
                 "resumed_step": i.resumed_step,
                 "ending": i.ending,
+                "ended_by": i.ended_by,
                 "evidence": [msgspec.to_builtins(e) for e in i.evidence],
                 "explanation": i.explanation,
             }

@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command without a verb."""
     parser.add_argument("--headless", action="store_true", help="supervise this project's run without a screen")
-    parser.add_argument("--on", metavar="HOST", help="run the verb, or open the screen, on a host of [hosts]")
+    parser.add_argument(
+        "--on",
+        metavar="HOST",
+        help="run the verb, or open the screen, on a host of [hosts]; `runs --on all`: this one and all",
+    )
     parser.add_argument("--run", dest="run_name", metavar="NAME", help="which run, if there are several")
     parser.add_argument("--interval", type=float, metavar="S", help="period of the health line, seconds (--headless)")
     parser.add_argument("--max-restarts", type=int, metavar="N", help="restarts without progress (--headless)")
