@@ -16,12 +16,15 @@ import signal
 import stat
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+import psutil
 from aiohttp import WSMsgType, web
 from textual_serve.app_service import AppService
+from textual_serve.download_manager import DownloadManager
 from textual_serve.server import Server
 
 from trainwatch.core.app.errors import CliError, ExitCode
@@ -34,6 +37,7 @@ CLOSE_S = 3.0
 WIDEST, HIGHEST = 1000, 400
 """Cells of a screen: a larger one takes gigabytes."""
 COOKIE_S = 30 * 24 * 3600
+HEARTBEAT_S = 15.0
 HEADERS = {
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
@@ -95,20 +99,29 @@ FONT_PX = 15
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class TokenServer(Server):
-    """textual-serve behind a token. ``command``: what runs the screen. ``folder``: the secret path."""
+class TokenServer:
+    """Screens and page files of textual-serve behind a token. ``command``: of a screen. ``folder``: the secret path."""
 
     def __init__(self, command: Sequence[str], token: str, title: str) -> None:
-        super().__init__(f"exec {shlex.join(command)}", HOST, title=title)
-        self._token = token
         self.folder = f"/s/{derived(token, 'path')}"
+        self._command = f"exec {shlex.join(command)}"
+        self._title = title
+        self._token = token
         self._session = derived(token, "cookie")
         self._screens = 0
+        self._starting = asyncio.Lock()
 
     async def application(self) -> web.Application:
-        """The routes of textual-serve below ``folder``, and the token before everything."""
-        inside = await self._make_app()
-        inside.add_routes([web.get("/focus.js", _focus)])
+        """The page, its files and its screen below ``folder``, and the token before everything."""
+        inside = web.Application()
+        inside.add_routes(
+            [
+                web.get("/", self._page),
+                web.get("/ws", self._screen),
+                web.get("/focus.js", _focus),
+                web.static("/static", Server(self._command).statics_path),
+            ]
+        )
 
         async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
             return await self._check(request, handler)
@@ -139,44 +152,57 @@ class TokenServer(Server):
             return web.Response(status=401, text=REFUSED)
         return await handler(request)
 
-    async def on_startup(self, app: web.Application) -> None:
-        """Say nothing: ``serve`` prints the address."""
-
-    async def handle_index(self, request: web.Request) -> web.StreamResponse:
+    async def _page(self, request: web.Request) -> web.StreamResponse:
         """The page. textual-serve's own asks a server on the internet for a font."""
         secure = "s" if _scheme(request) == "https" else ""
-        text = page(self.title, f"ws{secure}://{request.host}{request.path}ws")
+        text = page(self._title, f"ws{secure}://{request.host}{request.path}ws")
         return web.Response(text=text, content_type="text/html")
 
-    async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
+    async def _screen(self, request: web.Request) -> web.WebSocketResponse:
         """A screen of its own, of a bounded size, for this page. Pages of other sites cannot open one."""
         origin = request.headers.get("Origin")
         if origin is not None and urlsplit(origin).netloc != request.host:
             raise web.HTTPForbidden(text="This page belongs to another site.\n")
         if self._screens >= MOST_SCREENS:
             raise web.HTTPServiceUnavailable(text=f"{MOST_SCREENS} screens are open already: close one.\n")
-        width, height = bounded(request.query.get("width"), request.query.get("height"))
         self._screens += 1
         try:
-            asked = request.clone(rel_url=request.rel_url.with_query(width=width, height=height))
-            return await super().handle_websocket(asked)
+            socket = web.WebSocketResponse(heartbeat=HEARTBEAT_S)
+            await socket.prepare(request)
+            await self._show(socket, *bounded(request.query.get("width"), request.query.get("height")))
+            return socket
         finally:
             self._screens -= 1
 
-    async def _process_messages(self, websocket: web.WebSocketResponse, app_service: AppService) -> None:
-        """Pass on what the page says; what is none of its messages is left out. The screen ends with its page."""
+    async def _show(self, socket: web.WebSocketResponse, width: int, height: int) -> None:
+        """Run a screen for a page until one of them ends: the screen ends with its page."""
+
+        async def close() -> None:
+            await socket.close()
+
+        screen = AppService(
+            self._command,
+            write_bytes=socket.send_bytes,
+            write_str=socket.send_str,
+            close=close,
+            download_manager=DownloadManager(),
+        )
+        async with self._starting:  # so that the new child is that of this screen
+            before = set(psutil.Process().children())
+            await screen.start(width, height)
+            started = [child for child in psutil.Process().children() if child not in before]
         try:
-            async for message in websocket:
+            async for message in socket:
                 try:
                     said = message.json() if message.type is WSMsgType.TEXT else None
                 except (ValueError, RecursionError):
                     continue
                 async with asyncio.timeout(CLOSE_S):
-                    await _take(said, websocket, app_service)
-        except (TimeoutError, ConnectionResetError):
-            await websocket.close()
+                    await _take(said, socket, screen)
+        except (TimeoutError, ConnectionError):
+            await socket.close()
         finally:
-            await _end(app_service)
+            await _end(screen, started)
 
 
 async def _take(said: Any, websocket: web.WebSocketResponse, screen: AppService) -> None:
@@ -188,26 +214,23 @@ async def _take(said: Any, websocket: web.WebSocketResponse, screen: AppService)
         case ["ping", data]:
             await websocket.send_json(["pong", data])
         case ["blur" | "focus" as kind, *_]:
-            await screen.send_meta({"type": kind})
+            await (screen.blur() if kind == "blur" else screen.focus())
         case _:
             pass
 
 
-async def _end(screen: AppService) -> None:
-    """Ask it to end, and kill it if it has not after CLOSE_S."""
-    process = screen._process  # noqa: SLF001  textual-serve waits for it without a limit
-    if process is None:
-        return
+async def _end(screen: AppService, processes: Sequence[psutil.Process]) -> None:
+    """Ask it to end, and kill it if it has not after CLOSE_S, or if the server itself ends."""
+    stopping = asyncio.ensure_future(screen.stop())
     try:
-        async with asyncio.timeout(CLOSE_S):
-            await screen.stop()
-            await process.wait()
-    except (TimeoutError, ConnectionError):
-        pass
+        await asyncio.wait((stopping,), timeout=CLOSE_S)
     finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
+        for process in processes:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        await asyncio.wait((stopping,), timeout=CLOSE_S)
+        if stopping.done() and not stopping.cancelled():
+            stopping.exception()  # its pipe broke
 
 
 def bounded(width: Any, height: Any) -> tuple[int, int]:
