@@ -123,6 +123,7 @@ def place(tmp_path: Path) -> Iterator[TmuxPlace]:
             )
 
 
+@SECOND_TIER
 def test_a_run_is_shown_in_a_tmux_session_of_its_name(place: TmuxPlace) -> None:
     target = place.run.launch(*python(TICKING))
     report = tmux.show(place.spec("my run.v2:a"), target, place.environ)
@@ -360,6 +361,7 @@ def tmux_clients(place: TmuxPlace) -> list[int]:
     return found
 
 
+@SECOND_TIER
 def test_stopped_tmux_server_costs_the_deadline_and_a_sentence(place: TmuxPlace) -> None:
     target = place.run.launch(*python(TICKING))
     assert tmux.show(place.spec(), target, place.environ).ok

@@ -15,6 +15,7 @@ from tests.fakes.e2e_world import TRAINER as HOLDING
 from tests.fakes.e2e_world import in_this_process
 from tests.integration.act_world import DEADLINE_S, lives, wait_for
 from tests.integration.adopt_world import HandMade, hand_made
+from tests.tiers import SECOND_TIER
 
 needs_tmux = pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")
 
@@ -109,6 +110,7 @@ def test_the_end_of_an_adopted_process_is_judged_by_its_log(user: HandMade) -> N
     assert user.status()["state"] == "finished"
 
 
+@SECOND_TIER
 def test_an_adopted_run_heeds_max_restarts(user: HandMade) -> None:
     trainer = training(user)
     watch = user.adopt("--pid", str(trainer.pid), "--max-restarts", "0")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.e2e_world import Done, World, world, world_at
+from tests.tiers import SECOND_TIER
 
 __all__ = ["world"]
 
@@ -80,6 +81,7 @@ def test_a_config_command_that_cannot_start_is_reported_with_its_line(world: Wor
     assert world.runs() == []
 
 
+@SECOND_TIER
 def test_a_command_that_disappears_later_is_given_up(world: World) -> None:
     program = world.project / "trainer"
     program.write_text(f"#!/bin/sh\nrm '{program}'\necho 'RuntimeError: CUDA error: unknown error' >&2\nexit 1\n")

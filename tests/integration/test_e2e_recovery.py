@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from tests.fakes.e2e_world import World, until, world
+from tests.tiers import SECOND_TIER
 from trainwatch.core.model.decision import GiveUp, StartAttempt
 
 __all__ = ["world"]
@@ -159,6 +160,7 @@ def test_a_later_attempt_does_not_overwrite_earlier_checkpoints(world: World) ->
     assert world.status()["overall"] == {"step": 6 * 16, "total_steps": 6 * 16}
 
 
+@SECOND_TIER
 def test_a_failing_compiler_is_disabled_by_an_environment_variable(world: World) -> None:
     kohya(world, "--needs-no-compile", batch=2, epochs=1)
 
@@ -168,6 +170,7 @@ def test_a_failing_compiler_is_disabled_by_an_environment_variable(world: World)
     assert [r.name for r in world.story().remedies] == ["no-compile"]
 
 
+@SECOND_TIER
 def test_a_restart_that_finds_no_open_file_free_is_made_again_once_there_are_some(world: World) -> None:
     world.write(
         "--steps", "60", "--hold-at", "30", "--crash-at", "31", more={"restart": {"network_wait_s": [0.5, 0.5]}}

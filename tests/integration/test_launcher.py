@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.e2e_world import TRAINER, World, until, world
+from tests.tiers import SECOND_TIER
 from trainwatch.core.app.plan.project_plan import project_spec
 from trainwatch.core.app.screen.folder_launcher import FolderLauncher
 from trainwatch.core.app.screen.run_profiles import RunProfiles
@@ -92,6 +93,7 @@ def test_launch_screen_starts_a_typed_command_or_refuses_it(here: World) -> None
     here.in_state("finished")
 
 
+@SECOND_TIER
 def test_a_trial_from_the_screen_runs_the_verb_and_can_be_cancelled(here: World) -> None:
     class OffError(Exception):
         pass

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.e2e_world import World, until, world
+from tests.tiers import second
 from trainwatch.core.app.screen.store_feed import StoreFeed
 from trainwatch.core.app.screen.supervisors import DetachedStarter
 from trainwatch.core.model.observation import Command
@@ -115,7 +116,7 @@ def test_resume_uses_the_option_that_the_script_has_now(world: World) -> None:
     ended(world)
 
 
-@pytest.mark.parametrize("from_screen", [False, True])
+@pytest.mark.parametrize("from_screen", [False, second(True)])
 def test_restart_of_a_training_that_runs_uses_the_option_that_the_script_has_now(
     world: World, from_screen: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,7 +147,7 @@ def test_restart_of_a_training_that_runs_uses_the_option_that_the_script_has_now
     ended(world)
 
 
-@pytest.mark.parametrize("supervised", [False, True])
+@pytest.mark.parametrize("supervised", [second(False), True])
 def test_the_screen_uses_it_too(world: World, supervised: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     run = started(world, crashes=not supervised)
     for name, value in world.env.items():

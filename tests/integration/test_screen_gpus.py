@@ -95,6 +95,7 @@ def test_each_unreadable_or_lost_gpu_is_named_and_others_are_shown(
     leave(person)
 
 
+@SECOND_TIER
 @pytest.mark.parametrize(
     ("state", "said"),
     [

@@ -15,6 +15,8 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file
 
+from tests.tiers import second
+
 TRAINER = str(files("trainwatch.configs") / "examples" / "char_trainer.py")
 DEADLINE_S = 100.0
 
@@ -131,7 +133,7 @@ def test_char_trainer_leaves_a_torn_newest_checkpoint(tmp_path: Path) -> None:
     assert refused.stderr == f"error: --resume {torn}: cannot be loaded: the file is cut off\n"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, second(signal.SIGTERM)])
 def test_char_trainer_saves_and_ends_at_a_signal(
     tmp_path: Path, started: list[subprocess.Popen[bytes]], number: int
 ) -> None:
@@ -144,7 +146,9 @@ def test_char_trainer_saves_and_ends_at_a_signal(
     assert f"interrupted at step {step_of(saved[0])}, state saved" in log.read_text("utf-8")
 
 
-@pytest.mark.parametrize(("fault", "busy"), [("--hang-at", False), ("--spin-at", True), ("--hang-loader-at", False)])
+@pytest.mark.parametrize(
+    ("fault", "busy"), [("--hang-at", False), second("--spin-at", True), second("--hang-loader-at", False)]
+)
 def test_char_trainer_hang_is_a_real_deadlock(
     tmp_path: Path, started: list[subprocess.Popen[bytes]], fault: str, busy: bool
 ) -> None:

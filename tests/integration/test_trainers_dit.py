@@ -103,6 +103,7 @@ def test_dit_trainer_cannot_resume_a_torn_checkpoint(whole: tuple[Path, str], tm
     assert refused.stderr.startswith(f"error: --resume {torn}: cannot be loaded: ")
 
 
+@SECOND_TIER
 def test_dit_trainer_takes_the_epoch_from_the_name_and_saves_at_a_signal(
     whole: tuple[Path, str], tmp_path: Path
 ) -> None:

@@ -7,6 +7,7 @@ import signal
 import pytest
 
 from tests.fakes.e2e_world import World, world
+from tests.tiers import second
 
 __all__ = ["world"]
 
@@ -40,7 +41,7 @@ def test_a_run_that_is_given_up_has_failed(world: World) -> None:
     assert codes == [1, 1, 0]
 
 
-@pytest.mark.parametrize("order", ["stop", "pause"])
+@pytest.mark.parametrize("order", ["stop", second("pause")])
 def test_a_run_that_waits_for_a_person_needs_one(world: World, order: str) -> None:
     world.write(*LONG)
     world.headless()

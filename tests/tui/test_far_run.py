@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from tests.fakes.feed import FakeFeed, healthy
+from tests.tiers import second
 from tests.tui.conftest import app_of, look, until
 from trainwatch.tui.dialogs.dialog import Dialog
 from trainwatch.tui.screens.place_screen import PlaceScreen
@@ -11,7 +12,7 @@ from trainwatch.tui.screens.place_screen import PlaceScreen
 LOST = msgspec.structs.replace(healthy(), machine="box1", link="no line to box1 for 2 min", silent_s=120.0)
 
 
-@pytest.mark.parametrize("key", ["k", "x", "s"])
+@pytest.mark.parametrize("key", ["k", second("x"), second("s")])
 async def test_without_a_line_no_command_is_asked_for_or_sent(key: str) -> None:
     app = app_of(LOST)
     async with app.run_test(size=(120, 30)) as pilot:

@@ -13,6 +13,7 @@ from textual.widgets import Input
 
 from tests.fakes.feed import FakeFeed, FakePicker, FakeStarter, empty, finished, healthy
 from tests.fakes.screen_jobs import FakeCheckpoints, FakeIncidentFiles, FakeLaunch, rich_run, troubled
+from tests.tiers import second
 from tests.tui.conftest import look, until
 from trainwatch.core.model.incident import Evidence
 from trainwatch.core.model.observation import Command
@@ -93,7 +94,7 @@ def checkpoints_of(app: TrainwatchApp) -> FakeCheckpoints:
 
 
 @pytest.mark.parametrize("place", ["incidents", "checkpoints", "profiles", "runs", "stacks", "metrics"])
-@pytest.mark.parametrize("scene", ["troubled", "empty", "healthy"])
+@pytest.mark.parametrize("scene", ["troubled", "empty", second("healthy")])
 async def test_every_screen_fits_every_terminal_size(place: str, scene: str) -> None:
     now = {"troubled": troubled, "empty": empty, "healthy": healthy}[scene]()
     keys = {"incidents": "3", "checkpoints": "4", "profiles": "5", "runs": "6", "stacks": "3s", "metrics": "7"}[place]

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from tests.fakes.feed import FakePicker, healthy
+from tests.tiers import second
 from tests.tui.conftest import showing, until
 from trainwatch.core.views.screens.run_list import RUN_COLUMNS, run_row
 from trainwatch.tui.dialogs.comparison_dialog import ComparisonDialog
@@ -101,7 +102,7 @@ async def test_a_read_only_screen_hides_and_forgets_nothing() -> None:
         assert picker.hidden == set()
 
 
-@pytest.mark.parametrize("size", [(40, 10), (45, 30), (80, 24), (200, 50)])
+@pytest.mark.parametrize("size", [(40, 10), second((45, 30)), second((80, 24)), (200, 50)])
 async def test_a_comparison_fits_the_terminal(size: tuple[int, int]) -> None:
     async with showing(healthy(), size=size) as (app, pilot):
         await opened(app, pilot)
