@@ -103,6 +103,7 @@ def test_check_offers_adoption_of_a_tmux_session(user: HandMade, checks: Checks)
     assert "adopt --session luca" in found["old sessions"]["remedy"]
 
 
+@SECOND_TIER
 @needs_tmux
 def test_check_warns_of_a_tmux_server_that_does_not_answer(user: HandMade, checks: Checks) -> None:
     user.session("luca")
@@ -144,6 +145,7 @@ def test_check_reports_a_trainer_without_supervisor(user: HandMade, checks: Chec
     trainer.kill()
 
 
+@SECOND_TIER
 def test_check_reads_gpus_through_the_driver(
     user: HandMade, checks: Checks, fake_nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,6 +31,7 @@ def empty(world: World, tmp_path: Path) -> Path:
     return folder
 
 
+@SECOND_TIER
 def test_run_in_an_empty_directory_needs_no_config(world: World, empty: Path) -> None:
     done = world.do("run", "--", sys.executable, "-c", 'print("x")', cwd=empty)
 
@@ -122,6 +123,7 @@ def test_verbs_without_project_and_run_exit_with_not_found(world: World, empty: 
     assert world.asks("runs", "--json", cwd=empty).json == {"runs": [], "queued": []}
 
 
+@SECOND_TIER
 def test_an_output_directory_created_later_is_watched(world: World) -> None:
     world.write("--steps", "40", output_dir="deep/below/out")
     done = world.do("--headless")
@@ -157,6 +159,7 @@ def test_an_unreadable_log_is_reported(world: World, empty: Path) -> None:
         one_line(world.asks(verb, "missing.log", cwd=empty), 3, "missing.log")
 
 
+@SECOND_TIER
 def test_an_unreadable_extra_log_is_reported_and_the_run_goes_on(world: World) -> None:
     (world.project / "folder.log").mkdir()
     world.write("--steps", "30", logs=["folder.log"])

@@ -251,6 +251,7 @@ def test_ack_and_wait_are_recorded_and_take_effect(world: World) -> None:
     world.in_state("stopped")
 
 
+@SECOND_TIER
 def test_a_finished_run_is_not_started_again(world: World) -> None:
     world.write("--steps", "20")
     assert world.headless().ends() == 0

@@ -145,6 +145,7 @@ def test_run_with_json_prints_nothing_but_json_lines(world: World) -> None:
     assert json.loads(json.dumps(records)) == records
 
 
+@SECOND_TIER
 def test_a_checkpoint_saved_just_before_the_end_is_resumed_from(world: World) -> None:
     world.write("--steps", "80", "--save-every", "40", "--crash-at", "40", more={"watch": {"settle_s": 30}})
     assert world.headless().ends() == 0

@@ -106,6 +106,7 @@ def test_out_of_memory_halves_the_batch_and_keeps_the_effective_batch(world: Wor
     assert hashlib.sha256(config.read_bytes()).hexdigest() == before
 
 
+@SECOND_TIER
 def test_a_remedy_that_may_not_be_applied_is_proposed_and_can_be_accepted(world: World) -> None:
     kohya(world, batch=4, epochs=1, more={"remedies": {"apply": "none"}})
 

@@ -255,6 +255,7 @@ def test_a_supervisor_killed_during_a_launch_leaves_one_trainer(world: World, mo
     assert world.story().attempts[-1].pid == world.lives()[-1]
 
 
+@SECOND_TIER
 def test_a_supervisor_that_is_terminated_during_a_launch_leaves_one_trainer(world: World) -> None:
     world.write(*LONG)
     first = world.headless()

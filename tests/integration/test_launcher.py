@@ -132,6 +132,7 @@ def trial_runs(world: World) -> list[RunDirectory]:
     return [RunDirectory(p) for p in folder.iterdir() if (p / "journal.jsonl").exists()] if folder.is_dir() else []
 
 
+@SECOND_TIER
 def test_without_a_ladder_only_profiles_of_the_framework_are_offered(here: World) -> None:
     (here.project / "trainwatch.toml").write_text('[run]\nname = "a"\ncommand = ["python", "train.py"]\n')
     generic = {name for name, _ in FolderLauncher().plan(LaunchRequest(run="a")).profiles}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.e2e_world import World, until, world
-from tests.tiers import second
+from tests.tiers import SECOND_TIER, second
 from trainwatch.core.app.screen.store_feed import StoreFeed
 from trainwatch.core.app.screen.supervisors import DetachedStarter
 from trainwatch.core.model.observation import Command
@@ -168,6 +168,7 @@ def test_the_screen_uses_it_too(world: World, supervised: bool, monkeypatch: pyt
     ended(world)
 
 
+@SECOND_TIER
 def test_a_new_command_is_resumed_as_its_own_script_says(world: World) -> None:
     run = started(world)
     script(world, option=True)
@@ -202,6 +203,7 @@ def test_resume_with_other_settings_waits_for_the_stop_that_was_ordered(world: W
     ended(world)
 
 
+@SECOND_TIER
 def test_a_supervisor_that_is_terminated_while_nothing_runs_says_so(world: World) -> None:
     world.write("--steps", "3000", "--step-time", "0.02", "--save-every", "20", more={"restart": {"backoff_s": [90]}})
     watcher = world.headless()

@@ -48,6 +48,7 @@ def steps_of(text: str) -> int:
     return int(found.group(1).replace(",", "")) if found else 0
 
 
+@SECOND_TIER
 def test_a_gpu_driver_that_hangs_at_start_does_not_delay_the_screen(
     world: World, driver: FakeNvml, person: Terminal
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.fakes.another_user import NOBODY, as_another_user
 from tests.fakes.e2e_world import Done, in_this_process
+from tests.tiers import second
 from trainwatch.core.act.launch.lock_file import Taken, look
 from trainwatch.core.act.launch.lock_slots import SLOT_BYTES, Owner
 from trainwatch.core.act.launch.output_locks import NAME
@@ -73,7 +74,9 @@ def files(folder: Path) -> dict[str, int]:
 
 @needs_root
 @pytest.mark.skipif(not has_namespaces(), reason="needs mount namespaces")
-@pytest.mark.parametrize("whole", [False, True], ids=["a link inside", "the folder is ours, a link leads there"])
+@pytest.mark.parametrize(
+    "whole", [second(False), True], ids=["a link inside", "the folder is ours, a link leads there"]
+)
 def test_a_link_that_another_user_laid_in_tmp_is_not_followed(tmp_path: Path, whole: bool) -> None:
     package = tmp_path / "package"
     before = own_files(package)
@@ -157,7 +160,7 @@ def test_a_state_folder_of_another_user_is_refused(finished: Path, tmp_path: Pat
 
 
 @needs_root
-@pytest.mark.parametrize("how", ["-s", "-x"], ids=["shared", "alone"])
+@pytest.mark.parametrize("how", [second("-s"), "-x"], ids=["shared", "alone"])
 def test_a_reader_of_the_output_folder_cannot_keep_a_start_off(tmp_path: Path, how: str) -> None:
     """The lock was left by an earlier version, which let others read it."""
     for place in (tmp_path, *tmp_path.parents):

@@ -15,7 +15,7 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file
 
-from tests.tiers import second
+from tests.tiers import SECOND_TIER, second
 
 TRAINER = str(files("trainwatch.configs") / "examples" / "char_trainer.py")
 DEADLINE_S = 100.0
@@ -87,7 +87,7 @@ def test_char_trainer_loss_falls_and_output_is_tqdm(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize("workers", [second("0"), "2"])
 def test_char_trainer_resume_is_bit_identical(tmp_path: Path, workers: str) -> None:
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     assert train(whole).returncode == 0
@@ -101,6 +101,7 @@ def test_char_trainer_resume_is_bit_identical(tmp_path: Path, workers: str) -> N
     assert step_of(broken / "demo.safetensors") == 60
 
 
+@SECOND_TIER
 def test_char_trainer_out_of_memory_message_is_pytorchs(tmp_path: Path) -> None:
     done = train(tmp_path, "--oom-at", "10")
     assert done.returncode == 1
@@ -171,6 +172,7 @@ def test_char_trainer_hang_is_a_real_deadlock(
     assert train(out, fault, "30").returncode == 0
 
 
+@SECOND_TIER
 def test_char_trainer_can_finish_without_exiting(tmp_path: Path, started: list[subprocess.Popen[bytes]]) -> None:
     out, log = tmp_path / "out", tmp_path / "log"
     process = start(started, out, log, "--exit-hang")

@@ -435,6 +435,7 @@ async def test_curves_of_a_process_begin_when_the_page_was_opened_and_stay_after
         assert kept._kept["process 4202 memory 0"][0], "the curve stays"
 
 
+@SECOND_TIER
 async def test_a_new_process_of_the_same_pid_begins_a_new_curve() -> None:
     now = healthy()
     app = app_of(now)

@@ -238,6 +238,7 @@ async def test_an_empty_page_says_what_is_missing() -> None:
         assert "the run was not started" in said(app)
 
 
+@SECOND_TIER
 async def test_the_page_remembers_what_it_showed() -> None:
     async with showing(healthy(), (120, 40)) as (app, pilot):
         await opened(app, pilot)

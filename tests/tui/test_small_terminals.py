@@ -83,6 +83,7 @@ def test_arrows_and_ranges_do_not_become_comparisons_in_ascii(text: str, drawn: 
     assert len(drawn) == len(text)
 
 
+@SECOND_TIER
 async def test_arrow_keys_are_words_in_ascii(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LC_ALL", "en_US.ISO-8859-1")
     async with showing(healthy(8), (120, 40)) as (app, pilot):

@@ -86,6 +86,7 @@ async def test_a_trial_beside_a_live_run_shows_a_warning() -> None:
         await until(pilot, lambda: trials.tried == [("balanced", 5.0, True)])
 
 
+@SECOND_TIER
 async def test_escape_cancels_a_trial_then_leaves() -> None:
     trials = FakeTrials()
     trials.gate.clear()
