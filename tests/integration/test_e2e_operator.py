@@ -158,6 +158,7 @@ def test_restart_begins_the_next_attempt(world: World) -> None:
     assert world.steps(2)[0] == world.steps(1)[-1] + 1
 
 
+@SECOND_TIER
 def test_an_operator_kill_overtakes_a_running_stop(world: World) -> None:
     world.write(*LONG, "--deaf", more={"restart": {"interrupt_grace_s": 60, "terminate_grace_s": 60}})
     world.headless()

@@ -65,6 +65,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return out, done.stdout + done.stderr.replace("\r", "\n")
 
 
+@SECOND_TIER
 def test_dit_trainer_output_and_directories_match_the_preset(whole: tuple[Path, str]) -> None:
     out, text = whole
     assert "Step 6, Loss: " in text

@@ -121,6 +121,7 @@ for step in range(1, 9):
 """
 
 
+@SECOND_TIER
 @pytest.mark.usefixtures("overlays")
 def test_a_trainer_whose_output_nobody_can_name_is_tried_behind_overlays(world: World) -> None:
     """It was refused. Options behind -- win over those of the profile and of the command."""
