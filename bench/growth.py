@@ -1,10 +1,10 @@
 """What the state of a long run costs its readers: ``python bench/growth.py [--days 7] [--checkpoints 5000]``.
 
-Writes the journal of a run of that length with 200 faults (as this version writes it, or with ``--first-release``
-with the judge's states in it), and runs each verb on it as its own process, several times after one that is not
-counted; ``--home DIR --run NAME`` measures a run that is there. Prints the lowest wall and CPU time and the peak of
-memory beside ``trainwatch --version``, ``git status`` in a fresh repository and ``cat`` of the journal in the same run.
-Exit code 1 if a goal is missed. 80 days with 57,000 checkpoints and 2,300 faults make a journal of 129 MB.
+Writes the journal of a run of that length with 200 faults, and runs each verb on it as its own process, several times
+after one that is not counted; ``--home DIR --run NAME`` measures a run that is there. Prints the lowest wall and CPU
+time and the peak of memory beside ``trainwatch --version``, ``git status`` in a fresh repository and ``cat`` of the
+journal in the same run. Exit code 1 if a goal is missed. 80 days with 57,000 checkpoints and 2,300 faults make a
+journal of 129 MB.
 """
 
 import argparse
@@ -155,7 +155,6 @@ def main() -> int:
     parser.add_argument("--days", type=float, default=7.0)
     parser.add_argument("--checkpoints", type=int, default=5000)
     parser.add_argument("--faults", type=int, default=200)
-    parser.add_argument("--first-release", action="store_true", help="with the judge's states in the journal")
     parser.add_argument("--home", type=Path, help="a state folder that is there")
     parser.add_argument("--run", default="long", help="the name of the run in it")
     args = parser.parse_args()
@@ -168,7 +167,6 @@ def main() -> int:
             days=args.days,
             checkpoints=args.checkpoints,
             faults=args.faults,
-            snapshots_in_journal=args.first_release,
         )
         print(f"{args.days:g} days, {args.checkpoints} checkpoints, {args.faults} faults: {records} records")
         return 0 if measure(home, args.run) else 1

@@ -4,7 +4,6 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
-from trainwatch.core.judge.state import SNAPSHOT_VERSION
 from trainwatch.core.model.checkpoints.checkpoint import Checkpoint
 from trainwatch.core.model.decision import StartAttempt
 from trainwatch.core.model.fact import (
@@ -14,7 +13,6 @@ from trainwatch.core.model.fact import (
     CheckpointKnown,
     HealthChanged,
     IncidentOpened,
-    JudgeSnapshot,
     PhaseChanged,
     ProgressMade,
     RunCreated,
@@ -34,31 +32,22 @@ WALL0 = 1_700_000_000.0
 STEP_S = 2.5
 PROGRESS_S = 30.0
 """Period of progress in the journal, as in core/judge/handlers/on_log.py."""
-SNAPSHOT_S = 300.0
-SNAPSHOT_BYTES = 6_000
 
 
-def write_run(
-    home: Path, *, days: float, checkpoints: int, faults: int, snapshots_in_journal: bool
-) -> tuple[RunDirectory, int]:
-    """A run with a journal of ``days`` days; returns its folder and the number of records.
-
-    ``snapshots_in_journal``: as the first release wrote them.
-    """
+def write_run(home: Path, *, days: float, checkpoints: int, faults: int) -> tuple[RunDirectory, int]:
+    """A run with a journal of ``days`` days; returns its folder and the number of records."""
     command = ("python", "train.py")
     spec = RunSpec(id="long-00000000", name="long", command=command, cwd=str(home), created_wall=WALL0)
     run = RunDirectory.create(home, spec)
     seq = 0
     with run.journal.open("wb") as file:
-        for t, entry in _events(days, checkpoints, faults, snapshots_in_journal=snapshots_in_journal):
+        for t, entry in _events(days, checkpoints, faults):
             seq += 1
             file.write(b'{"v":1,' + encode_line(record_of(seq, t, WALL0 + t, entry))[1:])
     return run, seq
 
 
-def _events(
-    days: float, checkpoints: int, faults: int, *, snapshots_in_journal: bool
-) -> Iterator[tuple[float, Entry | Outcome]]:
+def _events(days: float, checkpoints: int, faults: int) -> Iterator[tuple[float, Entry | Outcome]]:
     end = days * DAY_S
     dice = random.Random(1)
     yield (
@@ -69,8 +58,6 @@ def _events(
     timed += [(end * (i + 1) / (checkpoints + 1), 1, i) for i in range(checkpoints)]
     timed += [(end * (i + 0.5) / max(1, faults), 2, i) for i in range(faults)]
     timed += [(i * PROGRESS_S, 0, i) for i in range(int(end / PROGRESS_S))]
-    if snapshots_in_journal:
-        timed += [(i * SNAPSHOT_S, 3, i) for i in range(int(end / SNAPSHOT_S))]
     attempt, pid = 1, 1000
     yield from ((0.0, entry) for entry in _start(attempt, pid))
     for t, kind, _ in sorted(timed, key=lambda each: each[:2]):
@@ -97,7 +84,7 @@ def _events(
                     verdict=verdict,
                 )
                 yield t, CheckpointKnown(checkpoint=known)
-        elif kind == 2:
+        else:
             incident = Incident(
                 id=attempt,
                 t=t,
@@ -115,8 +102,6 @@ def _events(
             yield t, StartAttempt(id=attempt, attempt=attempt, reason="the attempt crashed")
             yield t + 1.0, Outcome(t=t + 1.0, decision=attempt, action="start_attempt", ok=True)
             yield from ((t + 1.0, entry) for entry in _start(attempt, pid))
-        else:
-            yield t, JudgeSnapshot(version=SNAPSHOT_VERSION, state={"learned": "x" * SNAPSHOT_BYTES})
 
 
 def _start(attempt: int, pid: int) -> Iterator[Entry]:

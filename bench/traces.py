@@ -7,7 +7,6 @@ in time, evidence before the only stop, and no launch after ``exiting``. ``DIR``
 
 import argparse
 import json
-import random
 import sys
 import time
 from pathlib import Path
@@ -18,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tests.builders import Story, judge
 from tests.scenarios.cases import fault, opened, replayed
+from tests.scenarios.decisions import drawn
 from tests.scenarios.healthy import HEALTHY
 from tests.scenarios.sick import SICK
 from trainwatch.core.config.shipped import load_failures, load_log_shapes
@@ -26,32 +26,30 @@ from trainwatch.core.replay import Replay, replay
 
 LONG_STEPS = 2400
 """Steps of the quiet time before each family with --thinned: most of it is older than half an hour at the trouble."""
-PERIODS_S = (1.0, 2.0, 3.0, 5.0)
-GPUS = (1, 2, 3, 4)
-FIRST_SEED = 100
 SPEED_STEPS = 20_000
 
 
 def score_families(seeds: int, *, verbose: bool) -> bool:
-    dice = random.Random(7)
     wrong = 0
     for title, families in (("healthy", HEALTHY), ("sick", SICK)):
         right = total = 0
-        for name, build in sorted(families.items()):
-            longest = 0.0
-            for seed in range(FIRST_SEED, FIRST_SEED + seeds):
-                period_s, gpus = dice.choice(PERIODS_S), dice.choice(GPUS)
-                case = build(seed, period_s, gpus)
-                fold = replayed(case)
-                found = fault(case, fold)
-                total += 1
-                right += not found
-                if found:
-                    print(f"  {title} {name}: seed {seed}, {period_s:g} s, {gpus} GPUs: {found}")
-                elif case.sick is not None:
-                    longest = max(longest, opened(fold, case.sick.incident)[0][0] - case.sick.at)
-            if verbose and title == "sick":
-                print(f"    {name:55} {longest:6.0f} s")
+        longest: dict[str, float] = {}
+        for which, name, build, size in drawn(seeds):
+            if which != title:
+                continue
+            case = build(*size)
+            fold = replayed(case)
+            found = fault(case, fold)
+            total += 1
+            right += not found
+            if found:
+                print(f"  {title} {name}: seed {size[0]}, {size[1]:g} s, {size[2]} GPUs: {found}")
+            elif case.sick is not None:
+                latency = opened(fold, case.sick.incident)[0][0] - case.sick.at
+                longest[name] = max(longest.get(name, 0.0), latency)
+        if verbose:
+            for name, latency in longest.items():
+                print(f"    {name:55} {latency:6.0f} s")
         print(f"{title} {right}/{total} of {len(families)} families")
         wrong += total - right
     return wrong == 0
@@ -61,14 +59,13 @@ def score_thinned(seeds: int) -> bool:
     """Whether each sick family after a long quiet time has the same incidents, to the second, in its thinned trace."""
     from tests.scenarios import cases, sick
     from trainwatch.core.model.text.json_line import encode_line
-    from trainwatch.core.store.recent_trace import NEAR_S, Thinning
+    from trainwatch.core.store.trace import NEAR_S, Thinning
 
     sick.begun = lambda story, steps=200: cases.begun(story, steps + LONG_STEPS)
-    dice = random.Random(7)
     same = total = 0
-    for name, build in sorted(SICK.items()):
-        for seed in range(FIRST_SEED, FIRST_SEED + seeds):
-            case = build(seed, dice.choice(PERIODS_S), dice.choice(GPUS))
+    for title, name, build, size in drawn(seeds):
+        if title == "sick":
+            case = build(*size)
             if case.sick is None or case.sick.at < NEAR_S:
                 continue
             seen = list(case.story.observations)
@@ -83,7 +80,7 @@ def score_thinned(seeds: int) -> bool:
             total += 1
             same += verdicts[0] == verdicts[1]
             if verdicts[0] != verdicts[1]:
-                print(f"  thinned {name}: seed {seed}: {verdicts[1]}, whole {verdicts[0]}")
+                print(f"  thinned {name}: seed {size[0]}: {verdicts[1]}, whole {verdicts[0]}")
     print(f"thinned {same}/{total} with the same incidents")
     return same == total
 

@@ -54,7 +54,6 @@ from trainwatch.core.model.settings import Settings
 from trainwatch.core.store.journal.safe_journal import SafeJournal
 from trainwatch.core.store.learned.habits_file import HabitsFile
 from trainwatch.core.store.metrics.history import HistoryWriter
-from trainwatch.core.store.recent_trace import RecentTrace
 from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.store.trace import TraceWriter
 from trainwatch.core.supervisor.loop import Supervisor
@@ -267,7 +266,7 @@ def supervise(home: Path, days: float) -> tuple[SimulatedRun, RunDirectory, floa
     journal.append_all(0.0, WALL0, (created,))
     recorder = RunRecorder(
         HistoryWriter(run.history),
-        TraceWriter(run.trace, run.trace_wanted, recent=RecentTrace(home / "memory")),
+        TraceWriter(run.trace, run.trace_wanted, recent=True),
         Meta(t=0, command=spec.command),
         HabitsFile(home, spec.command, spec.cwd, None),
         shapes=shapes,

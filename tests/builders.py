@@ -50,6 +50,7 @@ from trainwatch.core.model.record import Entry
 from trainwatch.core.model.settings import Settings
 from trainwatch.core.model.shipped.failure import FailureCatalogue, FailureClass, FailureSignature
 from trainwatch.core.model.shipped.preset import Preset
+from trainwatch.core.model.why import Why
 
 GB = 1e9
 
@@ -584,9 +585,35 @@ class World:
         """The run's public state."""
         return WORDS[name_of(self.state.machine)]
 
+    @property
+    def attempt(self) -> int:
+        """The number of the newest attempt."""
+        return self.state.attempt.number
+
+    @property
+    def step(self) -> int | None:
+        """The newest step of the attempt, as its log counts."""
+        return self.state.attempt.step
+
+    @property
+    def position(self) -> int | None:
+        """The same, counted over the attempts."""
+        return self.state.attempt.position
+
+    @property
+    def resume_from(self) -> str | None:
+        """The checkpoint that the newest attempt resumed from."""
+        return self.state.attempt.resume_from
+
     def of(self, kind: Any) -> list[Any]:
         """All entries of a kind, in order."""
         return [entry for _, entry in self.entries if isinstance(entry, kind)]
+
+    @property
+    def why(self) -> Why:
+        """What the newest state follows from."""
+        why: Why = self.of(StateChanged)[-1].why
+        return why
 
     @property
     def decisions(self) -> list[str]:

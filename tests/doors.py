@@ -15,6 +15,7 @@ PROGRAM = TESTS.parent / "src"
 DOORS = (
     "tests.builders",
     "tests.fakes.e2e_world",
+    "tests.goldens",
     "tests.scenarios",
     "trainwatch.cli",
     "trainwatch.cli.parser",
@@ -36,6 +37,8 @@ VALUES = (
     "trainwatch.core.store.lock",
     "trainwatch.core.store.metrics.history",
     "trainwatch.core.store.run_directory",
+    "trainwatch.core.store.trace",
+    "trainwatch.core.store.trace_reading",
     "trainwatch.heartbeat",
     "trainwatch.tui.app",
     "trainwatch.tui.keys",

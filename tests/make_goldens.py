@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+GOLDENS = ["tests/goldens", "tests/scenarios", "tests/unit/test_report_texts.py"]
 sys.path.insert(0, str(ROOT))
 
 if __name__ == "__main__":
@@ -18,14 +19,10 @@ if __name__ == "__main__":
 
         options.remove("--journals")
         record_all()
+    if not options:
+        from tests.scenarios.decisions import write_all
+
+        write_all()
     os.environ |= {"TRAINWATCH_UPDATE_GOLDENS": "1", "TRAINWATCH_MATRIX": "all"}
     os.chdir(ROOT)
-    os.execv(
-        sys.executable,
-        [
-            sys.executable,
-            "-m",
-            "pytest",
-            *(options or ["tests/goldens", "tests/scenarios", "tests/unit/test_report_texts.py"]),
-        ],
-    )
+    os.execv(sys.executable, [sys.executable, "-m", "pytest", *(options or GOLDENS)])

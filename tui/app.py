@@ -322,9 +322,6 @@ def exit_message(dashboard: Dashboard | None) -> str:
     if dashboard is None:
         return ""
     story, name = dashboard.now.story, dashboard.run.name
-    if dashboard.now.link:
-        again = typed("events", dashboard.run.run_id)
-        return f"{name}: {dashboard.now.link}; how it is there is not known here. Its events: {again}"
     if not story.attempts:
         return f"{name} was not started."
     if story.state in TERMINAL_STATES:

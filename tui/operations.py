@@ -225,8 +225,6 @@ class Operations:
 
     def send(self, command: Command) -> None:
         """Send a command; without a supervisor, start one with it as its first command."""
-        if self._without_a_line():
-            return
         if not self._on.context.watched:
             self.start_supervisor(command)
             return
@@ -257,16 +255,7 @@ class Operations:
             question.dismiss(None)
             self._ask(asked.price, asked.command)
 
-    def _without_a_line(self) -> bool:
-        """Say so if the run's machine cannot be reached: what would be asked may not be so any more."""
-        link = self._on.now.link
-        if link:
-            self._on.show_message(f"{link[0].upper()}{link[1:]}: nothing can be sent there now.")
-        return bool(link)
-
     def _ask(self, price: Callable[[], Price], command: Command) -> None:
-        if self._without_a_line():
-            return
         from .dialogs.dialog import confirm
 
         question = confirm(self._on.app, price(), lambda: self.send(command))

@@ -23,7 +23,7 @@ from .config.remaining_steps import counted, remaining
 from .engine import Engine, Performed
 from .launch import script_record, spool
 from .launch.attempt_records import read_start
-from .launch.launching import LaunchError, waited_for
+from .launch.launching import WAITED_FOR, LaunchError, waited_for
 from .launch.spawn import NOT_EXECUTABLE, NOT_FOUND
 
 BASELINE = "gpu_baseline.json"
@@ -31,12 +31,15 @@ BASELINE = "gpu_baseline.json"
 
 
 class Readiness(msgspec.Struct, frozen=True, kw_only=True):
-    """``refusal``: why a launch would fail, and what to do. ``need_bytes``: disk space that must be free first.
+    """``refusal``: why a launch would fail, and what to do; ``errno``: if the system says so.
+
+    ``need_bytes``: disk space that must be free first.
 
     ``room``: what is missing, in words. ``other_trainer``: a sentence about one that writes there already.
     """
 
     refusal: str | None = None
+    errno: int | None = None
     need_bytes: float | None = None
     room: str = ""
     other_trainer: str = ""
@@ -114,9 +117,9 @@ class AttemptLauncher:
             derived, name = self._derive(decision, profile, resume, folder)
             ready = self._ready(derived)
             if ready.refusal is not None:
-                if (passing := waited_for(ready.refusal)) is not None:
-                    return False, ready.refusal, {passing: True, "fresh": decision.resume_from is None}
-                return False, ready.refusal, {"retryable": False}
+                passing = WAITED_FOR.get(ready.errno or 0)
+                again = {passing: True, "fresh": decision.resume_from is None} if passing else {"retryable": False}
+                return False, ready.refusal, again
             if ready.other_trainer:
                 return False, ready.other_trainer, {"other_trainer": True, "fresh": decision.resume_from is None}
             if ready.need_bytes is not None:
@@ -138,7 +141,7 @@ class AttemptLauncher:
             begin = self._engine.submit if decision.attempt == 1 else self._engine.resume
             target = begin(order, folder, decision)
         except (DeriveError, LaunchError) as error:
-            if (passing := waited_for(str(error))) is not None:
+            if (passing := waited_for(error)) is not None:
                 return False, str(error), {passing: True, "fresh": decision.resume_from is None}
             silent = isinstance(error, LaunchError) and error.silent
             not_run = isinstance(error, LaunchError) and error.code in {NOT_EXECUTABLE, NOT_FOUND}

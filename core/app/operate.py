@@ -78,6 +78,7 @@ def require_checked(run: RunDirectory, command: Command, *, forced: bool) -> "Ch
     from .plan.launch_plan import plan_launch
     from .preflight.checklist import require_startable, told_at_resume
     from .preflight.other_trainer import accept
+    from .runs.output_claim import take_over
 
     spec = run.load_spec()
     plan = plan_launch(spec, definitions_of(spec), run.path.parents[1])
@@ -86,6 +87,7 @@ def require_checked(run: RunDirectory, command: Command, *, forced: bool) -> "Ch
     require_startable(plan, known=True, forced=forced, waits_for_room=goes_on_waiting(run, command) != "")
     if forced:
         accept(plan, run)
+        take_over(spec, run.path.parents[1])
     return told_at_resume(plan)
 
 
@@ -94,14 +96,14 @@ def goes_on_waiting(run: RunDirectory, command: Command) -> str:
 
     A new supervisor launches it once there is room.
     """
-    from ..model.launch.held import waits_for_room
-    from ..store.journal import load_outline
+    from ..store.journal import load_story
     from ..store.lock import is_held
+    from ..views.state.held_words import reason_of
 
     if not _is_plain_resume(command) or is_held(run.lock):
         return ""
-    story = load_outline(run.journal)
-    return story.state_reason if waits_for_room(story) else ""
+    story = load_story(run.journal)
+    return reason_of(story) if story.state_why.waits_for_room else ""
 
 
 def _is_plain_resume(command: Command) -> bool:
@@ -196,7 +198,7 @@ def _start_with(run: RunDirectory, command: Command) -> str:
         return f"resume: a supervisor (pid {start_detached(run)}) watches {name} now; it is {printable(held)}"
     follower = JournalFollower(run.journal, fold_whole_lines(run.journal))
     pid = start_detached(run, command)
-    refusal = _refusal(follower, command.verb)
+    refusal = _refusal(follower)
     if refusal is not None and read_status(run)["state"] == "finished":  # seen only now: nobody watched its end
         return refusal
     if refusal is not None and trainer_pid(run) is None:
@@ -206,7 +208,7 @@ def _start_with(run: RunDirectory, command: Command) -> str:
     return f"{command.verb}: a supervisor (pid {pid}) watches {name} now"
 
 
-def _refusal(follower: "JournalFollower", verb: str) -> str | None:
+def _refusal(follower: "JournalFollower") -> str | None:
     """What the new supervisor has against its first command, as its journal says; None if it carries it out.
 
     Also None if that is not known within ANSWER_S: the events tell it later.
@@ -220,7 +222,7 @@ def _refusal(follower: "JournalFollower", verb: str) -> str | None:
             match record.fact:
                 case CommandReceived():
                     received = True
-                case Note(text=text) if received and text.startswith(f"{verb}: "):
+                case Note(text=text, about="refusal") if received:
                     return text
                 case SupervisorEnded():
                     return None

@@ -37,7 +37,7 @@ def export_trace(name: str | None, target: Path, warn: Any) -> Exported:
 
     run = find_run_to_read(name, warn)
     _have_it_written(run)
-    if not run.trace.exists() and not run.plain_trace.exists():
+    if not run.trace.exists():
         raise CliError(ExitCode.NOT_FOUND, f"{run.id} has recorded nothing yet")
     if target.exists():
         raise CliError(ExitCode.USAGE, f"{target}: already exists; choose another name")

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from ..model.remote.host import Host
+from ..model.host import Host
 from .document import Document
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -15,7 +15,7 @@ _DESTINATION = re.compile(r"[^\s\x00-\x1f\x7f-][^\s\x00-\x1f\x7f]*")
 
 
 class HostTable(msgspec.Struct, frozen=True, kw_only=True):
-    """The keys of ``[hosts.NAME]``; see ``model.remote.host.Host``."""
+    """The keys of ``[hosts.NAME]``; see ``model.host.Host``."""
 
     ssh: str = ""
     command: str = ""
@@ -54,6 +54,8 @@ def read_hosts(document: Document, value: Any) -> dict[str, Host]:
         good = document.struct_values(at, table, HostTable, rules={"ssh": _bad_destination})
         if not _NAME.fullmatch(name):
             document.add(at, f'"{name}" is no name for a host: letters, digits, ".", "_" and "-"')
+        elif name == "all":
+            document.add(at, '"all" means all hosts after --on: another name')
         elif "ssh" not in table:
             document.add(at, f'"{name}" needs "ssh": what `ssh` takes as destination, for example ssh = "user@{name}"')
         elif good.get("ssh"):

@@ -272,7 +272,7 @@ def _on_command(knowledge: Knowledge, state: JudgeState, command: Command) -> Re
     if _is_too_late(knowledge, state, command):
         builder.fact(CommandReceived(verb=command.verb, by=command.by))
         question.withdraw(builder, SIGNS_ARE_BACK)
-        builder.note(f"{command.verb}: {too_late(knowledge)}")
+        builder.note(f"{command.verb}: {too_late(knowledge)}", "refusal")
     else:
         commands.on_command(builder, command)
     return builder.state, tuple(builder.entries)

@@ -5,10 +5,11 @@ from typing import Any
 import msgspec
 
 from ..model.decision import Decision, NotifyPeople
-from ..model.fact import Fact, IncidentOpened, IncidentUpdated, Note, QuestionClosed, StateChanged
+from ..model.fact import Fact, IncidentOpened, IncidentUpdated, Note, NoteAbout, QuestionClosed, StateChanged
 from ..model.incident import Evidence, Incident, IncidentKind, Severity
 from ..model.record import Entry
 from ..model.settings import NoticeEvent
+from ..model.why import PLAIN, Why
 from . import run_machine, run_states
 from .knowledge import Knowledge
 from .run_machine import NEVER, Event
@@ -37,9 +38,9 @@ class StepBuilder:
         """Append a fact to this step's entries."""
         self.entries.append(fact)
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, about: NoteAbout = "") -> None:
         """Append a sentence for the journal."""
-        self.entries.append(Note(text=text))
+        self.entries.append(Note(text=text, about=about))
 
     def decide(self, kind: type[Decision], reason: str, *, incident: int | None = None, **fields: Any) -> int:
         """Append a decision; returns its id."""
@@ -54,7 +55,7 @@ class StepBuilder:
             NotifyPeople, title, incident=incident, event=event, title=f"{self.knowledge.run}: {title}", body=body
         )
 
-    def move(self, event: Event, machine: Machine, reason: str) -> None:
+    def move(self, event: Event, machine: Machine, reason: str, why: Why = PLAIN) -> None:
         """Change the state of the run, by the table row of ``event``; a new public state becomes a fact."""
         before, after = run_machine.check_transition(self.state.machine, event, machine)
         wake = run_machine.wake_t(machine)
@@ -65,7 +66,7 @@ class StepBuilder:
             self.fact(QuestionClosed(why=reason))
         until = machine.until_t if isinstance(machine, run_states.BackingOff) else None
         if run_states.WORDS[after] != run_states.WORDS[before] or until is not None:
-            self.fact(StateChanged(state=run_states.WORDS[after], reason=reason, until_t=until))
+            self.fact(StateChanged(state=run_states.WORDS[after], reason=reason, until_t=until, why=why))
 
     def open_incident(
         self,
@@ -81,6 +82,7 @@ class StepBuilder:
         ending: str | None = None,
         title: str = "",
         step: int | None = None,
+        average: bool = False,
     ) -> int:
         """Open an incident; returns its id.
 
@@ -105,6 +107,7 @@ class StepBuilder:
             closed_t=None if ending is None else self.t,
             ending=ending,
             detect_s=detect_s,
+            average=average,
         )
         known = self.state.incidents if ending is not None else (*self.state.incidents, incident)
         self.set(incident=number, incidents=known)
@@ -123,6 +126,7 @@ class StepBuilder:
         detect_s: float | None = None,
         step: int | None = None,
         explanation: str = "",
+        average: bool = False,
     ) -> int:
         """Open an incident that does not stop the training, and notify people. Returns its id.
 
@@ -131,7 +135,7 @@ class StepBuilder:
         """
         number = self.open_incident(
             kind, class_, reason, severity="warning", ending=ending, evidence=evidence, detect_s=detect_s, step=step,
-            explanation=explanation,
+            explanation=explanation, average=average,
         )  # fmt: skip
         if not self.warned_lately(kind, class_):
             self.set(warned={**self.state.warned, f"{kind}:{class_}": self.t})

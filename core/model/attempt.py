@@ -75,7 +75,8 @@ class StartRecord(msgspec.Struct, frozen=True, kw_only=True):
 class ExitRecord(msgspec.Struct, frozen=True, kw_only=True):
     """``exit.json``: written atomically by the runner after the trainer has ended.
 
-    Either ``code`` or ``signal`` is set; ``error`` if the command could not be started at all (``code`` 126/127).
+    Either ``code`` or ``signal`` is set; ``error`` if the command could not be started at all (``code`` 126/127), with
+    the system's ``errno`` if it had one.
     """
 
     version: int = 1
@@ -84,6 +85,7 @@ class ExitRecord(msgspec.Struct, frozen=True, kw_only=True):
     code: int | None = None
     signal: int | None = None
     error: str | None = None
+    errno: int | None = None
     stopped_by: str | None = None
     """"stop" or "kill" if the runner ended it on request."""
     stop_signal: str | None = None

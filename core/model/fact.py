@@ -21,6 +21,7 @@ from .launch.script_state import ScriptChange
 from .progress import Phase, Progress
 from .run import RunState
 from .settings import Act
+from .why import Why
 
 
 class FactBase(msgspec.Struct, frozen=True, kw_only=True, tag_field="fact", omit_defaults=True):
@@ -69,11 +70,12 @@ class SupervisorEnded(FactBase, frozen=True, kw_only=True, tag="supervisor_ended
 
 
 class StateChanged(FactBase, frozen=True, kw_only=True, tag="state_changed"):
-    """The run's state. ``until_t``: when a wait ends (backing_off)."""
+    """The run's state. ``reason``: for people. ``until_t``: when a wait ends (backing_off)."""
 
     state: RunState
     reason: str
     until_t: float | None = None
+    why: Why = Why()
 
 
 class AttemptStarted(FactBase, frozen=True, kw_only=True, tag="attempt_started"):
@@ -362,10 +364,17 @@ class NothingSeen(FactBase, frozen=True, kw_only=True, tag="nothing_seen"):
     trained_s: float | None = None
 
 
+NoteAbout = Literal["", "refusal", "resume"]
+
+
 class Note(FactBase, frozen=True, kw_only=True, tag="note"):
-    """A sentence for the user (a gap in telemetry, a suspend, tmux missing …)."""
+    """A sentence for the user (a gap in telemetry, a suspend, tmux missing …).
+
+    ``about``: why a command was refused; that a resume took effect.
+    """
 
     text: str
+    about: NoteAbout = ""
 
 
 Fact = (

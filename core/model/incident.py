@@ -13,25 +13,23 @@ DIVERGING = "diverging"
 """Class of the incident (kind ``loss``) of a loss that had fallen and is far above its lowest; open while it lasts."""
 OTHER_TRAINER = "other_trainer"
 """Class of the incident (kind ``checkpoint``) of a trainer that writes where the run writes."""
-ENDED_WITH_ATTEMPT = "the attempt ended"
-"""Ending of an incident that the end of its attempt closed: what was wrong was not put right."""
 NO_STEP = "no_step"
 """Class of the incident (kind ``progress``) of a training that saves checkpoints while no step is read from its log."""
 ADVISED = frozenset({NO_STEP, OTHER_TRAINER})
 """Classes that only a person can end; their explanation says how."""
-BECAME_A_HANG = "became a hang"
-"""In the ending of a silence whose hang is an incident of its own."""
-AVERAGE_IS_NAN = "the average loss is not a number"
-"""Beginning of the reason of an incident that one skipped step may have caused."""
+EndedBy = Literal["", "attempt", "hang"]
+"""``attempt``: the end of its attempt closed it, and what was wrong was not put right. ``hang``: of this silence there
+is an incident of its own."""
 Severity = Literal["info", "warning", "danger"]
 HangKind = Literal["idle", "spin", "starved", "exiting", "waiting"]
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """``what``: for the user; ``line``: in the attempt's log, from 1."""
+    """``what``: for the user; ``line``: in the attempt's log, from 1; ``then``: it follows from the one before."""
 
     what: str
     line: int | None = None
+    then: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 class Incident(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,6 +57,9 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     acknowledged: bool = False
     closed_t: float | None = None
     ending: str | None = None
+    ended_by: EndedBy = ""
+    average: bool = False
+    """Of a NaN: it is an average, which one skipped step is enough for."""
     lost_steps: int | None = None
     resumed_from: str | None = None
     resumed_step: int | None = None

@@ -29,8 +29,6 @@ RunState = Literal[
     "given_up",
 ]
 TERMINAL_STATES: frozenset[str] = frozenset({"stopped", "finished", "ended_early", "given_up"})
-NOT_SAID = "nothing in the log says that this was the end"
-"""Part of the reason of a run that is finished without proof."""
 PLACEHOLDERS = ("config", "output_dir", "resume", "profile")
 """Placeholders that each launch fills in."""
 LIVE_STATES: frozenset[str] = frozenset({"starting", "running", "hung", "stopping", "paused", "suspended", "queued"})

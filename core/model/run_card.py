@@ -7,6 +7,9 @@ import msgspec
 from .health import Level
 from .run import RunState
 
+HOST_ROW = "host="
+"""Begins the id of a row that stands for a machine of which no run is known."""
+
 
 class RunCard(msgspec.Struct, frozen=True, kw_only=True):
     """A run that is known but not open. None = unknown; ``_wall`` epoch seconds.
@@ -40,8 +43,8 @@ class RunCard(msgspec.Struct, frozen=True, kw_only=True):
     hidden: bool = False
     host: str = ""
     """The machine that it runs on, if it is another one; its id begins with that name."""
-    link: str = ""
-    """A sentence, if there is no line to that machine: the card is as it was when there was one."""
+    no_answer: str = ""
+    """Why that machine does not answer now: the card is as it was when it last did. Else empty."""
     queued: int | None = None
     """It is no run yet: its place among those that wait in the queue, from 1; its id is ``queue:NUMBER``."""
 

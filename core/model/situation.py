@@ -41,20 +41,12 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     health: Health = Health()
     job: JobRecord | None = None
     """The job that the newest attempt runs as."""
-    machine: str = ""
-    """The machine of the run, if it is another one."""
-    link: str = ""
-    """A sentence, if there is no line to that machine: all else is as it was when there was one. Else empty."""
-    silent_s: float = 0.0
-    """Seconds since that machine was heard; 0 while there is a line. ``now_t`` stands still meanwhile."""
-    clock_ahead_s: float = 0.0
-    """How far that machine's clock is ahead of the one here. ``now_wall`` is that machine's."""
 
     def age_s(self, t: float) -> float:
-        """Seconds since ``t`` (run seconds), also those without a line."""
-        return self.now_t - t + self.silent_s
+        """Seconds since ``t`` (run seconds)."""
+        return self.now_t - t
 
     @property
     def watched(self) -> bool:
         """Whether a supervisor looks at the run now, or this is not known yet: else nobody sees steps or values."""
-        return self.supervisor_alive is not False and not self.frozen and not self.link
+        return self.supervisor_alive is not False and not self.frozen

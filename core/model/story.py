@@ -24,6 +24,7 @@ from .launch.ramp_rule import FailedRung
 from .progress import Progress
 from .run import RunState
 from .settings import Act
+from .why import Why
 
 
 class PhaseSpan(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,6 +110,7 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     state: RunState = "idle"
     state_t: float = 0.0
     state_reason: str = ""
+    state_why: Why = Why()
     until_t: float | None = None
     attempts: tuple[AttemptStory, ...] = ()
     progress: Progress = Progress()
@@ -122,8 +124,6 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     loss_floor: float | None = None
     """Counts of its log that make one step as checkpoints store it."""
     checkpoints: tuple[Checkpoint, ...] = ()
-    left_out: int = 0
-    """Older complete checkpoints that this outline of the story does not name; 0 = ``checkpoints`` has all."""
     checkpoint_times: dict[str, float] = {}
     """Run seconds at which a checkpoint (by path) became known, for the timeline."""
     outputs: tuple[OutputPlace, ...] = ()

@@ -119,6 +119,7 @@ def _apply_fact(story: RunStory, record: Record, fact: Fact, checkpoints: Checkp
                 state=fact.state,
                 state_t=record.t,
                 state_reason=fact.reason,
+                state_why=fact.why,
                 until_t=fact.until_t,
                 states=spans,
             )

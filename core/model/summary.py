@@ -9,6 +9,7 @@ NeedKind = Literal[
     "ended_early",
     "question",
     "held",
+    "stopped",
     "paused",
     "unwatched",
     "frozen",
@@ -24,6 +25,8 @@ NeedKind = Literal[
 class Need(msgspec.Struct, frozen=True, kw_only=True):
     """Something that a person has to do or to decide. ``urgent``: it is worth a card of its own.
 
+    A run that a person stopped has its decision.
+
     ``subject``: what tells it from another of its kind (an incident, an attempt).
     """
 
@@ -32,6 +35,11 @@ class Need(msgspec.Struct, frozen=True, kw_only=True):
     incident: int | None = None
     subject: int = 0
     urgent: bool = True
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a decision is missing."""
+        return self.kind != "stopped"
 
     @property
     def key(self) -> str:

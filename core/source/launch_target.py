@@ -122,19 +122,19 @@ def _in_text(text: str, path: Path | None, cwd: Path, env: Mapping[str, str], de
         found = trains if len({target.file for _, target in trains}) == 1 else found
     command, target = found[-1]
     shells = ((str(path or "the shell line"), text), *target.shells)
-    change = msgspec.structs.replace
+    place: Place = target.place
     if len(found) > 1:
         why = f"{where} starts Python more than once"
-        return change(target, place="nowhere", why_not=why, shells=shells)
-    if any(_ALL_ARGUMENTS.fullmatch(word) for word in command.words) and path is not None:
-        return change(target, shells=shells) if target.place == "command" else target
-    if target.place != "command" or depth:
+    elif any(_ALL_ARGUMENTS.fullmatch(word) for word in command.words) and path is not None:
+        return msgspec.structs.replace(target, shells=shells) if place == "command" else target
+    elif place != "command" or depth:
         why = f"{where} does not pass its arguments on"
-        return change(target, place="nowhere", why_not=why, shells=shells)
-    if place_of(text, target.word) is None:
-        return change(target, place="nowhere", why_not=f"{where} names {target.word} more than once", shells=shells)
-    place: Place = "line" if path is None else "script"
-    return change(target, place=place, shell=text, shell_file=path, shells=shells)
+    elif place_of(text, target.word) is None:
+        why = f"{where} names {target.word} more than once"
+    else:
+        place = "line" if path is None else "script"
+        return msgspec.structs.replace(target, place=place, shell=text, shell_file=path, shells=shells)
+    return msgspec.structs.replace(target, place="nowhere", why_not=why, shells=shells)
 
 
 def place_of(text: str, word: str) -> int | None:
@@ -155,14 +155,9 @@ def _of_program(words: tuple[str, ...], cwd: Path, env: Mapping[str, str], depth
     if not words:
         return "there is no command"
     for at, word in enumerate(words[:3]):
-        path = _file(cwd, word) if "/" in word else None
-        if (
-            path is None
-            and not word.startswith("-")
-            and "/" not in word
-            and (which := shutil.which(word, path=env.get("PATH")))
-        ):
-            path = Path(which)
+        plain = "/" not in word and not word.startswith("-")
+        which = shutil.which(word, path=env.get("PATH")) if plain else None
+        path = Path(which) if which else _file(cwd, word) if "/" in word else None
         text = _read(path) if path is not None and path.stat().st_size < LONGEST_BYTES else None
         first = "" if text is None else text.partition("\n")[0]
         if path is None or text is None or not first.startswith("#!"):
@@ -179,33 +174,23 @@ def _of_program(words: tuple[str, ...], cwd: Path, env: Mapping[str, str], depth
 
 def _module(name: str, cwd: Path, env: Mapping[str, str], python: str) -> Target | None:
     """The file of a module of the project, else of the interpreter's installed packages."""
-    relative = Path(*name.split("."))
+    relative, top = Path(*name.split(".")), name.partition(".")[0]
+    main, file, package = relative / "__main__.py", relative.with_suffix(".py"), relative / "__init__.py"
     for root in _roots(cwd, cwd, env):
-        for path in (
-            root / relative / "__main__.py",
-            root / relative.with_suffix(".py"),
-            root / relative / "__init__.py",
-        ):
-            if path.is_file():
-                return Target(file=path, roots=_roots(root, cwd, env))
-    top = name.partition(".")[0]
-    if top in _STARTERS:
-        return None
-    for root in installed_in(python, env):
-        for path in (
-            root / relative / "__main__.py",
-            root / relative.with_suffix(".py"),
-            root / relative / "__init__.py",
-        ):
-            if path.is_file():
-                return Target(file=path, roots=(root,), package=top)
+        if path := _first_of(root, main, file, package):
+            return Target(file=path, roots=_roots(root, cwd, env))
+    for root in installed_in(python, env) if top not in _STARTERS else ():
+        if path := _first_of(root, main, file, package):
+            return Target(file=path, roots=(root,), package=top)
         linked = _editable(root, top)
-        if linked is None:
-            continue
-        for path in (linked / relative.with_suffix(".py"), linked / relative / "__main__.py"):
-            if path.is_file():
-                return Target(file=path, roots=(linked,), package=top)
+        if linked is not None and (path := _first_of(linked, file, main)):
+            return Target(file=path, roots=(linked,), package=top)
     return None
+
+
+def _first_of(root: Path, *names: Path) -> Path | None:
+    """The first of these files that is in a folder."""
+    return next((root / name for name in names if (root / name).is_file()), None)
 
 
 def _editable(root: Path, top: str) -> Path | None:

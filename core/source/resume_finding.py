@@ -10,17 +10,17 @@ import ast
 import re
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
 from . import words
-from .flow.call_names import KNOWN_LIBRARIES, TO_WRITE
-from .flow.labels import Event, Guard, Label, is_own_load
-from .flow.value_flow import ValueFlow
+from .flow import ValueFlow, says_resume
+from .labels import Event, Guard, is_own_load
 from .launch_target import Target
-from .options.option import Option
-from .project_modules import Project, resolved
+from .options import Option
+from .project import Project, resolved
+from .values import KnownValues, word_given
 
 ENOUGH = 4
 """Points from which an option is taken: a name that says so, or a flow into a load that restores a training."""
@@ -39,10 +39,15 @@ Wants = Literal["path", "inside", "folder", "flag", "word", "step"]
 number in the name of the checkpoint."""
 
 
+_SWITCHED = frozenset({"flag", "truth"})
+_PLACES = ("path", "inside", "found")
+"""Ways in which a value says what is loaded."""
+
+
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """An option by which the trainer is resumed. ``with_flags``: options that must be on beside it.
 
-    ``form``: what of the checkpoint's path it takes (flow/labels.py).
+    ``form``: what of the checkpoint's path it takes (labels.py).
     """
 
     option: Option
@@ -88,7 +93,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_resume(
-    project: Project,
+    values: KnownValues,
     options: Sequence[Option],
     target: Target | None = None,
     others: Collection[int] = (),
@@ -96,23 +101,23 @@ def find_resume(
     closed: bool = True,
 ) -> Finding:
     """``others``: ids of functions of other subcommands. ``closed``: its parser takes no option that is not seen."""
-    flow = ValueFlow(project, options, others)
+    project = values.project
+    flow = ValueFlow(values, options, others)
     given = _given(flow.options, () if target is None else target.args)
     candidates = [c for number in range(len(options)) if (c := _candidate(number, flow, given)) is not None]
     best = max(candidates, key=lambda c: (c.points - len(c.with_flags), -candidates.index(c)), default=None)
     alone = _by_itself(flow, given)
-    if best is not None and alone.place and not words.RESUME.search(best.option.name):
+    if best is not None and alone.by_itself and not words.RESUME.search(best.option.name):
         best = None  # a folder in which the trainer finds it, or a switch against it
-    return Finding(
+    return msgspec.structs.replace(
+        alone,
         option=best,
-        by_itself=alone.place,
-        only_if=alone.only_if,
         why=best.why if best is not None else alone.why,
         unsure=(*project.unread, *alone.unsure, *_unsure(project, flow, closed=closed)),
         reads=frozenset(flow.read),
         cut=bool(project.unread),
-        weights_only=_weights_only(project, (alone.place,) if best is None else best.loads),
-        write=next((line for library, line in TO_WRITE.items() if library in _imported(project)), ""),
+        weights_only=_weights_only(project, (alone.by_itself,) if best is None else best.loads),
+        write=next((line for library, line in words.TO_WRITE.items() if library in _imported(project)), ""),
         target=target,
     )
 
@@ -153,17 +158,11 @@ def _imported(project: Project) -> set[str]:
 def _given(options: Sequence[Option], args: Sequence[str]) -> dict[int, str]:
     """Options that the command gives: number → value; "" without one, "false" if it is switched off."""
     found: dict[int, str] = {}
-    for at, word in enumerate(args):
-        name, equals, value = word.partition("=")
-        for number, option in enumerate(options):
-            if option.kind == "switch" or "{" in word or name.lstrip("+") not in {option.name, option.negated or "-"}:
-                continue
-            following = args[at + 1] if at + 1 < len(args) and option.takes != "flag" else ""
-            found[number] = value if equals else "" if following.startswith("-") else following
-            if name == option.negated:
-                found[number] = "false"
     plain = [word for word in args if not word.startswith("-")]
     for number, option in enumerate(options):
+        names = {option.name, option.negated or "-"} if option.kind != "switch" else set[str]()
+        if (told := word_given(names, args, flag=option.takes == "flag")) is not None:
+            found[number] = "false" if told[0] == option.negated else told[1] or ""
         place = option.dest.removeprefix("$argv")
         needed = int(place) if place.isdigit() else 1
         if option.kind == "positional" and len(plain) >= needed:
@@ -179,7 +178,7 @@ def _unsure(project: Project, flow: ValueFlow, *, closed: bool) -> Iterator[str]
     if not closed and any(_TAKES_WORDS.search(module.text) for module in project.modules):
         yield "it may take options that are not seen in its source"
     own = {module.path.stem for module in project.modules} | {module.path.parent.name for module in project.modules}
-    unread = sorted(_imported(project) - own - sys.stdlib_module_names - KNOWN_LIBRARIES - {""})
+    unread = sorted(_imported(project) - own - sys.stdlib_module_names - words.KNOWN_LIBRARIES - {""})
     if unread and not any(_OWN_LOOP.search(module.text) for module in project.modules):
         yield f"{unread[0]}, which may train and resume, is not read"
 
@@ -187,28 +186,28 @@ def _unsure(project: Project, flow: ValueFlow, *, closed: bool) -> Iterator[str]
 def _candidate(number: int, flow: ValueFlow, given: Mapping[int, str]) -> Candidate | None:
     option = flow.options[number]
     name = f"{option.name} {option.dest}"
-    if option.kind == "switch" or (option.library == "config" and option.default is False):
-        return None
-    if number in given and option.kind == "positional":
-        return None
-    if given.get(number) and not words.RESUME.search(name) and not words.CHECKPOINT.search(option.name):
-        return None  # a name or a folder, by which the trainer finds it itself
-    says = f"{name} {option.help}"
-    if words.TRACKERS.search(name):
-        return None
+    says, named = f"{name} {option.help}", bool(words.RESUME.search(name))
+    if (
+        option.kind == "switch"
+        or (option.library == "config" and option.default is False)
+        or (number in given and option.kind == "positional")
+        or words.TRACKERS.search(name)
+        or (given.get(number) and not named and not words.CHECKPOINT.search(option.name))
+    ):
+        return None  # the last: a name or a folder, by which the trainer finds it itself
     events = list(flow.events.values())
-    fed = [e for e in events if e.kind in {"load", "whole"} and _feeds(e, number)]
+    loading = [e for e in events if e.kind in {"load", "whole"}]
+    fed = [e for e in loading if number in e.of(*_PLACES)]
     if option.takes == "number" and not (fed and (words.RESUME.search(says) or words.STEPS.search(name))):
         return None
-    guarded = [e for e in events if e.kind in {"load", "whole"} and not _feeds(e, number) and _on(e, number)]
+    guarded = [e for e in loading if e not in fed and _on(e, number)]
     restores = _restores(events, {number}) if fed else 0
     if guarded and restores < 2 and not any(e.kind == "whole" for e in fed):
-        by_guard = _restores(events, {each.of for e in guarded for each in e.labels})
+        by_guard = _restores(events, {of for e in guarded for of in e.of()})
         if not fed or by_guard >= 2 or any(e.kind == "whole" for e in guarded):
             fed, restores = [], by_guard
     loads = fed or guarded
     whole = [e for e in loads if e.kind == "whole"]
-    named = bool(words.RESUME.search(name))
     points, why = 0, []
     if whole:
         points, why = 5, [f"it reaches {whole[0].called}() in {whole[0].module}:{whole[0].line}"]
@@ -219,101 +218,75 @@ def _candidate(number: int, flow: ValueFlow, given: Mapping[int, str]) -> Candid
     if option.library == "lightning":
         points, why = 6, ["LightningCLI resumes from it"]
     if named:
-        points += 4
-        why.append("its name says so")
+        points, why = points + 4, [*why, "its name says so"]
     elif words.RESUME.search(option.help):
-        points += 3
-        why.append("its help text says so")
+        points, why = points + 3, [*why, "its help text says so"]
     elif words.CHECKPOINT.search(name) and loads:
         points += 1
+    restored = bool(whole) or restores >= 2
     if words.OTHER_WEIGHTS.search(says) and not named:
-        points -= 3 if whole or restores >= 2 else 5
-    used = _is_used(option, flow, events, number)
-    saved = any(
-        e.kind == "save" and any(each.of == number and each.how in {"path", "inside"} for each in e.labels)
-        for e in events
-    )
-    if saved and not named:
-        return None  # an output folder: what is loaded from it the trainer finds by itself
-    if not used and option.library != "lightning" and not option.says_resume:
-        return None
-    if words.SAVING.search(name) and not named and not (whole or restores >= 2):
+        points -= 3 if restored else 5
+    if words.SAVING.search(name) and not named and not restored:
         points -= 3
-    if option.takes in {"flag", "truth"}:
-        if option.default is True or (not loads and not option.says_resume) or given.get(number) == "":
-            return None
-        if _off(events, number) and not guarded:
-            return None
-    elif not loads and not named and option.library != "lightning":
-        return None
-    made = _with_form(option, number, flow, fed, guarded, points, tuple(why)) if points >= ENOUGH else None
-    return made and msgspec.structs.replace(made, loads=tuple(dict.fromkeys(f"{e.module}:{e.line}" for e in loads)))
+    wanted = option.library == "lightning" or option.says_resume
+    switched_off = any(g.of == number and not g.on for e in loading for g in e.guards) and not guarded
+    on_already = option.default is True or given.get(number) == ""
+    if (
+        points < ENOUGH
+        or (number in _saved(flow) and not named)
+        or not (wanted or _is_used(option, flow, events, number))
+        or (option.takes in _SWITCHED and (on_already or switched_off or not (loads or option.says_resume)))
+        or (option.takes not in _SWITCHED and not (loads or named or option.library == "lightning"))
+    ):
+        return None  # the second: an output folder, in which the trainer finds it itself
+    places = tuple(dict.fromkeys(f"{e.module}:{e.line}" for e in loads))
+    found = Candidate(option=option, wants="flag", points=points, why=tuple(why), loads=places)
+    return _with_form(found, number, flow, fed, guarded)
 
 
-def _with_form(  # noqa: PLR0917
-    option: Option,
-    number: int,
-    flow: ValueFlow,
-    fed: list[Event],
-    guarded: list[Event],
-    points: int,
-    why: tuple[str, ...],
+def _with_form(
+    found: Candidate, number: int, flow: ValueFlow, fed: Sequence[Event], guarded: Sequence[Event]
 ) -> Candidate | None:
-    """What the option takes."""
+    """The candidate with what it takes; None if that is one of several words, none of which resumes."""
+    option, change = found.option, msgspec.structs.replace
     if option.takes == "number":
-        return Candidate(option=option, wants="step", points=points, why=why)
-    flags: list[Option] = []
-    if option.takes in {"flag", "truth"}:
+        return change(found, wants="step")
+    if option.takes in _SWITCHED:
         partner = _partner(number, flow, guarded)
         if partner is not None:
-            base = _with_form(flow.options[partner], partner, flow, guarded, [], points, why)
+            base = _with_form(change(found, option=flow.options[partner]), partner, flow, guarded, [])
             if base is not None and base.wants != "flag":
-                return msgspec.structs.replace(base, with_flags=(option,))
-        return Candidate(option=option, wants="flag", points=points, why=why)
-    how = {each.how for e in fed for each in e.labels if each.of == number}
+                return change(base, with_flags=(option,))
+        return change(found, wants="flag")
+    own = [each for e in fed for each in e.labels if each.of == number]
+    how = {each.how for each in own}
     values = [g.value for e in guarded for g in e.guards if g.of == number and g.on and g.value]
-    values += [
-        each.value
-        for e in [*fed, *guarded]
-        for each in e.labels
-        if each.of == number and each.how == "when" and each.value not in {"", "-"}
-    ]
-    values += [c for c in option.choices if words.RESUME.search(c) or c.lower() in words.NEWEST]
+    chosen = [each for e in (*fed, *guarded) for each in e.labels if each.of == number and each.how == "when"]
+    values += [each.value for each in chosen if each.value not in {"", "-"}]
     if option.choices:
+        values += [c for c in option.choices if words.RESUME.search(c) or c.lower() in words.NEWEST]
         word = next((v for v in values if v in option.choices), "")
-        return Candidate(option=option, wants="word", word=word, points=points, why=why) if word else None
-    if fed:
-        for event in fed:
-            for guard in event.guards:
-                other = flow.options[guard.of]
-                needs = (
-                    other.kind != "switch"
-                    and guard.on
-                    and guard.of != number
-                    and other.takes in {"flag", "truth"}
-                    and other.default is not True
-                )
-                if needs and _says_resume(other) and other not in flags:
-                    flags.append(other)
+        return change(found, wants="word", word=word) if word else None
+    needed = [flow.options[g.of] for e in fed for g in e.guards if g.on and g.of != number]
+    flags = dict.fromkeys(
+        each.name
+        for each in needed
+        if each.kind != "switch" and each.takes in _SWITCHED and each.default is not True and says_resume(each)
+    )
+    with_flags = tuple(next(each for each in needed if each.name == name) for name in flags)
     if "path" in how or not how & {"inside", "found"}:
         if not fed and values:
-            return Candidate(option=option, wants="word", word=values[0], points=points, why=why)
-        forms = {each.form for e in fed for each in e.labels if each.of == number and each.how == "path"}
+            return change(found, wants="word", word=values[0])
+        forms = {each.form for each in own if each.how == "path"}
         form = forms.pop() if len(forms) == 1 else ""
-        return Candidate(option=option, wants="path", form=form, with_flags=tuple(flags), points=points, why=why)
+        return change(found, wants="path", form=form, with_flags=with_flags)
     wants: Wants = "inside" if "inside" in how and "found" not in how else "folder"
-    return Candidate(option=option, wants=wants, with_flags=tuple(flags), points=points, why=why)
-
-
-def _says_resume(option: Option) -> bool:
-    return bool(words.RESUME.search(f"{option.name} {option.help}") or words.CHECKPOINT.search(option.name))
+    return change(found, wants=wants, with_flags=with_flags)
 
 
 def _partner(number: int, flow: ValueFlow, guarded: Sequence[Event]) -> int | None:
     """The option whose path is loaded if a flag is on, and that has no default which the trainer writes itself."""
-    saved = {
-        each.of for e in flow.events.values() if e.kind == "save" for each in e.labels if each.how in {"path", "inside"}
-    }
+    saved = _saved(flow)
     for event in guarded:
         for label in sorted(event.labels):
             if label.of < 0 or label.of == number or label.how not in {"path", "inside"} or label.of in saved:
@@ -324,8 +297,9 @@ def _partner(number: int, flow: ValueFlow, guarded: Sequence[Event]) -> int | No
     return None
 
 
-def _feeds(event: Event, number: int) -> bool:
-    return any(each.of == number and each.how in {"path", "inside", "found"} for each in event.labels)
+def _saved(flow: ValueFlow) -> set[int]:
+    """What the paths are made of that are saved to."""
+    return {of for e in flow.events.values() if e.kind == "save" for of in e.of("path", "inside")}
 
 
 def _on(event: Event, number: int) -> bool:
@@ -335,98 +309,75 @@ def _on(event: Event, number: int) -> bool:
     )
 
 
-def _off(events: Sequence[Event], number: int) -> bool:
-    return any(g.of == number and not g.on for e in events if e.kind in {"load", "whole"} for g in e.guards)
-
-
 def _restores(events: Sequence[Event], of: set[int]) -> int:
     """How much of a training what was loaded restores: 0 nothing seen, 1 one part, 2 several parts or a counter."""
     parts: set[str] = set()
     points = 0
     for event in events:
-        tells = {"state", "found"} if event.kind == "count" else {"state"}  # the name of what was found has a number
-        if not any(each.of in of and each.how in tells for each in event.labels):
+        tells = ("state", "found") if event.kind == "count" else ("state",)  # the name of what was found has a number
+        if event.of(*tells).isdisjoint(of):
             continue
-        if event.kind == "count":
-            points = max(points, 2)
-        elif event.kind == "part":
+        steps = any(words.STEPS.search(text) for text in event.text)
+        if event.kind == "part":
             parts.add(event.receiver)
-            if words.OPTIMIZERS.search(event.receiver) or any(
-                words.OPTIMIZERS.search(t) or words.STEPS.search(t) for t in event.text
-            ):
-                points = max(points, 2)
-        elif event.kind == "hand" and any(words.STEPS.search(t) for t in event.text):
-            points = max(points, 2)
+            steps |= any(words.OPTIMIZERS.search(text) for text in (event.receiver, *event.text))
+        if event.kind == "count" or (event.kind in {"part", "hand"} and steps):
+            points = 2
     return max(points, min(2, len(parts)))
 
 
 def _is_used(option: Option, flow: ValueFlow, events: Sequence[Event], number: int) -> bool:
     """Whether anything reads the option."""
-    if option.dest.startswith("$") or option.dest in flow.read or option.parameter:
-        return True
-    return any(each.of == number for e in events for each in e.labels) or any(
-        g.of == number for e in events for g in e.guards
-    )
+    known = option.dest.startswith("$") or option.dest in flow.read or bool(option.parameter)
+    return known or any(number in e.of() or any(g.of == number for g in e.guards) for e in events)
 
 
-class _Alone(NamedTuple):
-    """Whether the trainer goes on by itself: as in ``Finding``."""
-
-    place: str = ""
-    only_if: str = ""
-    why: tuple[str, ...] = ()
-    unsure: tuple[str, ...] = ()
-
-
-def _by_itself(flow: ValueFlow, given: Mapping[int, str]) -> _Alone:
+def _by_itself(flow: ValueFlow, given: Mapping[int, str]) -> Finding:
     """Where the trainer goes on by itself, and why it looks so."""
     events = list(flow.events.values())
     written = {t for e in events if e.kind == "save" for t in e.text if len(t) > 2}
-    saved = {each.of for e in events if e.kind == "save" for each in e.labels if each.how in {"path", "inside"}}
-    looks = {each.of for e in events if e.kind in {"look", "find"} for each in e.labels}
-    best: dict[bool | None, tuple[int, _Alone]] = {}
+    saved = _saved(flow)
+    looks = {of for e in events if e.kind in {"look", "find"} for of in e.of()}
+    best: dict[bool | None, tuple[int, Finding]] = {}
     for event in events:
         if event.kind not in {"load", "whole", "known"}:
             continue
         holds, tested = _happens(event, flow, given)
-        own = {each.of for each in event.labels if each.how in {"path", "inside", "found"}}
+        own = event.of(*_PLACES)
         fed = {n for n in own if n >= 0 and flow.options[n].kind != "switch"}
-        if fed and not all(_has_default(flow.options[n]) or n in saved or given.get(n) for n in fed):
+        if not all(flow.options[n].default or flow.options[n].required or n in saved or given.get(n) for n in fed):
             continue
         no_place = bool(own) and all(is_own_load(each.of) and each.how == "path" for each in event.labels)
         if no_place and event.called.endswith(".restore") and event.receiver not in flow.savers:
             continue  # of what it holds in memory: averaged weights are put back after each evaluation
-        points, why = 0, []
-        restores = _restores(events, own)
         place = f"{event.module}:{event.line}"
         if event.kind == "known":
             points, why = 3, [f"{event.called} in {place} ({event.receiver})"]
-        elif event.kind == "whole" or restores >= 2:
-            points += 2
-            why.append(f"{event.called}() in {place} restores a training")
+        elif event.kind == "whole" or _restores(events, own) >= 2:
+            points, why = 2, [f"{event.called}() in {place} restores a training"]
         else:
             continue
+        by_same = no_place and event.kind == "whole" and event.receiver in flow.savers
+        keyword = event.kind == "whole" and words.WHOLE_KEYWORDS.search(event.receiver)
         if own & saved or written & set(event.text):
-            points += 2
-            why.append("from what the trainer itself writes")
-        if own & looks or any(each.how == "found" for each in event.labels):
-            points += 1
-            why.append("if it is there")
-        elif no_place and event.kind == "whole" and event.receiver in flow.savers:
-            points += 1
-            why.append("from what the same object saves")
-        if words.RESUME.search(event.receiver) or (
-            event.kind == "whole" and words.WHOLE_KEYWORDS.search(event.receiver)
-        ):
+            points, why = points + 2, [*why, "from what the trainer itself writes"]
+        if own & looks or event.of("found"):
+            points, why = points + 1, [*why, "if it is there"]
+        elif by_same:
+            points, why = points + 1, [*why, "from what the same object saves"]
+        if words.RESUME.search(event.receiver) or keyword:
             points += 2
         elif words.RESUME.search(event.called):
             points += 1
         if points >= 3 and points > best.get(holds, (0,))[0]:
             set_ = "" if tested is None else f"{tested.name} is set ({tested.place})"
             unsure = (f"whether {set_} cannot be told",) if holds is None else ()
-            alone = _Alone(place if holds else "", set_ if not holds else "", tuple(why) if holds else (), unsure)
+            evidence = tuple(why) if holds else ()
+            alone = Finding(
+                by_itself=place if holds else "", only_if="" if holds else set_, why=evidence, unsure=unsure
+            )
             best[holds] = (points, alone)
-    return next((best[holds][1] for holds in (True, None, False) if holds in best), _Alone())
+    return next((best[holds][1] for holds in (True, None, False) if holds in best), Finding())
 
 
 def _happens(event: Event, flow: ValueFlow, given: Mapping[int, str]) -> tuple[bool | None, Option | None]:
@@ -434,11 +385,8 @@ def _happens(event: Event, flow: ValueFlow, given: Mapping[int, str]) -> tuple[b
 
     None: a value decides that cannot be seen.
     """
-    whens = [
-        Guard(each.of, on=each.value != "-", value=each.value if each.value != "-" else "")
-        for each in event.labels
-        if each.how == "when"
-    ]
+    chosen = [each for each in event.labels if each.how == "when"]
+    whens = [Guard(each.of, on=each.value != "-", value="" if each.value == "-" else each.value) for each in chosen]
     tests = [(guard, _passes(guard, flow, given)) for guard in event.guards]
     if whens and not any(_passes(guard, flow, given) is not False for guard in whens):
         tests.append((whens[0], False))
@@ -461,10 +409,3 @@ def _passes(guard: Guard, flow: ValueFlow, given: Mapping[int, str]) -> bool | N
     if value is None and option.kind == "override" and option.library != "config":
         return None  # it may have a default in a file that is not read
     return (bool(value) and str(value).lower() not in {"none", "false", "0", "no", "off"}) is guard.on
-
-
-def _has_default(option: Option) -> bool:
-    return bool(option.default) or option.required
-
-
-__all__ = ["Candidate", "Finding", "Label", "find_resume"]

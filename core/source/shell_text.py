@@ -9,27 +9,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 OPERATORS = ("&&", "||", "|&", ";;", "|", ";", "&", "\n", "(", ")")
-KEYWORDS = frozenset(
-    {
-        "if",
-        "then",
-        "else",
-        "elif",
-        "fi",
-        "for",
-        "while",
-        "until",
-        "do",
-        "done",
-        "case",
-        "esac",
-        "in",
-        "{",
-        "}",
-        "!",
-        "time",
-    }
-)
+KEYWORDS = frozenset({"if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "in",
+                      "{", "}", "!", "time"})  # fmt: skip
 CONDITIONS = frozenset({"if", "elif", "while", "until"})
 _HERE = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
 _ASSIGNMENT = re.compile(r"\w+\+?=")

@@ -15,12 +15,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from .flow.scopes import Scope, Scopes
-from .known_values import UNKNOWN, KnownValues, set_options
-from .options.option import Option
-from .project_modules import Project
+from .options import Option
+from .project import Scope
 from .shell_text import commands_of
-from .syntax import FUNCTIONS, dotted, ends, last
+from .syntax import called, dotted
+from .values import UNKNOWN, KnownValues, Site, all_names, set_options, word_given
 
 _FOLDERS = frozenset({"rmtree", "remove_tree", "DeleteRecursively", "delete_recursively", "rm_tree"})
 """Calls that remove a folder with what is in it."""
@@ -92,23 +91,8 @@ class StartDeletes(msgspec.Struct, frozen=True, kw_only=True):
     words: dict[str, str] = {}
 
 
-class _Site(NamedTuple):
-    """A call or a ``raise``: the tests around it and whether each must hold, and the loops that it is in."""
-
-    node: ast.AST
-    scope: Scope
-    tests: tuple[tuple[ast.expr, bool], ...]
-    loops: tuple[ast.expr, ...]
-
-
-class _Removal(NamedTuple):
-    site: _Site
-    folder: str
-    called: str
-
-
 def start_deletes(
-    project: Project,
+    values: KnownValues,
     declared: tuple[Option, ...],
     args: tuple[str, ...],
     environment: Mapping[str, str],
@@ -121,9 +105,10 @@ def start_deletes(
 
     ``config``: settings of its config by their last key. ``output``: the output folder if it is known, absolute.
     """
-    if not any(last(dotted(call.func)) in _FOLDERS | _FILES | _RUNS for m in project.modules for call in m.calls):
+    if values.calls.keys().isdisjoint(_FOLDERS | _FILES | _RUNS):
         return StartDeletes()
-    reader = _Reader(project, declared, {**set_options(declared, args, environment), **config}, output, cwd)
+    options = {**set_options(declared, args, environment), **config}
+    reader = _Reader(values.given(declared, options), output, cwd)
     as_given = reader.deletions()
     refused = reader.refusals()
     dropped: list[Setting] = []
@@ -155,15 +140,8 @@ def _without(
     option = next((each for each in options if each.kind in {"option", "override"}), None)
     if option is None:
         return
-    given = next(
-        (
-            found
-            for each in (option.name, option.negated, *option.aliases)
-            if each and (found := word_of(each, args, flag=option.takes == "flag"))
-        ),
-        None,
-    )
-    word, before = given if given is not None else (option.name, None)
+    given = word_given(all_names(option), args, flag=option.takes == "flag")
+    word, before = (option.name, None) if given is None else (given[0], given[1] or "")
     if given is not None and option.default != value:
         yield Setting(name, word, before, None), option.default
     if value is True and option.negated not in {"", option.name}:
@@ -173,101 +151,25 @@ def _without(
         yield Setting(name, word, before, f"{option.name}{'=' if joined else ' '}false"), False
 
 
-def word_of(name: str, args: Sequence[str], *, flag: bool = False) -> tuple[str, str] | None:
-    """(the word without its value, its value) of an option that is given; "" = no value."""
-    for at, word in enumerate(args):
-        first, equals, value = word.partition("=")
-        if first.lstrip("+~") == name.lstrip("+~"):
-            takes_next = not flag and at + 1 < len(args) and not args[at + 1].startswith("-")
-            following = args[at + 1] if takes_next else ""
-            return first, value if equals else following
-    return None
-
-
 class _Reader:
     """All places of one project that delete or refuse. ``values.options`` may be changed between two questions."""
 
-    def __init__(
-        self, project: Project, declared: tuple[Option, ...], options: dict[str, Any], output: str | None, cwd: str
-    ) -> None:
-        self.values = KnownValues(Scopes(project, (), ()), declared, options)
+    def __init__(self, values: KnownValues, output: str | None, cwd: str) -> None:
+        self.values = values
         self._cwd = cwd
         self._output = output
-        self._sites: dict[str, list[_Site]] = {}
-        self._ends: list[_Site] = []
-        for scope in self.values.scopes.all:
-            body = scope.node.body
-            if isinstance(body, list):
-                self._walk(body, scope, (), ())
         self._looped = self._called_in_loops()
         self._saves = {path for path, _ in self.values.saves()}
-
-    # --- the statements, with the tests and loops around them ---
-
-    def _walk(
-        self,
-        body: Sequence[ast.stmt],
-        scope: Scope,
-        tests: tuple[tuple[ast.expr, bool], ...],
-        loops: tuple[ast.expr, ...],
-    ) -> None:
-        for statement in body:
-            match statement:
-                case ast.If(test=test, body=inner, orelse=orelse):
-                    self._calls_in([test], scope, tests, loops)
-                    self._walk(inner, scope, (*tests, (test, True)), loops)
-                    self._walk(orelse, scope, (*tests, (test, False)), loops)
-                    if ends(inner) and not orelse:
-                        tests = (*tests, (test, False))
-                    elif orelse and ends(orelse):
-                        tests = (*tests, (test, True))
-                case ast.For(iter=values, body=inner, orelse=orelse):
-                    self._calls_in([values], scope, tests, loops)
-                    literal = isinstance(values, ast.Tuple | ast.List)
-                    self._walk([*inner, *orelse], scope, tests, loops if literal else (*loops, values))
-                case ast.While(test=test, body=inner):
-                    self._walk(inner, scope, tests, (*loops, test))
-                case ast.With(items=items, body=inner) | ast.AsyncWith(items=items, body=inner):
-                    self._calls_in([item.context_expr for item in items], scope, tests, loops)
-                    self._walk(inner, scope, tests, loops)
-                case ast.Try(body=inner, handlers=handlers, orelse=orelse, finalbody=final):
-                    self._walk([*inner, *orelse, *final], scope, tests, loops)
-                    for handler in handlers:
-                        caught = ast.Name(id="an exception")
-                        self._walk(handler.body, scope, (*tests, (caught, True)), loops)
-                case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                    pass
-                case ast.Raise():
-                    self._ends.append(_Site(statement, scope, tests, loops))
-                case _:
-                    self._calls_in([statement], scope, tests, loops)
-
-    def _calls_in(
-        self,
-        nodes: Sequence[ast.AST],
-        scope: Scope,
-        tests: tuple[tuple[ast.expr, bool], ...],
-        loops: tuple[ast.expr, ...],
-    ) -> None:
-        for top in nodes:
-            inner = [each.iter for each in ast.walk(top) if isinstance(each, ast.comprehension)]
-            for node in ast.walk(top):
-                if not isinstance(node, ast.Call):
-                    continue
-                site = _Site(node, scope, tests, (*loops, *inner))
-                self._sites.setdefault(last(dotted(node.func)), []).append(site)
-                if last(dotted(node.func)) in _ENDS:
-                    self._ends.append(site)
-                for given in node.args:  # typer.run(main), mp.spawn(main, …)
-                    if isinstance(given, ast.Name) and given.id in self.values.scopes.functions:
-                        self._sites.setdefault(given.id, []).append(site)
+        calls = (site for name in _ENDS for site in self.values.calls.get(name, ()))
+        self._ends = [site for site in (*self.values.raises, *calls) if not site.loops]
 
     def _called_in_loops(self) -> set[str]:
         """Functions that are called in a loop, and those that they call."""
-        names = self.values.scopes.functions
-        found = {name for name in names if any(site.loops for site in self._sites.get(name, []))}
+        known = self.values
+        sites = {name: [*known.calls.get(name, ()), *known.handed.get(name, ())] for name in known.scopes.functions}
+        found = {name for name, of in sites.items() if any(site.loops for site in of)}
         while True:
-            more = {name for name in names for site in self._sites.get(name, []) if site.scope.name in found} - found
+            more = {name for name, of in sites.items() for site in of if site.scope.name in found} - found
             if not more:
                 return found
             found |= more
@@ -284,15 +186,14 @@ class _Reader:
                 return True
         return any(path == folder or path.startswith(f"{folder}/") for path in self._saves)
 
-    def _removals(self) -> Iterator[_Removal]:
-        for name in _FOLDERS | _FILES | _RUNS:
-            for site in self._sites.get(name, []):
+    def _removals(self) -> Iterator[tuple[Site, str]]:
+        """The calls that remove a folder with saves in it, and that folder."""
+        for name in sorted(_FOLDERS | _FILES | _RUNS):
+            for site in self.values.calls.get(name, ()):
                 if site.scope.name not in self._looped:
-                    yield from (
-                        _Removal(site, each, name) for each in self._removed(site, name) if self._is_output(each)
-                    )
+                    yield from ((site, each) for each in self._removed(site, name) if self._is_output(each))
 
-    def _removed(self, site: _Site, name: str) -> Iterator[str]:
+    def _removed(self, site: Site, name: str) -> Iterator[str]:
         """The folders that a call removes or empties."""
         call = site.node
         assert isinstance(call, ast.Call)
@@ -312,9 +213,9 @@ class _Reader:
 
     def _listed(self, node: ast.expr, scope: Scope) -> str | None:
         """The folder of which a loop takes all entries: not of one over the oldest of them."""
-        while isinstance(node, ast.Call) and last(dotted(node.func)) in {"list", "sorted"} and node.args:
+        while isinstance(node, ast.Call) and called(node) in {"list", "sorted"} and node.args:
             node = node.args[0]
-        if not isinstance(node, ast.Call) or last(dotted(node.func)) not in _LISTS:
+        if not isinstance(node, ast.Call) or called(node) not in _LISTS:
             return None
         of = node.func.value if isinstance(node.func, ast.Attribute) else None
         by_method = of is not None and dotted(of) not in {"os", "glob", "os.path"}
@@ -339,39 +240,18 @@ class _Reader:
     def deletions(self) -> tuple[Deletion, ...]:
         """What happens, or may happen, with the present values of the options."""
         found: list[Deletion] = []
-        for removal in self._removals():
-            self.values.there, self.values.asked = removal.folder, set()
-            happens = self._happens(removal.site)
+        for site, folder in self._removals():
+            self.values.there, self.values.asked = folder, set()
+            happens = self.values.happens(site)
             options = tuple(name for name in sorted(self.values.asked) if self.values.options.get(name))
             if happens is not False:
-                place = f"{removal.site.scope.module.shown}:{getattr(removal.site.node, 'lineno', 0)}"
-                found.append(Deletion(place, _shown(removal.folder), sure=bool(happens), options=options))
+                found.append(Deletion(site.place, _shown(folder), sure=bool(happens), options=options))
         return tuple(found)
 
     def refusals(self) -> set[int]:
         """The places that end the trainer with the present values, if its output folder has something in it."""
-        self.values.there = next((removal.folder for removal in self._removals()), "")
-        return {id(site.node) for site in self._ends if not site.loops and self._happens(site) is True}
-
-    def _happens(self, site: _Site, seen: tuple[str, ...] = ()) -> bool | None:
-        """Whether a place is reached; None if that is not known."""
-        truths = [(self.values.truth(test, site.scope), wanted) for test, wanted in site.tests]
-        if any(truth is not None and truth is not wanted for truth, wanted in truths):
-            return False
-        reached = self._is_reached(site.scope, seen)
-        return reached if reached is not True else None if any(truth is None for truth, _ in truths) else True
-
-    def _is_reached(self, scope: Scope, seen: tuple[str, ...]) -> bool | None:
-        """Whether a function is called."""
-        if not isinstance(scope.node, FUNCTIONS):
-            return True
-        if scope.name in seen:
-            return None
-        called = scope.owner if scope.name in {"__init__", "__post_init__"} else scope.name
-        callers = [self._happens(site, (*seen, scope.name)) for site in self._sites.get(called, [])]
-        if not callers and scope.node.decorator_list:
-            return True  # a command of click, hydra, typer
-        return True if True in callers else None if None in callers or not callers else False
+        self.values.there = next((folder for _, folder in self._removals()), "")
+        return {id(site.node) for site in self._ends if self.values.happens(site) is True}
 
 
 def removed_by(given: Sequence[str]) -> Iterator[str]:
@@ -386,11 +266,12 @@ def removed_by(given: Sequence[str]) -> Iterator[str]:
 
 
 def shell_deletes(
-    shells: Sequence[tuple[str, str]], args: Sequence[str], output: str | None, cwd: str
+    shells: Sequence[tuple[str, str]], args: Sequence[str], outputs: Sequence[str], cwd: str
 ) -> list[Deletion]:
-    """What the shell texts on the way to the trainer delete: the output folder, or what the trainer is given.
+    """What the shell texts on the way to the trainer delete: an output, or what the trainer is given.
 
     One that stands behind a condition may happen. ``shells``: (name, text). ``args``: the trainer's words.
+    ``outputs``: absolute paths.
     """
     found: list[Deletion] = []
     for name, text in shells:
@@ -406,8 +287,7 @@ def shell_deletes(
             for folder in removed_by([_filled(word, known) for word in command.words]):
                 place = os.path.normpath(os.path.join(cwd, folder))  # noqa: PTH118  no path yet
                 given = {os.path.normpath(_filled(word.rpartition("=")[2], known)) for word in args}
-                below = output is not None and (output == place or output.startswith(f"{place}/"))
-                if below or folder in given:
+                if folder in given or any(f"{output}/".startswith(f"{place}/") for output in outputs):
                     sure = not depth and not chained and "$" not in folder
                     found.append(Deletion(os.path.basename(name), folder, sure=sure))  # noqa: PTH119
             chained = command.after in {"&&", "||"}

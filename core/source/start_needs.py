@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -10,8 +10,8 @@ import msgspec
 from ..model.launch.recognition import OwnEnd
 from . import words
 from .launch_target import Target
-from .project_modules import Module, Project, resolved
-from .syntax import dotted, last
+from .project import Module, Project, module_files, resolved
+from .syntax import called, own_name
 
 
 class NeededImport(msgspec.Struct, frozen=True):
@@ -22,36 +22,26 @@ class NeededImport(msgspec.Struct, frozen=True):
 
 
 def needed_imports(project: Project, target: Target) -> tuple[NeededImport, ...]:
-    """Each package once, at its first place; those of the project itself are followed.
+    """The packages that a script cannot start without, each once; imports of the project itself are followed.
 
     An import inside a function, a test or a ``try`` is not needed to start.
     """
     modules = {module.path: module for module in project.modules}
-    first = project.modules[0] if project.modules else None
     found: dict[str, NeededImport] = {}
-    waiting, seen = ([first] if first is not None else []), set[Path]()
+    waiting, seen = list(project.modules[:1]), set[Path]()
     while waiting:
         module = waiting.pop(0)
         if module.path in seen:
             continue
         seen.add(module.path)
+        roots = (module.path.parent, *target.roots)
         for name, line in _at_load(module):
-            own = [path for path in _files(name, (module.path.parent, *target.roots)) if path in modules]
-            if own:
-                waiting += [modules[path] for path in own]
-            elif not _exists(name, (module.path.parent, *target.roots)):
-                top = name.partition(".")[0]
+            own = [path for root in roots for path in module_files(name, (root,)) if path in modules]
+            waiting += [modules[path] for path in own]
+            top = name.partition(".")[0]
+            if not own and not any((root / top).is_dir() or (root / f"{top}.py").is_file() for root in roots):
                 found.setdefault(top, NeededImport(top, f"{module.shown}:{line}"))
     return tuple(found.values())
-
-
-def installs_packages(module: Module) -> bool:
-    """Whether it runs an installer; a comment or a message that names one is none."""
-    return any(last(dotted(call.func)) in _RUNS and _INSTALLS.search(ast.unparse(call)) for call in module.calls)
-
-
-_RUNS = frozenset({"system", "popen", "run", "call", "check_call", "check_output", "getoutput", "Popen", "main"})
-_INSTALLS = re.compile(r"\b(pip3?|uv|conda|mamba|apt(-get)?|poetry)\b.*\b(install|add|sync)\b|ensurepip", re.DOTALL)
 
 
 def _at_load(module: Module) -> Iterator[tuple[str, int]]:
@@ -62,24 +52,27 @@ def _at_load(module: Module) -> Iterator[tuple[str, int]]:
             yield node.module, node.lineno
 
 
-def _files(name: str, roots: tuple[Path, ...]) -> list[Path]:
-    relative = Path(*name.split("."))
-    return [path for root in roots for path in (root / relative.with_suffix(".py"), root / relative / "__init__.py")]
+_RUNS = frozenset({"system", "popen", "run", "call", "check_call", "check_output", "getoutput", "Popen", "main"})
+_INSTALLS = re.compile(r"\b(pip3?|uv|conda|mamba|apt(-get)?|poetry)\b.*\b(install|add|sync)\b|ensurepip", re.DOTALL)
+_PATHS = re.compile(r"sys\.path\b|addsitedir|sys\.modules|sys\.meta_path|pkgutil\.extend_path")
 
 
-def _exists(name: str, roots: tuple[Path, ...]) -> bool:
-    """Whether the project has a file or a folder of that name, which is importable without a package file, too."""
-    top = name.partition(".")[0]
-    return any((root / top).is_dir() or (root / f"{top}.py").is_file() for root in roots)
+def finds_modules_itself(project: Project) -> bool:
+    """Whether it changes where Python looks for modules, or runs an installer; a message that names one is none."""
+    return any(
+        _PATHS.search(module.text)
+        or any(called(call) in _RUNS and _INSTALLS.search(ast.unparse(call)) for call in module.calls)
+        for module in project.modules
+    )
 
 
-def goes_on_without(modules: Iterable[Module], name: str) -> str | None:
+def goes_on_without(project: Project, name: str) -> str | None:
     """The place (``train.py:41``) of a test whether the value ``name`` exists, none of whose branches ends the script.
 
     ``name``: the variable or attribute that holds the path (``args.resume`` is ``resume``). None: it does not ask, or
     it ends.
     """
-    for module in modules:
+    for module in project.modules:
         for node in module.nodes:
             if isinstance(node, ast.If | ast.IfExp) and _asks(node.test, name) and not _ends(node):
                 return f"{module.shown}:{node.lineno}"
@@ -87,30 +80,17 @@ def goes_on_without(modules: Iterable[Module], name: str) -> str | None:
 
 
 def _asks(test: ast.expr, name: str) -> bool:
-    calls = [each for each in ast.walk(test) if isinstance(each, ast.Call) and _called(each) in words.LOOKS]
-    return any(_named(each) == name for call in calls for each in ast.walk(call))
+    looks = [call for call in ast.walk(test) if isinstance(call, ast.Call) and called(call) in words.LOOKS]
+    return any(own_name(each) == name for call in looks for each in ast.walk(call))
 
 
-def _called(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-
-
-def _named(node: ast.AST) -> str | None:
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-        return str(node.slice.value)
-    return node.id if isinstance(node, ast.Name) else None
+_ENDS = frozenset({"exit", "_exit", "error", "fail", "abort", "die", "quit"})
 
 
 def _ends(node: ast.If | ast.IfExp) -> bool:
     return isinstance(node, ast.If) and any(
-        isinstance(each, ast.Raise) or (isinstance(each, ast.Call) and _called(each) in _ENDS)
-        for each in ast.walk(node)
+        isinstance(each, ast.Raise) or (isinstance(each, ast.Call) and called(each) in _ENDS) for each in ast.walk(node)
     )
-
-
-_ENDS = frozenset({"exit", "_exit", "error", "fail", "abort", "die", "quit"})
 
 
 def own_ends(project: Project) -> tuple[OwnEnd, ...]:

@@ -27,11 +27,24 @@ def last(name: str) -> str:
     return name.rpartition(".")[2]
 
 
+def called(call: ast.Call) -> str:
+    """The last name of what is called."""
+    return last(dotted(call.func))
+
+
 def root_of(node: ast.AST) -> str:
     """The first name of ``a.b.c``; "" if it does not begin with one."""
     while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node.id if isinstance(node, ast.Name) else ""
+
+
+def own_name(node: ast.AST) -> str:
+    """The last name of a variable, a field or a key (``cfg["resume"]``); "" for another expression."""
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.Subscript(slice=ast.Constant(value=str() as name)):
+            return name
+    return ""
 
 
 def text_of(node: ast.AST | None) -> str | None:
@@ -43,7 +56,7 @@ def texts_in(node: ast.expr | None) -> str:
     """The constant parts of a text."""
     if node is None:
         return ""
-    parts = [each.value for each in ast.walk(node) if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    parts = [text for each in ast.walk(node) if (text := text_of(each)) is not None]
     return " ".join(" ".join(parts).split())[:400]
 
 
@@ -84,11 +97,6 @@ def default_of(function: Function, name: str) -> ast.expr | None:
 def ends(body: list[ast.stmt]) -> bool:
     """Whether nothing after such a block runs."""
     return bool(body) and isinstance(body[-1], ast.Return | ast.Raise | ast.Continue | ast.Break)
-
-
-def calls(tree: ast.AST) -> Iterator[ast.Call]:
-    """All calls in a piece of source, nested ones and those in functions too."""
-    return (node for node in ast.walk(tree) if isinstance(node, ast.Call))
 
 
 def own_nodes(node: ast.AST) -> Iterator[ast.AST]:

@@ -3,10 +3,11 @@
 Each is read once and kept while no file that was read for it changes.
 """
 
+import ast
 import os
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,25 +15,42 @@ from typing import Any, TypeVar
 import msgspec
 
 from ..model.launch.recognition import Imported, OwnEnd, SourceFacts
-from .config_options import file_options, override_options
-from .declared_whole import declares_all
-from .flow.scopes import Scopes
-from .known_values import KnownValues, set_options
 from .launch_target import Target, find_target
-from .options.all_options import options_of
-from .options.option import Option
-from .options.subcommands import BEFORE, Subcommands, subcommands_of
-from .project_modules import Module, Project, Stamp, read_module, read_project, stamp_of
+from .options import Option, file_options, options_of, override_options
+from .parsers import BEFORE, Subcommands, declares_all, subcommands_of
+from .project import (
+    Module,
+    Project,
+    Stamp,
+    read_module,
+    read_project,
+    stamp_of,
+)
 from .resume_finding import Finding, find_resume
-from .script_values import Default, Number, defaults_in, imported_by, numbers_in, texts_in_module
 from .start_deletes import StartDeletes, start_deletes
-from .start_needs import NeededImport, goes_on_without, installs_packages, needed_imports, own_ends
+from .start_needs import NeededImport, finds_modules_itself, goes_on_without, needed_imports, own_ends
+from .syntax import called, constant, keyword, text_of
+from .values import KnownValues, set_options
 
 FETCHES = re.compile(r"download|urlretrieve|load_dataset|\bgdown\b|\bwget\b|kaggle", re.IGNORECASE)
-PATHS = re.compile(r"sys\.path\b|addsitedir|sys\.modules|sys\.meta_path|pkgutil\.extend_path")
 MOST_SOURCES = 16
 LARGEST_KEPT = 256 << 10
 """Syntax trees of more source, in characters, are made anew instead of kept: one takes about 35 bytes a character."""
+
+LONGEST = 300
+"""Characters of a text that may be a path or a name."""
+
+
+class Default(msgspec.Struct, frozen=True):
+    """A text, or a whole number above 0, that the script has for a setting. ``name`` as it is written.
+
+    ``place``: ``train.py:3``.
+    """
+
+    name: str
+    value: Any
+    place: str
+
 
 _Said = TypeVar("_Said")
 
@@ -46,8 +64,7 @@ class TrainerSource:
         self._stamps: dict[Path, Stamp] = {}
         self._findings: dict[tuple[tuple[tuple[str, Any], ...], str], Finding] = {}
         self._scripts: dict[Path, Module] = {}
-        self._kept: Project | None = None
-        self._declared: tuple[tuple[Option, ...], bool] | None = None
+        self._kept: _Reading | None = None
 
     @property
     def is_current(self) -> bool:
@@ -63,34 +80,34 @@ class TrainerSource:
     def imported(self) -> tuple[Imported, ...]:
         """What the script itself uses. Nothing of an installed program: its imports are those of its framework."""
         script = None if self.target.package else self._module(self.target.file, self.target.roots)
-        return () if script is None else tuple(imported_by(script))
+        return () if script is None else tuple(_imported_by(script))
 
     @cached_property
     def defaults(self) -> tuple[Default, ...]:
-        """Texts that the script has for its settings, then those of its project's options.
-
-        A further Python file in the command is a config that is run after the script's own values (nanoGPT).
-        """
-        if self.target.package:
-            return ()
-        words = [word for word in self.target.args if word.endswith(".py") and not word.startswith("-")]
-        files = (*(self._cwd / word for word in reversed(words)), self.target.file)
-        scripts = [script for file in files if (script := self._module(file, (file.parent,))) is not None]
-        own = [default for script in scripts for default in defaults_in(script)]
-        declared = (option for option in self.options if isinstance(option.default, str))
-        return (*own, *(Default(o.name.lstrip("-"), o.default, f"{o.file}:{o.line}") for o in declared))
+        """Texts that the script has for its settings, then those of its project's options."""
+        own = (default for script in self._own_scripts() for default in _defaults_in(script))
+        return (*own, *self._of_options(lambda value: isinstance(value, str)))
 
     @cached_property
-    def numbers(self) -> tuple[Number, ...]:
-        """Whole numbers that the script has for its settings; further Python files of the command first."""
-        if self.target.package:
-            return ()
-        words = [word for word in self.target.args if word.endswith(".py") and not word.startswith("-")]
-        files = (*(self._cwd / word for word in reversed(words)), self.target.file)
-        scripts = [script for file in files if (script := self._module(file, (file.parent,))) is not None]
-        declared = (option for option in self.options if type(option.default) is int and option.default > 0)
-        options = (Number(o.name.lstrip("-"), o.default, f"{o.file}:{o.line}") for o in declared)
-        return (*options, *(number for script in scripts for number in numbers_in(script)))
+    def numbers(self) -> tuple[Default, ...]:
+        """Whole numbers that the script has for its settings; those of its project's options first."""
+        return (*self._of_options(_is_count), *(number for each in self._own_scripts() for number in _numbers_in(each)))
+
+    def _of_options(self, fits: Callable[[Any], bool]) -> Iterator[Default]:
+        for option in () if self.target.package else self.options:
+            if fits(option.default):
+                yield Default(option.name.lstrip("-"), option.default, f"{option.file}:{option.line}")
+
+    def _own_scripts(self) -> Iterator[Module]:
+        """The script itself; before it further Python files of the command: configs that are run after it (nanoGPT).
+
+        None of an installed program.
+        """
+        words_ = [word for word in self.target.args if word.endswith(".py") and not word.startswith("-")]
+        files = (*(self._cwd / word for word in reversed(words_)), self.target.file)
+        for file in () if self.target.package else files:
+            if (script := self._module(file, (file.parent,))) is not None:
+                yield script
 
     @property
     def options(self) -> tuple[Option, ...]:
@@ -98,27 +115,17 @@ class TrainerSource:
 
         Those of a source that cannot be followed are not told.
         """
-        return self._declared_now[0]
+        return self._declared[0]
 
     @property
     def declares_all(self) -> bool:
         """Whether ``options`` are all that it takes."""
-        return self._declared_now[1]
+        return self._declared[1]
 
-    @property
-    def _declared_now(self) -> tuple[tuple[Option, ...], bool]:
+    @cached_property
+    def _declared(self) -> tuple[tuple[Option, ...], bool]:
         nothing: tuple[tuple[Option, ...], bool] = ((), False)
-        return self._declared or self._asked(self._declares, nothing)
-
-    def _declares(self, project: Project, subcommands: Subcommands | None = None) -> tuple[tuple[Option, ...], bool]:
-        if self._declared is None:
-            subcommands = subcommands_of(project) if subcommands is None else subcommands
-            given = {"", BEFORE, *self.target.args}
-            found = [option for option in options_of(project, subcommands) if option.after in given]
-            known = not subcommands.names or bool(subcommands.run_by(self.target.args))
-            options = (msgspec.structs.replace(o, after=o.after if o.after == BEFORE else "") for o in found)
-            self._declared = (tuple(options), known and declares_all(project))
-        return self._declared
+        return self._asked(lambda read: read.declared, nothing)
 
     def option(self, name: str) -> Option | None:
         """The option that is written so, or begins so: argparse takes the beginning of a name if it is the only one."""
@@ -132,7 +139,7 @@ class TrainerSource:
         key = (tuple(settings.items()), config)
         if key not in self._findings:
             too_deep = Finding(unsure=("its source is nested too deeply to be followed",), target=self.target)
-            self._findings[key] = self._asked(lambda project: self._found(project, settings, config), too_deep)
+            self._findings[key] = self._asked(lambda read: self._found(read, settings, config), too_deep)
         return self._findings[key]
 
     def deletes(
@@ -141,86 +148,76 @@ class TrainerSource:
         """What a start with these words deletes. ``settings``: as for ``resume``; ``output``: the output folder."""
         config = {key.rpartition(".")[2]: value for key, value in settings.items()}
 
-        def told(project: Project) -> StartDeletes:
-            declared = (*self.options, *override_options(project), *file_options(project, dict(settings), ""))
-            return start_deletes(project, declared, args, environment, config=config, output=output, cwd=str(self._cwd))
+        def told(read: _Reading) -> StartDeletes:
+            keys = (*override_options(read.project), *file_options(read.project, settings, ""))
+            declared, cwd = (*self.options, *keys), str(self._cwd)
+            return start_deletes(read.values, declared, args, environment, config=config, output=output, cwd=cwd)
 
         return self._asked(told, StartDeletes())
 
     @cached_property
     def texts(self) -> tuple[tuple[str, str], ...]:
         """All texts that the project has written out, with their places: paths and names of variables among them."""
-
-        def told(project: Project) -> tuple[tuple[str, str], ...]:
-            return tuple(text for module in project.modules for text in texts_in_module(module))
-
-        return self._asked(told, ())
+        return self._asked(lambda read: tuple(text for each in read.modules for text in _texts_in(each)), ())
 
     def saves(self, environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
         """The paths that the project saves to, with ``UNKNOWN`` for what cannot be told, and their places."""
-
-        def told(project: Project) -> tuple[tuple[str, str], ...]:
-            return tuple(KnownValues(Scopes(project, (), ()), self.options, given).saves())
-
         given = set_options(self.options, self.target.args, environment)
-        return self._asked(told, ())
+        return self._asked(lambda read: tuple(read.values.given(self.options, given).saves()), ())
 
     @cached_property
     def fetches_data(self) -> bool:
         """Whether the project speaks of a download: then a folder of data may be made by the script itself."""
-        return self._asked(lambda project: any(FETCHES.search(module.text) for module in project.modules), False)
+        return self._asked(lambda read: any(FETCHES.search(module.text) for module in read.modules), False)
 
     @cached_property
     def needs(self) -> tuple[NeededImport, ...]:
         """The packages without which it cannot start; none of an installed program."""
         if self.target.package:
             return ()
-        return self._asked(lambda project: needed_imports(project, self.target), ())
+        return self._asked(lambda read: needed_imports(read.project, self.target), ())
 
     @cached_property
     def finds_modules_itself(self) -> bool:
         """Whether it changes where Python looks for modules, or installs packages."""
-
-        def told(project: Project) -> bool:
-            return any(PATHS.search(module.text) or installs_packages(module) for module in project.modules)
-
-        return self._asked(told, True)
+        return self._asked(lambda read: finds_modules_itself(read.project), True)
 
     @cached_property
     def own_ends(self) -> tuple[OwnEnd, ...]:
         """The texts with which it ends itself; none of an installed program."""
-        return () if self.target.package else self._asked(own_ends, ())
+        return () if self.target.package else self._asked(lambda read: own_ends(read.project), ())
 
     def begins_without(self, option: str) -> str | None:
         """Where it asks whether the path given by this option exists, and goes on without it (``train.py:41``)."""
         name = option.lstrip("-").replace("-", "_").rpartition(".")[2]
-        return self._asked(lambda project: goes_on_without(project.modules, name), None)
+        return self._asked(lambda read: goes_on_without(read.project, name), None)
 
-    def _found(self, project: Project, settings: Mapping[str, Any], config: str) -> Finding:
-        subcommands = subcommands_of(project)
-        declared, closed = self._declares(project, subcommands)
-        options = [*declared, *override_options(project)]
+    def _found(self, read: "_Reading", settings: Mapping[str, Any], config: str) -> Finding:
+        (declared, closed), subcommands = read.declared, read.subcommands
+        options = [*declared, *override_options(read.project)]
         if config:
-            options += file_options(project, dict(settings), config)
+            options += file_options(read.project, settings, config)
         chosen = subcommands.run_by(self.target.args)
-        options += [msgspec.structs.replace(dest, default=chosen) for dest in subcommands.dests if chosen]
+        for dest, file, line in subcommands.dests if chosen else ():
+            options.append(Option(name=dest, dest=dest, kind="switch", default=chosen, file=file, line=line))
         others = {function for function, name in subcommands.of_function.items() if chosen and name != chosen}
-        return find_resume(project, options, self.target, others, closed=closed)
+        return find_resume(read.values, options, self.target, others, closed=closed)
 
-    def _asked(self, ask: Callable[[Project], _Said], otherwise: _Said) -> _Said:
+    def _asked(self, ask: Callable[["_Reading"], _Said], otherwise: _Said) -> _Said:
         try:
-            return ask(self._project())
+            return ask(self._read())
         except RecursionError:
             return otherwise
 
-    def _project(self) -> Project:
+    def _read(self) -> "_Reading":
         if self._kept is not None:
             return self._kept
         project = read_project(self.target, self._cwd, self._scripts)
         self._stamps = dict(reversed(project.looked_at)) | self._stamps
+        read = _Reading(project, self.target.args)
         if sum(len(module.text) for module in project.modules) <= LARGEST_KEPT:
-            self._kept = project
-        return project
+            self._kept = read
+        return read
 
     def _module(self, file: Path, roots: tuple[Path, ...]) -> Module | None:
         if file not in self._scripts:
@@ -230,6 +227,114 @@ class TrainerSource:
                 return None
             self._scripts[file] = found
         return self._scripts[file]
+
+
+class _Reading:
+    """A project as it is read, and what all questions about it share, each made once."""
+
+    def __init__(self, project: Project, args: tuple[str, ...]) -> None:
+        self.project = project
+        self.modules = project.modules
+        self._args = args
+
+    @cached_property
+    def values(self) -> KnownValues:
+        return KnownValues(self.project)
+
+    @cached_property
+    def subcommands(self) -> Subcommands:
+        return subcommands_of(self.project)
+
+    @cached_property
+    def declared(self) -> tuple[tuple[Option, ...], bool]:
+        """The options for the subcommand that is run, and whether they are all that it takes."""
+        of_all = options_of(self.project, self.subcommands)
+        found = [option for option in of_all if option.after in {"", BEFORE, *self._args}]
+        known = not self.subcommands.names or bool(self.subcommands.run_by(self._args))
+        options = (msgspec.structs.replace(o, after=o.after if o.after == BEFORE else "") for o in found)
+        return tuple(options), known and declares_all(self.project)
+
+
+# --- what a script itself says ---
+
+
+def _imported_by(module: Module) -> Iterator[Imported]:
+    """The modules that it imports, the names of them, and the attributes of those that it uses."""
+    for node in module.nodes:
+        place = f"{module.path.name}:{getattr(node, 'lineno', 0)}"
+        match node:
+            case ast.Import(names=names):
+                yield from (Imported(name.name, place) for name in names)
+            case ast.ImportFrom(module=str() as origin, names=names, level=0):
+                yield from (Imported(f"{origin}.{name.name}", place) for name in names)
+    for node in module.nodes:
+        match node:
+            case ast.Attribute(value=ast.Name(id=name), attr=attr) if module.aliases.get(name, ".")[0] != ".":
+                yield Imported(f"{module.aliases[name]}.{attr}", f"{module.path.name}:{node.lineno}")
+
+
+def _set_by(node: ast.AST) -> list[str]:
+    """The names that a statement sets."""
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    return [target.id for target in targets if isinstance(target, ast.Name)]
+
+
+def _defaults_in(module: Module) -> Iterator[Default]:
+    """Texts: defaults of its options, then names at its top level and fields of its classes."""
+    shown = module.path.name
+    for call in module.calls:
+        value = _written_out(keyword(call, "default"))
+        names = [n for arg in call.args if (n := _written_out(arg)) is not None and n.startswith("--")]
+        if names and value is not None:
+            yield Default(names[0].lstrip("-"), value, f"{shown}:{call.lineno}")
+    body = module.tree.body
+    for node in (*body, *(n for each in body if isinstance(each, ast.ClassDef) for n in each.body)):
+        if isinstance(node, ast.Assign | ast.AnnAssign) and (value := _written_out(node.value)) is not None:
+            yield from (Default(name, value, f"{shown}:{node.lineno}") for name in _set_by(node))
+
+
+def _numbers_in(module: Module) -> Iterator[Default]:
+    """Those of names that are set at one place only (``EPOCHS = 50``)."""
+    found: dict[str, list[tuple[Any, int]]] = {}
+    for node in module.nodes:
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+            for name in _set_by(node):
+                found.setdefault(name, []).append((constant(node.value), node.lineno))
+    for name, [(number, line), *further] in found.items():
+        if not further and _is_count(number):
+            yield Default(name, number, f"{module.path.name}:{line}")
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value > 0
+
+
+def _texts_in(module: Module) -> Iterator[tuple[str, str]]:
+    """All texts that are written out, joined ones as a whole, with their places; ``{`` ends one with a placeholder."""
+    for node in module.nodes:
+        if isinstance(node, ast.JoinedStr):
+            if node.values and (first := text_of(node.values[0])) is not None:
+                yield f"{first}{{", f"{module.shown}:{node.lineno}"
+        elif isinstance(node, ast.Constant | ast.BinOp | ast.Call):
+            text = _written_out(node)
+            if text is not None and len(text) <= LONGEST:
+                yield text, f"{module.shown}:{node.lineno}"
+
+
+def _written_out(node: ast.AST | None) -> str | None:
+    """A text that is written out: ``"out"``, ``Path("out")``, ``field(default="out")``, ``os.path.join("a", "b")``."""
+    match node:
+        case ast.Constant(value=str() as text):
+            return text
+        case ast.BinOp(left=left, op=ast.Div(), right=right):
+            parts = [_written_out(left), _written_out(right)]
+        case ast.Call(args=args) if called(node) in {"field", "Field", "Option", "Argument"}:
+            return _written_out(keyword(node, "default") or next(iter(args), None))
+        case ast.Call(args=args) if called(node) in {"Path", "join", "abspath", "expanduser", "resolve"} and args:
+            parts = [_written_out(arg) for arg in args]
+        case _:
+            return None
+    return None if None in parts else "/".join(map(str, parts))
 
 
 _sources: OrderedDict[tuple[Target, Path], TrainerSource] = OrderedDict()

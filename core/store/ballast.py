@@ -9,8 +9,6 @@ import os
 import shutil
 from pathlib import Path
 
-from .annex import free_bytes
-
 BYTES = 16 << 20
 INODES = 16
 SHARE = 8
@@ -55,3 +53,14 @@ class Ballast:
             file.truncate(0)  # also if the folder cannot be changed
         shutil.rmtree(self.folder, ignore_errors=True)
         return True
+
+
+def free_bytes(folder: Path) -> int:
+    """Bytes that this user may still write there; 0 if none, also without free inodes; 0 if it cannot be told."""
+    try:
+        room = os.statvfs(folder)
+    except OSError:
+        return 0
+    if room.f_flag & os.ST_RDONLY or (room.f_files and room.f_favail == 0):
+        return 0
+    return room.f_bavail * room.f_frsize

@@ -6,9 +6,9 @@ machine. Where there is no memory for it, or no links, it is an ordinary file.
 
 import contextlib
 import os
+from hashlib import sha256
 from pathlib import Path
 
-from ..light_sha256 import sha256
 from .atomic import write_atomically
 from .home import make_private, runtime_folder
 from .temporary_files import temporary_beside

@@ -10,13 +10,12 @@ from ..model.launch.output_place import OutputPlace
 from ..model.run import RunSpec
 from ..model.text.json_line import decode_exact, encode_exact
 from ..private_folder import NotOurs, check_ours
-from .annex import annexes
 from .atomic import sync_directory, write_atomically
 from .home import make_private, runs_folder
 
 SPEC_VERSION = 1
 UNKNOWN_FIELD = "contains unknown field"
-"""What msgspec says of a setting that this version does not have. No disk makes one out of another."""
+"""What msgspec says of a field that this version does not have. No disk makes one out of another."""
 _SLUG_LENGTH = 40
 
 
@@ -74,11 +73,6 @@ class RunDirectory(msgspec.Struct, frozen=True):
         return self.path / "trace.wanted"
 
     @property
-    def plain_trace(self) -> Path:
-        """``trace.jsonl``: the trace as the first release wrote it."""
-        return self.path / "trace.jsonl"
-
-    @property
     def lock(self) -> Path:
         """``supervisor.lock``: held by the living supervisor."""
         return self.path / "supervisor.lock"
@@ -124,19 +118,13 @@ class RunDirectory(msgspec.Struct, frozen=True):
         return self.path / "evaluations"
 
     def attempt_folders(self) -> list[Path]:
-        """The folders of all attempts, newest first; also those in an annex."""
-        places = [self.attempts, *(annex / self.attempts.name for annex in annexes(self.path))]
-        found = [folder for place in places if place.is_dir() for folder in place.iterdir()]
+        """The folders of all attempts, newest first."""
+        found = self.attempts.iterdir() if self.attempts.is_dir() else ()
         return sorted(found, key=lambda folder: folder.name, reverse=True)
 
     def attempt(self, number: int) -> Path:
         """Folder of an attempt, which may not exist yet (``make_private`` of home.py makes it)."""
-        own = self.attempts / f"{number:04d}"
-        if not own.exists():
-            for annex in annexes(self.path):
-                if (there := annex / self.attempts.name / own.name).is_dir():
-                    return there
-        return own
+        return self.attempts / f"{number:04d}"
 
     def incident(self, number: int) -> Path:
         """Folder of an incident's evidence, which may not exist yet."""
@@ -226,7 +214,8 @@ def _read_spec(path: Path) -> RunSpec:
         if UNKNOWN_FIELD in str(error):
             raise _TooNew(
                 f"{path}: written by another version of trainwatch, a newer one or one with settings that are gone "
-                f"({error}); open this run with that version"
+                f"({error}); open this run with that version, update trainwatch "
+                "if that is newer, or start the training as a new run"
             ) from error
         raise RunUnreadable(f"{path}: damaged ({error}); the journal beside it is still readable") from error
 
@@ -240,7 +229,7 @@ def run_id_for(name: str, project: Path | None) -> str:
 
     ascii_name = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     slug = re.sub(r"[^a-z0-9]+", "-", ascii_name).strip("-")[:_SLUG_LENGTH].strip("-") or "run"
-    from ..light_sha256 import sha256
+    from hashlib import sha256
 
     digest = sha256(f"{project or ''}\0{name}".encode()).hexdigest()[:8]
     return f"{slug}-{digest}"

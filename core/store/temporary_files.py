@@ -15,8 +15,6 @@ from ..model.text.patterns import LazyPattern
 STALE_S = 86_400.0
 """Age at which a file is left over whose writer cannot be looked at: a write takes seconds."""
 _OWNED = LazyPattern(r"\..+\.(?P<pid>\d+)-(?P<start>\d+)-(?P<place>[0-9a-f]{8})\.[0-9a-f]{8}\.tmp")
-_OLDER = LazyPattern(r"\..+\.(?:[0-9a-f]{8}|\d+)\.tmp")
-"""Names of earlier versions, which do not tell the writer."""
 
 
 def temporary_beside(path: Path) -> Path:
@@ -40,8 +38,7 @@ def _is_left_over(path: Path) -> bool:
     owned = _OWNED.fullmatch(path.name)
     if owned is not None and owned["place"] == _place() and int(owned["start"]):
         return _start_of(int(owned["pid"])) not in {int(owned["start"]), None}
-    named = owned is not None or _OLDER.fullmatch(path.name) is not None
-    return named and time.time() - path.lstat().st_mtime > STALE_S
+    return owned is not None and time.time() - path.lstat().st_mtime > STALE_S
 
 
 def _start_of(pid: int) -> int | None:

@@ -1,7 +1,7 @@
 """The trace: observations in their order, one JSON object per line, compressed and bounded. ``trace_reading`` reads it.
 
-The file is a sequence of gzip members, one for each write, so a torn write costs its own observations only. The newest
-half hour is kept in memory (``recent_trace``); what leaves it is thinned unless an incident was near.
+The file is a sequence of gzip members, one for each write, so a torn write costs its own observations only. A
+supervisor keeps the newest half hour in its memory; what leaves it is thinned unless an incident was near.
 """
 
 import contextlib
@@ -9,14 +9,16 @@ import gzip
 import io
 import os
 import zlib
+from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
+
+import msgspec
 
 from ..model.observation import Exit, Meta, Observation, Start
 from ..model.text.json_line import encode_line
 from .atomic import write_all
-from .recent_trace import NEAR_S, Member, RecentTrace, Thinning
 
 LIMIT_BYTES = 16 * 1024 * 1024
 """Two days at 1 Hz with one GPU; a longer run keeps its beginning and its newest days."""
@@ -24,14 +26,36 @@ BUFFER_BYTES = 256 * 1024
 WRITE_S = 60.0
 """Longest time that an observation waits for its write, in seconds of the run: small writes cost a page each."""
 CHUNK_BYTES = 64 * 1024
+NEAR_S = 1800.0
+"""Before and after an incident all observations are kept."""
+RECENT_BYTES = 2 << 20
+"""Most bytes in memory; a flood of log leaves them earlier, as it is."""
+THIN_S = 10.0
+"""Least time between two samples of one kind in a thinned trace."""
+SAMPLES = frozenset({"gpu", "host", "process"})
 _LANDMARKS = tuple(f'"kind":"{kind}"'.encode() for kind in ("meta", "learned", "start", "exit"))
 """Always kept: a replay needs them to know the attempt. Quotes within texts are escaped."""
+
+
+class _Head(msgspec.Struct):
+    """What thinning needs of an observation."""
+
+    kind: str = ""
+    t: float = 0.0
+
+
+class Piece(NamedTuple):
+    """A compressed piece of the trace. ``last_t``: of its newest observation."""
+
+    data: bytes
+    last_t: float
 
 
 class TraceWriter:
     """Appends observations; over ``limit_bytes`` it drops the older half of them, except meta, start and exit.
 
     ``wanted``: while this file exists somebody waits for all observations; it is removed once they are written.
+    ``recent``: keep the newest half hour in memory; a killed supervisor loses it.
     If the trace cannot be written, ``trouble`` is a sentence (None: no problem) and the next flush tries again. Nothing
     is raised but by the constructor's own arguments.
     """
@@ -41,7 +65,7 @@ class TraceWriter:
         path: Path,
         wanted: Path | None = None,
         *,
-        recent: RecentTrace | None = None,
+        recent: bool = False,
         limit_bytes: int = LIMIT_BYTES,
     ) -> None:
         if limit_bytes <= 0:
@@ -54,12 +78,11 @@ class TraceWriter:
         self._buffered = 0
         self._written_t = 0.0
         self._size: int | None = None
-        self._recent = recent
+        self._recent: deque[Piece] | None = deque() if recent else None
         self._newest_t = 0.0
         self._incident_t = float("-inf")
         self._thinning = Thinning()
         self._thinned: list[bytes] = []
-        self._write_out()  # what a supervisor that was killed has left
 
     def write(self, observation: Observation) -> None:
         """Take one observation; it is written by the next ``flush``, or when the buffer is full."""
@@ -111,35 +134,25 @@ class TraceWriter:
         """Keep the buffer in memory, and write what is too old for it."""
         if not self._buffer:
             return
-        data = self._taken()
-        try:
-            if self._recent is None:
-                self._append_or_report(data)
-                return
-            self._recent.add(data, self._newest_t)
-        except OSError:
-            self._write_out()
-            self._append_or_report(data)
-            self._recent = None
+        piece = Piece(self._taken(), self._newest_t)
+        if self._recent is None:
+            self._append_or_report(piece.data)
             return
-        for member in self._recent.old(self._newest_t - NEAR_S):
-            self._write_member(self._recent, member)
+        self._recent.append(piece)
+        old_t = self._newest_t - NEAR_S
+        while self._recent and (
+            self._recent[0].last_t < old_t or sum(len(each.data) for each in self._recent) > RECENT_BYTES
+        ):
+            oldest = self._recent.popleft()
+            if oldest.last_t >= old_t or oldest.last_t - self._incident_t <= NEAR_S:
+                self._write_thinned()
+                self._append_or_report(oldest.data)
+            else:
+                self._thinned += [
+                    line for _, text in members(oldest.data) for line in self._thinning.lines(_lines(text))
+                ]
         if sum(map(len, self._thinned)) >= CHUNK_BYTES:
             self._write_thinned()
-
-    def _write_member(self, recent: RecentTrace, member: Member, *, whole: bool = False) -> None:
-        try:
-            data = member.path.read_bytes()
-        except OSError:
-            data = b""
-        early = member.last_t >= self._newest_t - NEAR_S
-        if whole or early or member.last_t - self._incident_t <= NEAR_S:
-            self._write_thinned()
-            if data:
-                self._append_or_report(data)
-        else:
-            self._thinned += [line for _, text in members(data) for line in self._thinning.lines(_lines(text))]
-        recent.remove(member)
 
     def _write_thinned(self) -> None:
         if self._thinned:
@@ -150,9 +163,8 @@ class TraceWriter:
     def _write_out(self) -> None:
         """Write all that is in memory, as it is."""
         self._write_thinned()
-        if self._recent is not None:
-            for member in self._recent.old(float("inf")):
-                self._write_member(self._recent, member, whole=True)
+        while self._recent:
+            self._append_or_report(self._recent.popleft().data)
 
     def close(self) -> None:
         self.flush()
@@ -197,6 +209,29 @@ class TraceWriter:
         finally:
             with contextlib.suppress(OSError):
                 temporary.unlink()
+
+
+class Thinning:
+    """Leaves out ticks and most samples; all else, and the order, stays."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, float] = {}
+        self._decode = msgspec.json.Decoder(_Head).decode
+
+    def lines(self, lines: Iterable[bytes]) -> Iterator[bytes]:
+        for line in lines:
+            try:
+                head = self._decode(line)
+            except msgspec.MsgspecError:
+                yield line
+                continue
+            if head.kind == "tick":
+                continue
+            if head.kind in SAMPLES:
+                if head.t - self._kept.get(head.kind, float("-inf")) < THIN_S:
+                    continue
+                self._kept[head.kind] = head.t
+            yield line
 
 
 def members(data: bytes) -> Iterator[tuple[int, bytes]]:

@@ -12,9 +12,8 @@ from typing import Any
 import msgspec
 
 from ..model.observation import Observation
-from .recent_trace import recent_pieces, recent_trace_folder
 from .run_directory import RunDirectory
-from .trace import members, members_of
+from .trace import members_of
 
 GZIP_MAGIC = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -31,12 +30,8 @@ _PART = re.compile(r"\.(?P<key>\w+)|\[(?P<index>\d+|\.\.\.)\]")
 
 def run_trace_lines(run: RunDirectory) -> Iterator[bytes]:
     """The lines of a run's trace, oldest first. Raises OSError."""
-    for path in (run.plain_trace, run.trace):
-        if path.exists():
-            yield from trace_lines(path)
-    for piece in recent_pieces(recent_trace_folder(run.trace)):
-        for _, text in members(piece):
-            yield from text.splitlines(keepends=True)
+    if run.trace.exists():
+        yield from trace_lines(run.trace)
 
 
 def trace_lines(path: Path) -> Iterator[bytes]:

@@ -55,13 +55,10 @@ def verdict_clause(verdict: str) -> str:
     return f"{'holds' if verdict == 'nonfinite' else 'is'} {verdict_word(verdict)}"
 
 
-def how_many(verdicts: Iterable[str], noun: str = "", more: int = 0) -> str:
-    """``3 complete``, ``2 of 5 complete, 3 unverified``, ``13 unverified``; ``noun`` follows the number of all.
-
-    ``more``: complete ones that are not among them.
-    """
+def how_many(verdicts: Iterable[str], noun: str = "") -> str:
+    """``3 complete``, ``2 of 5 complete, 3 unverified``, ``13 unverified``; ``noun`` follows the number of all."""
     found = list(verdicts)
-    known, complete, unverified = len(found) + more, found.count("complete") + more, found.count("opaque")
+    known, complete, unverified = len(found), found.count("complete"), found.count("opaque")
     of = f" {noun}{'s' * (known != 1)}" if noun else ""
     if not complete and unverified == known:
         return f"{quantity.count(known)}{of} {verdict_word('opaque')}"

@@ -93,9 +93,9 @@ def _seen(i: Incident) -> str:
     return " · ".join(told)
 
 
-def _is_told(what: str, reason: str) -> bool:
-    """Also by a reason that was cut: its end is the beginning of the same line."""
-    return what in reason or (reason.endswith("…") and what[:SAME_BEGINNING] in reason)
+def _is_told(what: str, quoted: str) -> bool:
+    """Also by a quotation that was cut: its end is the beginning of the same line."""
+    return what in quoted or (quoted.endswith("…") and what[:SAME_BEGINNING] in quoted)
 
 
 def _evidence(what: str, line: int | None) -> str:

@@ -32,13 +32,25 @@ def _watched(row: Shown) -> str:
     return "watched" if supervisor["responsive"] else "FROZEN"
 
 
+def _left(row: Shown) -> str:
+    """``2 h 10 min left``; empty if unknown."""
+    eta_s = row[0].get("eta_s")
+    return "" if eta_s is None else f"{quantity.duration(eta_s)} left"
+
+
+def _folder(row: Shown) -> str:
+    """With what is to be said of a silence, and what needs a person."""
+    return " · ".join(filter(None, (row[0]["cwd"], row[1], row[0].get("needs_you"))))
+
+
 RUNS: tuple[Column[Shown], ...] = (
     Column(title="run", text=lambda r: str(r[0]["id"])),
     Column(title="state", text=lambda r: str(r[0]["state"])),
     Column(title="attempt", text=lambda r: f"attempt {r[0]['attempt']}", right=True),
     Column(title="step", text=_step, right=True),
+    Column(title="left", text=_left, right=True, if_any=True),
     Column(title="watched", text=_watched),
-    Column(title="folder", text=lambda r: r[0]["cwd"] + (f" · {r[1]}" if r[1] else "")),
+    Column(title="folder", text=_folder),
 )
 
 

@@ -532,8 +532,12 @@ class FakePicker:
         self.opened: list[str] = []
         self.hidden: set[str] = set()
         self.forgotten: list[str] = []
+        self.there: list[tuple[str, bool]] = []
 
-    def runs(self) -> Sequence[RunCard]:
+    def show_there(self, card: RunCard, *, read_only: bool) -> None:
+        self.there.append((card.id, read_only))
+
+    def runs(self, *, anew: bool = False) -> Sequence[RunCard]:
         known = self._known()
         return tuple(
             msgspec.structs.replace(card, hidden=card.id in self.hidden)

@@ -1,4 +1,4 @@
-"""Older versions of trainwatch, made from the history of this repository, to run beside the one of the tests."""
+"""The version of trainwatch that was released last, from the history of this repository, to run beside today's."""
 
 import io
 import os
@@ -14,24 +14,25 @@ from trainwatch.core.bound_process import bound
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PACKAGES = ("core", "tui", "configs")
-OLD_RELEASES = {
-    "first": "a27b75b8",  # the first one with a changelog that starts
-    "second-day": "991f41f7",
-    "evening": "4b3925df",
-}
-"""Commits of this repository. The journal of all of them has version 1."""
 
 
-def old_release(name: str, folder: Path) -> Path:
-    """A folder for PYTHONPATH with that version. Skips the test if the history is not here (an sdist, a shallow clone)."""
-    commit = OLD_RELEASES[name]
-    command = ["git", "-C", str(ROOT), "archive", "--format=tar", commit, "src/trainwatch", *PACKAGES]
+def old_release(folder: Path) -> Path:
+    """A folder for PYTHONPATH with the release that the newest tag names; what was committed last if there is none.
+
+    Skips the test if the history is not here (an sdist).
+    """
+    git = ["git", "-C", str(ROOT)]
     try:
+        tag = subprocess.run(
+            bound([*git, "describe", "--tags", "--abbrev=0", "--match", "v*"]), capture_output=True, check=False
+        )
+        release = tag.stdout.decode().strip() or "HEAD"
+        command = [*git, "archive", "--format=tar", release, "src/trainwatch", *PACKAGES]
         done = subprocess.run(bound(command), capture_output=True, check=False)
     except FileNotFoundError:
         pytest.skip("git is not installed: older versions come from the history of the repository")
     if done.returncode != 0:
-        pytest.skip(f"the history of the repository has no {commit}: {done.stderr.decode(errors='replace').strip()}")
+        pytest.skip(f"no history of the repository: {done.stderr.decode(errors='replace').strip()}")
     tree = folder / "tree"
     with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
         archive.extractall(tree, filter="tar")

@@ -213,7 +213,7 @@ class FakeLaunch:
         if profile.name == "broken":
             raise RuntimeError("sdxl.toml: the file is gone; nothing can be derived from it")
         return [
-            Change(where="config", key=k, before=self.own.get(k), after=v, why=f"profile {profile.name}")
+            Change(where="config", key=k, before=self.own.get(k), after=v, why=f"profile {profile.name}", of="profile")
             for k, v in profile.settings.items()
             if self.own.get(k) != v
         ]
@@ -284,7 +284,8 @@ def troubled() -> Situation:
         Evidence(what="torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.96 GiB", line=48_211),
         Evidence(what="exit code 1"),
         Evidence(
-            what="then: subprocess.CalledProcessError: Command '['python', 'train_network.py']' returned non-zero exit status 1",
+            then=True,
+            what="subprocess.CalledProcessError: Command '['python', 'train_network.py']' returned non-zero exit status 1",
             line=48_260,
         ),
     )

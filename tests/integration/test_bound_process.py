@@ -19,7 +19,7 @@ OUTLIVE = {
     ("core/app/start/detached.py", "_start"): "a supervisor",
     ("core/app/queue/worker_process.py", "ensure_worker"): "starts the queued runs, until none waits",
     ("core/app/screen/run_trials.py", "attempt"): "a trial of some minutes, whose result is kept",
-    ("core/app/apart/own_process.py", "run_apart"): "asks the kernel itself, and then ends its trainer (inside.py)",
+    ("core/app/apart.py", "run_apart"): "asks the kernel itself, and then ends its trainer (inside.py)",
     ("core/app/screen/folder_rehearsal.py", "rehearse_in_child"): "ends its trainer and removes its folder first",
     ("core/sense/gpu/gpu_sensor.py", "_use_child"): "asks the kernel itself (nvml_child.end_with)",
 }

@@ -48,7 +48,7 @@ class NotHere(NamedTuple):
 
 RENTED = "trainwatch run --headless --save-signal USR1 --output-dir /data/out -- python train.py --resume '{resume}'"
 POWEROFF = "trainwatch run --end-by 08:00 --at-finish 'sudo poweroff' -- python train.py --config cfg.yaml"
-ELSEWHERE = re.compile(r"trainwatch (--on|hosts \w+) box1\b")
+ELSEWHERE = re.compile(r"trainwatch ((--on|hosts \w+) box1\b|runs --on all)")
 TEXTFILE = "trainwatch metrics --textfile /var/lib/node_exporter/trainwatch.prom"
 NOT_HERE = {
     "./trainwatch.sh test": NotHere("is what runs this"),

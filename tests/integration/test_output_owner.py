@@ -16,8 +16,8 @@ from trainwatch.core.act.launch.output_locks import NAME, OutputLocks, machine_p
 from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.app.plan.launch_plan import LaunchPlan
 from trainwatch.core.app.preflight.check import Machine
-from trainwatch.core.app.preflight.machine.host_checks import check_output_owner
-from trainwatch.core.app.runs.output_claim import OutputClaim, lock_order
+from trainwatch.core.app.preflight.machine.host_checks import check_output_lock, check_output_owner
+from trainwatch.core.app.runs.output_claim import OutputClaim, lock_order, take_over
 from trainwatch.core.app.runs.output_owner import (
     require_own_output,
     require_own_output_to_start,
@@ -70,20 +70,31 @@ def test_a_locked_output_folder_is_recognised_under_any_path(home: Path, tmp_pat
     require_own_output_to_start(known)
 
 
-def test_a_lock_of_another_host_is_no_refusal_before_it_was_watched(home: Path, tmp_path: Path) -> None:
-    (tmp_path / "out").mkdir()
+def lock_of_another_host(path: Path) -> None:
     holder = lock_slots.here(Owner("far", 1.0, "/far"), lock_slots.SUPERVISOR)._replace(boot="another", host="far")
-    descriptor = os.open(tmp_path / "out" / NAME, os.O_RDWR | os.O_CREAT, 0o600)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     lock_slots.write_slot(descriptor, lock_slots.SUPERVISOR, holder)
     os.close(descriptor)
+
+
+def test_a_lock_of_another_host_is_refused_with_what_to_do_and_taken_by_force(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    lock_of_another_host(tmp_path / "out" / NAME)
     mine = spec("mine", tmp_path / "out")
     assert rival_of(mine, home) is None
-    check = check_output_owner(LaunchPlan(spec=mine), Machine(home=home))
+    check = check_output_lock(LaunchPlan(spec=mine), Machine(home=home))
     assert check is not None
-    assert check.result == "warn"
+    assert check.result == "fail"
     assert "host far" in check.found
+    assert "--force" in check.found
     claim = OutputClaim(mine, home)
-    assert "remove" in (claim.refusal() or ""), "a restart does not wait"
+    assert "--force" in (claim.refusal() or ""), "a restart takes nothing over"
+    with pytest.raises(CliError, match="nothing was started"):
+        claim.take()
+    take_over(mine, home)
+    assert not (tmp_path / "out" / NAME).exists()
+    claim.take()
+    claim.release()
 
 
 def test_a_project_whose_output_folder_is_in_use_creates_no_run(
@@ -115,6 +126,22 @@ def test_adopt_and_launch_screen_refuse_an_output_folder_in_use(
     finally:
         mine.kill()
         mine.wait()
+
+
+def test_force_starts_beside_the_lock_of_another_host(world: World) -> None:
+    world.write("--steps", "6")
+    world.out.mkdir()
+    lock_of_another_host(world.out / NAME)
+    command = ["--", sys.executable, str(TRAINER), "--output-dir", "out", "--steps", "6"]
+    for words in (["--headless"], ["run", "--headless", "--name", "second", *command]):
+        refused = world.do(*words)
+        assert refused.code == 4, refused
+        assert "host far" in refused.err
+        assert "--force" in refused.err
+    assert world.lives() == []
+    done = world.do("--headless", "--force")
+    assert done.code == 0, done
+    assert len(world.lives()) == 1
 
 
 def test_every_way_to_start_a_second_trainer_is_refused(world: World) -> None:

@@ -89,9 +89,10 @@ def in_mounts(tmp_path: Path, setup: str, code: str) -> dict[str, object]:
 PRELUDE = """
 import json, os, subprocess, sys
 from pathlib import Path
+from trainwatch.core.model.decision import StopAttempt
 from trainwatch.core.model.fact import Note
 from trainwatch.core.model.run import RunSpec
-from trainwatch.core.store.annex import annexes
+from trainwatch.core.supervisor.write_ahead import WriteAhead
 from trainwatch.core.store.ballast import Ballast
 from trainwatch.core.store.journal import JournalFollower, read_journal
 from trainwatch.core.store.run_directory import RunDirectory
@@ -105,41 +106,48 @@ def fill(name="fill"):
                 file.write(bytes(4096))
     except OSError:
         pass
+class Now:
+    def wall(self):
+        return 0.0
 def texts(path):
     return [r.fact.text for r in read_journal(path) if isinstance(r.fact, Note)]
 """
 
 
 @needs_mounts
-def test_events_go_to_another_disk_while_the_state_disk_is_full_and_come_back(tmp_path: Path) -> None:
+def test_events_are_kept_while_the_state_disk_is_full_and_written_when_it_is_not(tmp_path: Path) -> None:
     found = in_mounts(
         tmp_path,
         "mount -t tmpfs -o size=2m tmpfs state",
         """
         run = RunDirectory.create(Path("state").absolute(), spec)
-        told = []
+        told, performed = [], []
         journal = SafeJournal(run, told=told.append)
+        ahead = WriteAhead(journal, Now(), lambda decisions: performed.extend(d.id for d in decisions), lambda _: None)
         follower = JournalFollower(run.journal)
-        journal.append_all(0, 0, [Note(text="before")])
-        seen = [r.fact.text for r in follower.poll()]
+        ahead.write(0, [Note(text="before")])
         fill()
-        journal.append_all(1, 1, [Note(text="full " + "x" * 6000), Note(text="still full")])
-        during = texts(run.journal)
-        seen += [r.fact.text for r in follower.poll()]
+        ahead.write(1, [Note(text="full " + "x" * 6000), StopAttempt(id=7, reason="r", attempt=1)])
+        ahead.write(2, [Note(text="still full")])
+        during, waits = list(performed), ahead.blocked
         os.unlink("state/fill")
-        journal._next_back = 0.0
-        journal.append_all(2, 2, [Note(text="after")])
-        seen += [r.fact.text for r in follower.poll()]
-        print(json.dumps({"told": told, "during": [t[:10] for t in during], "seen": [t[:10] for t in seen],
-                          "after": [t[:10] for t in texts(run.journal)], "annexes": len(list(annexes(run.path)))}))
+        ahead.write(3, [Note(text="after")])
+        seen = [r.fact.text for r in follower.poll() if r.fact is not None]
+        records = list(read_journal(run.journal))
+        print(json.dumps({"told": told, "during": during, "waits": waits, "performed": performed,
+                          "seen": [t[:10] for t in seen], "after": [t[:10] for t in texts(run.journal)],
+                          "seqs": [r.seq for r in records], "times": [r.t for r in records]}))
         """,
     )
     told = found.pop("told")
     assert isinstance(told, list)
     assert "cannot be written (No space left on device)" in told[0]
     assert told[-1] is None
-    notes = ["before", "full xxxxx", "still full"]
-    assert found == {"during": notes, "seen": [*notes, "after"], "after": [*notes, "after"], "annexes": 0}
+    notes = ["before", "full xxxxx", "still full", "after"]
+    assert found == {
+        "during": [], "waits": True, "performed": [7], "seen": notes, "after": notes,
+        "seqs": [1, 2, 3, 4, 5], "times": [0, 1, 1, 2, 3],
+    }  # fmt: skip
 
 
 @needs_mounts
@@ -180,7 +188,7 @@ def test_the_ballast_and_the_room_of_the_log_let_prints_succeed_on_a_full_disk(t
 
 
 @needs_mounts
-def test_a_read_only_state_disk_keeps_no_event_back(tmp_path: Path) -> None:
+def test_a_supervisor_over_a_read_only_state_disk_keeps_its_events_until_it_can_be_written(tmp_path: Path) -> None:
     found = in_mounts(
         tmp_path,
         "mount -t tmpfs -o size=4m tmpfs state",
@@ -191,15 +199,15 @@ def test_a_read_only_state_disk_keeps_no_event_back(tmp_path: Path) -> None:
         journal.close()
         subprocess.run(["mount", "-o", "remount,ro", "state"], check=True)
         journal = SafeJournal(run)
-        journal.append_all(1, 1, [Note(text="read-only")])
+        ahead = WriteAhead(journal, Now(), lambda _: None, lambda _: None)
+        ahead.write(1, [Note(text="read-only")])
         during = texts(run.journal)
         subprocess.run(["mount", "-o", "remount,rw", "state"], check=True)
-        journal._next_back = 0.0
-        journal.append_all(2, 2, [Note(text="after")])
+        ahead.write(2, [Note(text="after")])
         print(json.dumps({"during": during, "after": texts(run.journal)}))
         """,
     )
-    assert found == {"during": ["before", "read-only"], "after": ["before", "read-only", "after"]}
+    assert found == {"during": ["before"], "after": ["before", "read-only", "after"]}
 
 
 @SECOND_TIER
@@ -230,7 +238,7 @@ def test_an_output_folder_that_became_read_only_is_waited_for_not_given_up(tmp_p
         tmp_path,
         "mount -t tmpfs -o size=1m tmpfs state; mount -o remount,ro state",
         """
-        from trainwatch.core.act.launch.launching import waited_for
+        from trainwatch.core.act.launch.launching import WAITED_FOR
         from trainwatch.core.app.plan.launch_plan import LaunchPlan
         from trainwatch.core.app.preflight.machine.disk_checks import check_output_dir
         from trainwatch.core.model.shipped.preset import Preset
@@ -238,7 +246,7 @@ def test_an_output_folder_that_became_read_only_is_waited_for_not_given_up(tmp_p
         plan = LaunchPlan(spec=msgspec.structs.replace(spec, output_dir=str(Path("state").absolute())),
                           preset=Preset(name="generic"), profiles={})
         check = check_output_dir(plan, None)
-        print(json.dumps({"result": check.result, "waits": waited_for(check.found) is not None}))
+        print(json.dumps({"result": check.result, "waits": check.errno in WAITED_FOR}))
         """,
     )
     assert found == {"result": "fail", "waits": True}

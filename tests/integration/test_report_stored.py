@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from tests.fakes.feed import CRASH, WALL0, created, started
 from trainwatch.core.app.runs.report.sources import gather
-from trainwatch.core.model.checkpoints import left_out
 from trainwatch.core.model.checkpoints.checkpoint import Checkpoint
 from trainwatch.core.model.decision import Decision, NotifyPeople, StartAttempt, StopAttempt
 from trainwatch.core.model.fact import CheckpointKnown, CommandReceived, Fact, IncidentOpened, RampMoved, StateChanged
@@ -17,8 +16,8 @@ from trainwatch.core.model.report.particulars import particulars_of
 from trainwatch.core.model.run import RunSpec
 from trainwatch.core.model.story import RunStory
 from trainwatch.core.model.story_fold import apply_all
-from trainwatch.core.store.journal import JournalWriter, outline, read_journal, stored_story
-from trainwatch.core.store.journal.stored_story import NAME, OUTLINE, read_stored
+from trainwatch.core.store.journal import JournalWriter, read_journal, stored_story
+from trainwatch.core.store.journal.stored_story import NAME, read_stored
 from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.views.report.markdown_report import markdown
 from trainwatch.core.views.report.report_building import build_report
@@ -31,8 +30,7 @@ Body = Fact | Decision | Outcome
 
 @pytest.fixture(autouse=True)
 def _each_record_is_worth_storing(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (stored_story, outline):
-        monkeypatch.setattr(module, "WORTH_BYTES", 0)
+    monkeypatch.setattr(stored_story, "WORTH_BYTES", 0)
 
 
 def checkpoint(number: int) -> CheckpointKnown:
@@ -66,9 +64,8 @@ def append(run: RunDirectory, turn: int) -> None:
 
 def texts(run: RunDirectory) -> tuple[str, ...]:
     """Each form of the report, of what is stored and what came after."""
-    found = [gather(run, log_ends=True), gather(run), gather(run, every_checkpoint=True)]
-    reports = [build_report(now, sources) for now, sources in found]
-    return markdown(reports[0]), short_report(reports[1]), markdown(reports[2])
+    full, short = (build_report(*gather(run, log_ends=log_ends)) for log_ends in (True, False))
+    return markdown(full), short_report(short)
 
 
 def expected(run: RunDirectory) -> tuple[str, ...]:
@@ -77,7 +74,7 @@ def expected(run: RunDirectory) -> tuple[str, ...]:
     now, sources = gather(run)
     story = apply_all(RunStory(), records)
     report = build_report(replace(now, story=story), replace(sources, particulars=particulars_of(records)))
-    return markdown(report), short_report(report), markdown(report)
+    return markdown(report), short_report(report)
 
 
 @pytest.fixture
@@ -117,22 +114,19 @@ def test_report_after_each_record_is_that_of_all_records(run: RunDirectory) -> N
     assert "ramp up: a → b (no trouble)" in told
     assert "200 complete" in told
     assert f"… and {200 - CHECKPOINTS_SHOWN} older ones." in told
-    assert read_stored(run.journal, OUTLINE).story.left_out > 0
-    assert gather(run)[0].story.left_out > 0, "the report is of the outline"
+    assert read_stored(run.journal).seq > 0, "the report is of what is stored"
 
 
 @pytest.mark.parametrize("spoil", [remove, damage, cut, keep])
-@pytest.mark.parametrize("names", [(OUTLINE,), (NAME,), (OUTLINE, NAME)])
 @pytest.mark.parametrize("stored_at", [0, 2, 3, 6])
 def test_report_does_not_depend_on_what_is_stored(
-    run: RunDirectory, spoil: Callable[[Path], None], names: tuple[str, ...], stored_at: int
+    run: RunDirectory, spoil: Callable[[Path], None], stored_at: int
 ) -> None:
     for turn in range(len(EVENTS)):
         append(run, turn)
         if turn == stored_at:
             texts(run)
-            for name in names:
-                spoil(run.journal.with_name(name))
+            spoil(run.journal.with_name(NAME))
     assert texts(run) == expected(run)
 
 
@@ -145,8 +139,4 @@ def test_report_of_a_story_that_other_code_stored(run: RunDirectory, monkeypatch
     for turn in range(4, len(EVENTS)):
         append(run, turn)
     assert texts(run) == expected(run)
-    assert read_stored(run.journal, OUTLINE).told
-
-
-def test_an_outline_names_all_checkpoints_that_a_report_lists() -> None:
-    assert CHECKPOINTS_SHOWN <= left_out.FEWEST <= left_out.NEWEST
+    assert read_stored(run.journal).told

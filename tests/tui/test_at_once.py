@@ -45,14 +45,13 @@ def test_numbers_that_only_move_are_not_shown_at_once() -> None:
         lambda now: hung(),
         lambda now: msgspec.structs.replace(now, supervisor_alive=False),
         lambda now: msgspec.structs.replace(now, frozen="the supervisor does not respond"),
-        lambda now: msgspec.structs.replace(now, link="no line to the machine"),
         lambda now: msgspec.structs.replace(now, step_t=now.now_t - 90.0, outlook=Outlook(usual_s=2.5)),
         lambda now: msgspec.structs.replace(now, gpu=None),
         lambda now: with_gpu(now, lambda g: msgspec.structs.replace(g, temp_c=99.0)),
         lambda now: with_gpu(now, lambda g: msgspec.structs.replace(g, trouble="lost")),
         lambda now: with_gpu(now, lambda g: msgspec.structs.replace(g, throttle=("power",))),
     ],
-    ids=["hang", "supervisor", "frozen", "link", "late step", "no gpu", "level", "gpu trouble", "throttle"],
+    ids=["hang", "supervisor", "frozen", "late step", "no gpu", "level", "gpu trouble", "throttle"],
 )
 def test_what_matters_is_shown_at_once(news: Callable[[Situation], Situation]) -> None:
     usual = moved(healthy(8), 1)

@@ -21,7 +21,6 @@ from tests.tiers import SECOND_TIER, second
 from tests.tui.conftest import look, showing
 from tests.unit.test_views_header import NAN, incident, replace, stepped, told, with_incidents
 from trainwatch.core.model.fact import ProgressMade
-from trainwatch.core.model.incident import AVERAGE_IS_NAN
 from trainwatch.core.model.observation import GpuReading, GpuSample
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.views.incident_list import incident_view
@@ -283,14 +282,14 @@ async def test_an_incident_of_no_length_has_none() -> None:
 
 
 async def test_an_average_that_was_nan_before_the_loss_is_no_second_trouble() -> None:
-    average = replace(NAN, id=6, t=NAN.t - 9, step=92, reason=f"{AVERAGE_IS_NAN} (one skipped step is enough for that)")
+    average = replace(NAN, id=6, t=NAN.t - 9, step=92, reason="the average loss is not a number", average=True)
     async with showing(with_incidents(healthy(), average, NAN)) as (app, _):
         assert "Loss is NaN since step 92 · " in head(app)
         assert "(+" not in head(app)
 
 
 async def test_an_average_that_is_nan_is_not_shown_as_unknown() -> None:
-    average = replace(NAN, reason=f"{AVERAGE_IS_NAN} (one skipped step is enough for that)")
+    average = replace(NAN, reason="the average loss is not a number", average=True)
     now = told(with_incidents(healthy(), average), ProgressMade(attempt=2, progress=progress(7304, None)))
     assert timeline_view(now).loss == "NaN"
     assert timeline_view(told(healthy(), ProgressMade(attempt=2, progress=progress(7304, None)))).loss == "–"

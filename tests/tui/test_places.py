@@ -18,6 +18,7 @@ from tests.tui.conftest import look, until
 from trainwatch.core.model.incident import Evidence
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.ports.screen import LogAccess
+from trainwatch.core.model.run_card import RunCard
 from trainwatch.core.model.shipped.profile import Profile
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.sense.log.log_browser import FileLogBrowser
@@ -569,12 +570,39 @@ async def test_selecting_the_open_run_shows_its_dashboard() -> None:
 
 async def test_without_runs_the_screen_shows_a_message() -> None:
     class Nothing(FakePicker):
-        def runs(self) -> tuple[()]:
+        def runs(self, *, anew: bool = False) -> tuple[()]:
             return ()
 
     app = TrainwatchApp(None, picker=Nothing(), interval_s=0)
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "trainwatch run -- COMMAND" in flowing(text(app, "runs")))
+
+
+async def test_where_the_terminal_cannot_be_given_away_a_run_of_another_machine_is_named_by_its_command() -> None:
+    class Far(FakePicker):
+        def runs(self, *, anew: bool = False) -> tuple[RunCard, ...]:
+            (first, *_) = super().runs(anew=anew)
+            return (msgspec.structs.replace(first, id="box1:luca-1", host="box1"),)
+
+    picker = Far()
+    app = TrainwatchApp(None, picker=picker, interval_s=0)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "luca" in text(app, "runs"))
+        await pilot.press("enter")
+        await until(pilot, lambda: "Not from this screen; use: trainwatch --on box1 --run luca-1" in text(app, "keys"))
+    assert (picker.there, picker.opened) == ([], [])
+
+
+async def test_the_name_of_a_run_cannot_act_on_the_terminal() -> None:
+    class Hostile(FakePicker):
+        def runs(self, *, anew: bool = False) -> tuple[RunCard, ...]:
+            (first, *_) = super().runs(anew=anew)
+            return (msgspec.structs.replace(first, name="a\x1b]0;b\x07", cwd="/w/c\x1b[2J"),)
+
+    app = TrainwatchApp(None, picker=Hostile(), interval_s=0)
+    async with app.run_test(size=(160, 24)) as pilot:
+        await until(pilot, lambda: "a\\x1b]0;b\\x07" in text(app, "runs"))
+        assert "\x1b" not in text(app, "runs")
 
 
 # ── read-only ────────────────────────────────────────────────────────────────────────────────────────────────────────

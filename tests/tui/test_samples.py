@@ -54,9 +54,6 @@ class Folder:
     def newest(self) -> tuple[Sample, ...]:
         return find_samples(self._directory) if self._directory is not None else ()
 
-    def fetch(self, sample: Sample) -> str:
-        return sample.path
-
 
 @asynccontextmanager
 async def looking(

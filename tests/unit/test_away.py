@@ -11,6 +11,7 @@ from tests.unit.test_views_header import HOT, NAN, with_incidents
 from trainwatch.core.model.report.particulars import particulars_of
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.summary import Look
+from trainwatch.core.model.why import Why
 from trainwatch.core.store.last_look import read_look, write_look
 from trainwatch.core.views.report.away import AWAY_S, is_due, since_wall
 from trainwatch.core.views.report.open_decisions import needs, urgent_keys
@@ -57,7 +58,7 @@ def test_what_can_wait_opens_no_card() -> None:
     assert not is_due(looked(warned, 60), warned)
     stopped = replace(healthy(), story=replace(healthy().story, state="stopped", state_reason="stopped by ann"))
     assert not is_due(looked(stopped, 60), stopped)
-    held = replace(stopped, story=replace(stopped.story, state_reason="held: the disk is full"))
+    held = replace(stopped, story=replace(stopped.story, state_reason="the disk is full", state_why=Why("disk_full")))
     assert is_due(looked(held, 60), held)
 
 

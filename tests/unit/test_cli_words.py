@@ -90,6 +90,7 @@ def test_each_verb_has_one_file_and_one_section_of_the_help(capsys: pytest.Captu
         ("version", "--version"),
         ("help", "--help"),
         ("help resume", "resume --help"),
+        ("help unpause", "resume --paused --help"),
         ("stop ls", "stop ls"),
         ("", ""),
     ],

@@ -9,7 +9,7 @@ from trainwatch.core.app.errors import CliError, ExitCode
 from trainwatch.core.app.hosts.known_hosts import all_hosts, host_named
 from trainwatch.core.config.problem import ConfigError
 from trainwatch.core.config.project import load_project
-from trainwatch.core.model.remote.host import Host
+from trainwatch.core.model.host import Host
 
 BOX1 = '[hosts.box1]\nssh = "user@box1"\n'
 
@@ -57,6 +57,7 @@ def test_an_unknown_host_names_the_nearest_or_how_to_add_it(own: Path) -> None:
         ('[hosts.box1]\nssh = "-oProxyCommand=x"\n', "must be one word for ssh"),
         ('[hosts.box1]\nssh = "a b"\n', "must be one word for ssh"),
         ('[hosts."a/b"]\nssh = "x"\n', '"a/b" is no name for a host'),
+        ('[hosts.all]\nssh = "x"\n', '"all" means all hosts after --on'),
         ("[hosts]\nbox1 = 3\n", '"box1" is a table'),
         ("[host]\n", 'unknown key "host"; did you mean "hosts"?'),
     ],
@@ -85,6 +86,7 @@ def test_a_wrong_table_is_told_with_its_line(own: Path, text: str, said: str) ->
             "its host key has changed",
         ),
         ("Timeout, server b not responding.", "the connection was cut"),
+        ("Shared connection to b closed.", "the connection was cut; what runs there goes on"),
         ("strange words", "box1: strange words"),
         ("", "ssh ended without a word"),
     ],

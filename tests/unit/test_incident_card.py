@@ -201,15 +201,14 @@ def test_how_likely_is_said_although_the_first_row_is_the_cause() -> None:
     assert [row.text for row in card.rows if row.heading == "why"] == ["Possibly (50 %)"]
 
 
-def test_a_hang_says_how_likely_it_is_and_by_which_kinds_of_evidence() -> None:
+def test_a_hang_says_how_likely_it_is_and_then_its_evidence() -> None:
     seen = ("step 430 was 96 s ago", "GPU 0: 0 %, 62 W, usually 300 W", "CPU of 3 processes: 0.00 cores",
             "last bytes moved 95 s ago", "process 77 waits for a data loader worker that brings nothing: f (a.py:1)")  # fmt: skip
     one = incident(
         21, "hang", "idle", "no step and no sign of life (96 s)", confidence=0.92, evidence=[{"what": w} for w in seen]
     )
     why = [row.text for row in card_of(with_incidents(healthy(), one), 21).rows if row.heading == "why"]
-    assert why[0] == ("Very likely (92 %) that it would not go on, by steps, GPU, CPU, reads and writes and stacks")
-    assert why[1] == seen[0]
+    assert why[:2] == ["Very likely (92 %) that it would not go on", seen[0]]
     headings = [row.heading for row in card_of(with_incidents(healthy(), one), 21).rows]
     assert headings == sorted(headings, key=list(HEADINGS).index)
     bare = replace(one, evidence=())

@@ -24,6 +24,7 @@ def test_stop_is_gentle_and_holds() -> None:
     world = running().command("stop").wait(700.0)
     assert [s.mode for s in world.of(StopAttempt)] == ["gentle"]
     assert world.word == "stopped"
+    assert world.why.kind == "person"
     assert world.of(AttemptEnded)[0].how == "stopped"
     assert not world.of(EndWatch)
     assert world.incidents == []
@@ -404,7 +405,7 @@ def test_the_answer_says_what_becomes_of_a_command(
 
     assert (reply.ok, said in reply.message) == (ok, True), reply
     if "accepted" not in said:
-        state = world.state.machine
+        state = world.word
         world.see(command)
         assert [type(entry) for _, entry in world.entries[entries:]] == [CommandReceived, Note]
-        assert world.state.machine == state
+        assert world.word == state

@@ -101,7 +101,7 @@ def test_unknown_checkpoints_and_the_resume_point_are_never_deleted() -> None:
 
 def test_checkpoint_that_this_attempt_resumed_from_is_kept() -> None:
     world = crash(saved(keeper(1), 5)).wait(5.0)
-    assert world.state.attempt.resume_from == "out/step-5"
+    assert world.resume_from == "out/step-5"
     world.watch(_more(6))
     plan(world, 5)
     saved(world, 7)

@@ -94,7 +94,7 @@ def test_a_disk_that_is_full_is_no_longer_forecast() -> None:
     world, t = filled()
     world.see(HostSample(t=t + 5.0, disk_free_bytes=0.0))
     crash(world, "\nOSError: [Errno 28] No space left on device\n")
-    assert "held: the disk is full" in world.text()
+    assert "the disk is full" in world.text()
     world.see(HostSample(t=world.t + 5.0, disk_free_bytes=0.0))
     filling = [i for i in world.incidents if i.class_ == "filling"]
     assert [(i.open, i.ending) for i in filling] == [(False, "the disk is full")]

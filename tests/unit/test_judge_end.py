@@ -63,6 +63,7 @@ def test_a_run_that_is_given_up_or_ended_early_has_its_own_command() -> None:
 def test_no_command_is_run_if_a_person_stops_it() -> None:
     run = world().command("stop").wait(5)
     assert run.word == "stopped"
+    assert run.why.kind == "person"
     until(run, AT + 10)
     assert ordered(run) == []
 
@@ -72,6 +73,7 @@ def test_it_is_stopped_as_long_before_its_time_as_a_stop_may_take() -> None:
     assert run.word == "running"
     run.wait(10)
     assert run.word == "stopped"
+    assert run.why.kind == "ordered"
     assert ordered(run) == [("end_by", ("gone",))], "not the command of a training that is done"
     told = run.of(NotifyPeople)[-1]
     assert (told.event, run.of(EndWatch)[-1].exit_code) == ("end_by", 1)

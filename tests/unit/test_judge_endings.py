@@ -236,6 +236,7 @@ def test_exit_0_without_proof_either_way_is_finished_and_says_so(text: str) -> N
     world = ended(text)
     assert world.word == "finished", reason(world)
     assert f"exit 0; {SENTENCE}" in reason(world)
+    assert world.why.kind == "unproven"
     assert SENTENCE in world.of(NotifyPeople)[-1].body
 
 

@@ -4,11 +4,9 @@ import msgspec
 import pytest
 
 from tests.builders import World, judge
-from tests.shipped import FAILURES, SHAPES
+from tests.shipped import CATALOGUE
 from tests.unit.test_judge_branches import GENERIC, at_step, notes, saved
 from tests.unit.test_judge_recovery import crash, quick, running
-from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
-from trainwatch.core.judge.run_states import Stopped, WaitingForRoom
 from trainwatch.core.model.decision import CopyAside, GiveUp, StartAttempt, StopAttempt
 from trainwatch.core.model.launch.resume_support import resume_support
 from trainwatch.core.model.launch.resume_way import ResumeWay, SecondStart, with_way
@@ -21,8 +19,7 @@ FOUND = with_way(GENERIC, ResumeWay(will="yes", source="script", file=STYLE, dir
 
 def found_run(preset: Preset = FOUND) -> World:
     support = resume_support(preset, ("python", "train.py"))
-    catalogue = CompiledCatalogue(FAILURES, SHAPES)
-    return running(judge(quick(), preset, catalogue=catalogue, resume_support=support))
+    return running(judge(quick(), preset, catalogue=CATALOGUE, resume_support=support))
 
 
 def with_checkpoint(world: World) -> World:
@@ -50,7 +47,7 @@ def test_a_run_whose_resume_point_cannot_be_copied_is_held_until_a_person_names_
 
     world = crash(world)
 
-    assert isinstance(world.state.machine, Stopped)
+    assert world.word == "stopped"
     assert len(world.of(StartAttempt)) == 1
     world.answer("copy_aside", ok=False, detail="the disk has 0.01 GB free")
     world = world.command("resume", checkpoint="out/step-00200.pt").wait(1.0)
@@ -64,7 +61,7 @@ def test_a_copy_that_finds_no_room_is_attempted_again_when_there_may_be_some() -
 
     world = crash(world)
 
-    assert isinstance(world.state.machine, WaitingForRoom)
+    assert world.word == "backing_off"
     assert len(world.of(StartAttempt)) == 1
     world.answer("copy_aside", folder="out.kept/1")
     world = world.wait(60.0)
@@ -153,7 +150,7 @@ def test_a_known_way_is_not_copied() -> None:
 
 def deleting_run(why: str) -> World:
     support = resume_support(FOUND, ("python", "train.py"), SecondStart(left=why))
-    return running(judge(quick(), FOUND, catalogue=CompiledCatalogue(FAILURES, SHAPES), resume_support=support))
+    return running(judge(quick(), FOUND, catalogue=CATALOGUE, resume_support=support))
 
 
 def test_before_a_start_that_deletes_all_checkpoints_are_linked_and_one_of_the_links_is_resumed_from() -> None:

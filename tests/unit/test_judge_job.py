@@ -55,8 +55,7 @@ def test_lines_before_the_job_is_seen_to_run_do_not_begin_hang_detection_or_dist
     world = job(launched(), "queued", "Resources", "PENDING")
     world.see(LogChunk(t=world.t, text="".join(f"step {n}/100 loss 0.5\n" for n in range(1, 30))))
     assert world.word == "queued"
-    assert world.state.attempt.step == 29
-    assert world.state.clock.step_s is None
+    assert world.step == 29
     world.wait(86400.0, every_s=600.0)
     assert world.decisions == launched().decisions
     assert world.incidents == []
@@ -68,7 +67,7 @@ def test_a_run_goes_on_after_lines_that_came_before_its_job_was_seen_to_run() ->
     job(world, "running")
     world.see(LogChunk(t=world.t, text="step 3/100 loss 0.5\n"))
     assert world.word == "running"
-    assert world.state.attempt.step == 3
+    assert world.step == 3
 
 
 def test_no_answer_is_no_end_and_leaves_the_state() -> None:

@@ -16,6 +16,7 @@ from trainwatch.core.judge.step_builder import StepBuilder
 from trainwatch.core.model.decision import CopyAside, ListCheckpoints, NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import IncidentOpened
 from trainwatch.core.model.observation import CheckpointEvent, Outcome
+from trainwatch.core.model.why import Why
 
 LAST = "out/last.pt"
 
@@ -130,8 +131,9 @@ def test_if_it_cannot_be_copied_the_run_is_held_and_says_what_can_be_done() -> N
     world = crash(torn_run().answer("copy_aside", ok=False, detail="out/last.pt: Permission denied"))
 
     assert is_held(world)
+    assert world.why == Why("not_copied")
     said = world.of(NotifyPeople)[-1].body
-    assert "held: last.pt cannot be copied aside: out/last.pt: Permission denied" in said
+    assert "last.pt cannot be copied aside: out/last.pt: Permission denied" in said
     assert "resume --fresh` begins anew without a copy" in said.replace("  ", " ")
     assert "--from out/last.pt" in said
 

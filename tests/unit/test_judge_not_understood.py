@@ -15,6 +15,7 @@ from trainwatch.core.model.fact import CheckpointKnown, CheckpointsSetAside
 from trainwatch.core.model.launch.resume_support import resume_support
 from trainwatch.core.model.observation import CheckpointEvent, Command
 from trainwatch.core.model.shipped.preset import Preset, ResumeStyle
+from trainwatch.core.model.why import Why
 
 UNKNOWN = "unknown format (binary): only its trainer can tell whether it is whole"
 
@@ -75,6 +76,7 @@ def test_a_run_whose_saves_are_of_an_unknown_make_is_held_and_does_not_begin_ane
     world = crash(at_step(unknown(run_of(GENERIC, NOWHERE), name), 60))
 
     assert is_held(world)
+    assert world.why == Why("not_understood", world.incidents[0].id)
     held = world.of(NotifyPeople)[-1]
     assert held.title.endswith("held: what is saved is not understood")
     assert name in held.body

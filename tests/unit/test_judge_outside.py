@@ -11,6 +11,7 @@ from trainwatch.core.model.decision import NotifyPeople, StartAttempt
 from trainwatch.core.model.fact import BudgetChanged, RemedyApplied, StateChanged
 from trainwatch.core.model.observation import CheckpointEvent, GpuReading, GpuSample, HostSample, KernelLine
 from trainwatch.core.model.text.size_words import sizes_apart
+from trainwatch.core.model.why import Why
 
 FULL = "\nOSError: [Errno 28] No space left on device\n"
 OFFLINE = "\nfailure in name resolution\n"
@@ -39,7 +40,8 @@ def test_a_run_that_waits_for_room_names_the_folder_whose_disk_is_full() -> None
 def test_a_full_disk_holds_the_restart_until_there_is_room() -> None:
     world = full()
     assert world.word == "backing_off"
-    assert "held: the disk is full; it continues when 1.06 GB are free (300 MB were)" in world.text()
+    assert "the disk is full; it continues when 1.06 GB are free (300 MB were)" in world.text()
+    assert (world.why.kind, world.why.waits_for_room, world.why.free_bytes) == ("disk_full", True, 0.3 * GB)
     assert world.of(NotifyPeople)[-1].event == "warning"
     assert len(world.of(StartAttempt)) == 1
     free(world.wait(5000.0, every_s=50.0), 1.0 * GB)
@@ -132,6 +134,7 @@ def test_files_of_others_and_damaged_ones_are_not_measured() -> None:
 def test_no_inodes_are_waited_for_like_a_full_disk() -> None:
     world = crash(free(saved(running(), 1e6), 50 * GB, inodes=0), FULL)
     assert "no more files can be created on the disk (no free inodes)" in world.text()
+    assert world.why == Why("no_inodes")
     free(world.wait(100.0), 50 * GB, inodes=0)
     assert len(world.of(StartAttempt)) == 1
     free(world, 50 * GB, inodes=5000)
@@ -154,6 +157,7 @@ def test_a_launch_that_finds_a_machine_used_up_is_repeated_without_charge(detail
         world.answer("start_attempt", ok=False, detail=detail, fresh=True, **{kind: True})
     world.begin()
     assert world.word == "backing_off"
+    assert (world.why.kind, world.why.until_t) == (kind, world.t + 30.0)
     free(world, 500 * GB)
     assert len(world.of(StartAttempt)) == 1, "that disk is not the full one"
     world.wait(31.0)
@@ -181,7 +185,8 @@ def test_nothing_is_started_on_a_lost_gpu_until_it_answers_again() -> None:
     world = gpus(saved(running(judge_of_everything()), 1e6), "GPU is lost")
     crash(world, LOST)
     assert world.word == "backing_off"
-    assert "held: no GPU of this run answers" in world.text()
+    assert "no GPU of this run answers" in world.text()
+    assert world.why == Why("gpu_lost")
     gpus(world.wait(3600.0, every_s=60.0), "GPU is lost", own=None)
     world.see(GpuSample(t=world.t, trouble="the driver does not answer"))
     assert len(world.of(StartAttempt)) == 1
@@ -203,7 +208,7 @@ def test_a_gpu_that_the_kernel_lost_is_waited_for_whatever_the_log_says() -> Non
     world = gpus(saved(running(judge_of_everything()), 1e6), "missing: the driver no longer lists it")
     world.see(KernelLine(t=world.t, text="NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus."))
     crash(world, "\nRuntimeError: NCCL error: unhandled cuda error\n")
-    assert "held: no GPU of this run answers" in world.text()
+    assert "no GPU of this run answers" in world.text()
 
 
 def test_a_lost_gpu_that_answers_or_that_nobody_can_see_is_restarted() -> None:
@@ -223,7 +228,7 @@ def test_a_gpu_that_is_lost_until_a_reset_is_not_started_on_although_its_driver_
     world.see(KernelLine(t=world.t, text="NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus."))
     world.watch(Story(meta=False).dead(400))
     assert world.word == "backing_off"
-    assert "held: the GPU of this run is lost until it is reset" in world.text()
+    assert "the GPU of this run is lost until it is reset" in world.text()
     gpus(world.wait(600.0, every_s=30.0), None, own=None)
     assert len(world.of(StartAttempt)) == 1
     gpus(world, "missing: the driver no longer lists it", own=None)
@@ -257,7 +262,8 @@ def test_a_restart_beside_a_trainer_of_nobody_waits_without_charge_until_that_on
         world.answer("start_attempt", ok=False, detail=OTHER, other_trainer=True, fresh=False)
     crash(world)
     assert world.word == "backing_off"
-    assert f"held: {OTHER}; it is launched again in 30 s" in world.text()
+    assert f"{OTHER}; it is launched again in 30 s" in world.text()
+    assert world.why.kind == "other_trainer"
     charged = len(world.of(BudgetChanged))
     world.wait(31.0)
     assert world.word == "backing_off"
@@ -272,6 +278,7 @@ def test_a_start_from_the_beginning_is_not_made_later_over_what_the_other_traine
     world.answer("start_attempt", ok=False, detail=OTHER, other_trainer=True, fresh=True)
     world.begin()
     assert world.word == "stopped"
+    assert world.why == Why("other_trainer")
     world.wait(4000.0)
     assert len(world.of(StartAttempt)) == 1
     assert [n.title for n in world.of(NotifyPeople) if n.event == "warning"] == ["run: held: another trainer runs"]

@@ -1,11 +1,9 @@
 """From failure to proof of life: order, choice of checkpoint, budget, giving up."""
 
-import msgspec
 import pytest
 
-from tests.builders import Story, World, judge, knowledge
-from tests.shipped import FAILURES, SHAPES
-from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
+from tests.builders import Story, World, judge
+from tests.shipped import CATALOGUE
 from trainwatch.core.judge.step import Judge
 from trainwatch.core.model.decision import EndWatch, GiveUp, NotifyPeople, StartAttempt, StopAttempt, VerifyCheckpoint
 from trainwatch.core.model.fact import AttemptEnded, BudgetChanged, PhaseChanged, ProgressMade, StateChanged
@@ -34,8 +32,7 @@ def save(world: World, path: str = "out/step-40", step: int | None = 40, event: 
 
 def judge_of_everything(settings: Settings | None = None) -> Judge:
     """A judge with the shipped catalogue."""
-    catalogue = CompiledCatalogue(FAILURES, SHAPES)
-    return Judge(msgspec.structs.replace(knowledge(settings), catalogue=catalogue))
+    return judge(settings, catalogue=CATALOGUE)
 
 
 def quick(**restart: object) -> Settings:
@@ -386,7 +383,7 @@ def test_a_preset_that_cannot_resume_starts_over() -> None:
 def test_weights_only_counts_on_over_attempts() -> None:
     world = save(running(judge(preset=Preset(name="kohya", resume="weights"))))
     crash(world).watch(story(30))
-    assert world.state.attempt.position == 70
+    assert world.position == 70
     assert world.incidents[0].lost_steps == 0
 
 
@@ -466,9 +463,9 @@ def test_after_a_stop_that_failed_nothing_is_launched_beside_what_is_left() -> N
 
 def test_outcomes_of_another_time_change_nothing() -> None:
     world = running()
-    before = world.state
+    before = world.word
     world.see(_late_outcome(world.t, ok=True))
-    assert world.state.machine == before.machine
+    assert world.word == before
     world.see(_late_outcome(world.t, ok=False))
     assert "stop_attempt failed: too late" in world.text()
 

@@ -14,6 +14,7 @@ from trainwatch.core.model.checkpoints.checkpoint import LoadRefusal
 from trainwatch.core.model.decision import NotifyPeople, StartAttempt, VerifyCheckpoint
 from trainwatch.core.model.fact import CheckpointsSetAside, RemedyApplied, RemedyProposed
 from trainwatch.core.model.observation import CheckpointEvent
+from trainwatch.core.model.why import Why
 
 UNREADABLE = "\nRuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory\n"
 WEIGHTS_ONLY = """
@@ -56,6 +57,7 @@ def test_the_same_last_line_from_the_one_before_clears_both_and_holds() -> None:
     assert resumed(world) == ["out/step-40", "out/step-20"]
     assert world.word == "stopped"
     assert world.of(CheckpointsSetAside)[-1] == CheckpointsSetAside(paths=("out/step-40",), why="")
+    assert world.why == Why("checkpoints_fine")
     told = world.of(NotifyPeople)[-1]
     assert told.title.endswith("held: the checkpoints are not to blame")
     assert "ends with the same line before its first step: exit code 1: RuntimeError: PytorchStreamReader" in told.body

@@ -18,7 +18,7 @@ def warnings(world: World) -> list[str]:
 
 def losses(world: World, *values: object, every_s: float = 2.0) -> World:
     for value in values:
-        step = (world.state.attempt.step or 0) + 1
+        step = (world.step or 0) + 1
         world.see(LogChunk(t=world.t + every_s, text=LINE.format(step, value)))
     return world
 

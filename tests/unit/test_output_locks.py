@@ -194,35 +194,41 @@ def test_a_lock_that_cannot_be_alive_is_taken_over_at_once(
     ],
     ids=["another host", "a host of the same name", "a container", "another rank of the job", "another job"],
 )
-def test_the_lock_of_another_host_is_watched(
+def test_a_lock_that_may_live_elsewhere_is_left_to_it_unless_a_person_takes_it(
     path: Path, changed: dict[str, str], where: Callable[[str], bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SLURM_JOB_ID", "77")
     left_behind(path, **changed)
-    told: list[str] = []
-    with pytest.raises(Taken, match="was not watched"):
+    os.utime(path, (1.0, 1.0))  # its time says nothing
+    before = path.read_bytes()
+    with pytest.raises(Taken, match="cannot be told from here"):
         LockFile(str(path), MINE, SUPERVISOR, where).take()
-    with pytest.raises(Taken, match="a start watches"):
+    with pytest.raises(Taken, match="cannot be told from here") as refused:
         look(str(path), MINE, where)
-    assert slots(path)[0].owner == THEIRS  # type: ignore[union-attr]
+    assert not refused.value.lives
+    assert path.read_bytes() == before
+    theirs = LockFile(str(path), THEIRS, SUPERVISOR, where)
+    theirs.take()
+    fcntl.flock(theirs._descriptor or -1, fcntl.LOCK_UN)  # another host's: on this file system it is not seen here
+    left_behind(path, **changed)
     lock = LockFile(str(path), MINE, SUPERVISOR, where)
-    lock.take(told.append, watch_s=0.05)  # its count stands still
+    lock.take(force=True)
     assert lock.held
-    assert "watching" in told[0]
+    assert not theirs.beat(), "it lives, and finds that it lost the folder"
+    assert slots(path)[0].owner == MINE  # type: ignore[union-attr]
     lock.release()
 
 
-def test_the_lock_of_another_host_whose_count_moves_is_left_to_it(path: Path) -> None:
-    holder = lock_slots.here(THEIRS, SUPERVISOR)._replace(boot="another", host="far", pid=7)
-    write(path, holder)
-    os.utime(path, (1.0, 1.0))  # its time says nothing
-
-    def count_up(_text: str) -> None:
-        threading.Timer(0.05, lambda: write(path, holder._replace(beats=1))).start()
-
-    with pytest.raises(Taken, match="alive on the host far"):
-        file_of(path).take(count_up, watch_s=4.0)
-    assert slots(path)[0] == holder._replace(beats=1)
+def test_a_lock_whose_holder_lives_is_not_taken_by_force(path: Path) -> None:
+    theirs = file_of(path, THEIRS)
+    theirs.take()
+    with pytest.raises(Taken, match="it is locked"):
+        file_of(path).take(force=True)
+    fcntl.flock(theirs._descriptor or -1, fcntl.LOCK_UN)
+    with pytest.raises(Taken, match="it lives"):
+        file_of(path).take(force=True)
+    assert theirs.beat()
+    theirs.release()
 
 
 @pytest.mark.parametrize("content", [b"notes of mine\n", b'{"trainwatch": 99}\n', b'{"run": "x"}'])
@@ -360,7 +366,8 @@ def test_a_start_removes_what_killed_runs_left_on_the_machine(machine: Path, tmp
             held.take()
         os.utime(path, (time.time() - age_s, time.time() - age_s))
     locks = locks_of(MINE._replace(output_dir=str(tmp_path / "out")))
-    locks.take(print)
+    output_locks.sweep_machine()
+    locks.take()
     locks.release()
     assert {p.name for p in machine.iterdir()} == names, "only a lock of ours goes: its name, its size, its dead run"
     held.release()

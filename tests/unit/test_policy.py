@@ -91,6 +91,7 @@ def unstarted(said: str, *, given: str | None = None, lasted_s: float = 2.0) -> 
         attempt=2,
         stepped=False,
         given=given,
+        line="the message",
         said=said,
         raised="own",
         lasted_s=lasted_s,
@@ -113,13 +114,13 @@ CASES: dict[str, tuple[FailureInput, Answer]] = {
         failure("exiting", kind="hang", remedy=HALF, rung=CLIMBED, spent=True, ran_before=RAN), Finish(),
     ),
     # person_ended_it
-    "a trainer that a person ended stays ended": (failure("killed_by_user"), Hold("a person ended the trainer")),
+    "a trainer that a person ended stays ended": (failure("killed_by_user"), Hold("a person ended the trainer", "ordered")),
     "a launcher that ended its other ranks is no person": (failure("killed_by_user", confidence=0.5), RestartAfterBackOff()),
-    "whatever else could be done": (failure("killed_by_user", remedy=HALF, rung=CLIMBED, ran_before=RAN), Hold("a person ended the trainer")),
+    "whatever else could be done": (failure("killed_by_user", remedy=HALF, rung=CLIMBED, ran_before=RAN), Hold("a person ended the trainer", "ordered")),
     "a signal from an unknown sender is a crash": (
         failure("killed_by_user", cause=SIGNALLED), RestartAfterBackOff(least_s=policy.MACHINE_GOES_S),
     ),
-    "but an end that was ordered is none": (failure("unknown", cause=SIGNALLED, ordered="it was ordered"), Hold("it was ordered")),
+    "but an end that was ordered is none": (failure("unknown", cause=SIGNALLED, ordered="it was ordered"), Hold("it was ordered", "ordered")),
     # wsl_channel_is_broken
     "a GPU that Windows took away does not come back": (
         failure(gpu_channel="lost", remedy=HALF, ran_before=RAN), GiveUpRun(BROKEN, policy.windows_side(), counted=False),
@@ -188,7 +189,7 @@ CASES: dict[str, tuple[FailureInput, Answer]] = {
     "so does one at its time limit if it saved": (failure("killed_by_user", job="time_limit", saved=True), RestartLater(0.0)),
     "a limit in which nothing is saved is charged": (failure("killed_by_user", job="time_limit"), RestartAfterBackOff()),
     "a failed node is waited for": (failure("unknown", job="node", history=before("unknown")), RestartLater(10.0)),
-    "a job that a person cancelled stays ended": (failure("killed_by_user", job="cancelled"), Hold("a person ended the trainer")),
+    "a job that a person cancelled stays ended": (failure("killed_by_user", job="cancelled"), Hold("a person ended the trainer", "ordered")),
     "the network is waited for": (failure("network_error", waiting=(LESS,)), RestartLater(30.0)),
     "longer each time": (failure("network_error", history=before("network_error")), RestartLater(60.0)),
     "as long as the last time from then on": (failure("network_error", history=before(*["network_error"] * 5)), RestartLater(300.0)),
@@ -443,7 +444,7 @@ def test_names_of_failures_for_people() -> None:
 VALUES = (
     failure(),
     Finish(),
-    Hold("a person ended the trainer"),
+    Hold("a person ended the trainer", "ordered"),
     GiveUpRun("reason"),
     GoBack(RAN),
     StepDown(CLIMBED),

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from trainwatch import __version__
 from trainwatch.core.act.remote.there import MARK, look_there, remove_there_script, unpack_there_script
-from trainwatch.core.app.hosts.own_wheel import own_wheel
-from trainwatch.core.model.remote.host import Host
+from trainwatch.core.app.hosts.own_copy import own_wheel
+from trainwatch.core.model.host import Host
 
 TOOLS = ("sh", "base64", "mkdir", "cat", "rm", "ln", "mv", "env", "printf")
 BOX = Host(name="box1", ssh="box1")

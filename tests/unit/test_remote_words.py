@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tiers import examples
-from trainwatch.cli.other_host import without_on
+from trainwatch.cli.other_host import asks_screen, without_on
 from trainwatch.core.act.remote.there import MARK, command_there, look_there
 from trainwatch.core.app.errors import CliError
 from trainwatch.core.app.hosts.run_there import detached, needs_terminal
-from trainwatch.core.model.remote.host import Host
+from trainwatch.core.model.host import Host
+from trainwatch.core.model.text.suggestion import typed
 
 SHELLS = [shell for shell in ("sh", "bash", "dash", "zsh", "fish", "csh", "tcsh", "busybox") if shutil.which(shell)]
 AWKWARD = ["a b", "it's", '"q"', "a;b", "$HOME", "`id`", "$(id)", "*", "!x", "\\", "\\n", "", "n\nl", "ends\n", "ü", "-x",
@@ -29,9 +30,7 @@ def arrived(shell: str, words: list[str], tmp_path: Path) -> list[str]:
     program.chmod(0o755)
     host = Host(name="box1", ssh="box1", command=f"env OUT={tmp_path}/out {program}")
     shell_words = [shell, "sh"] if shell == "busybox" else [shell]
-    done = subprocess.run(
-        [*shell_words, "-c", command_there(host, words, marked=True)], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([*shell_words, "-c", command_there(host, words)], capture_output=True, text=True, check=False)
     assert done.returncode == 7, done.stderr
     assert done.stdout == f"{MARK}trainwatch 9.9\n"
     return (tmp_path / "out").read_bytes().decode().split("\0")[:-1]
@@ -54,14 +53,14 @@ def test_trainwatch_is_found_without_a_login_and_missing_is_told(tmp_path: Path)
     host = Host(name="box1", ssh="box1")
     env = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
     done = subprocess.run(
-        ["sh", "-c", command_there(host, ["status"], marked=True)], env=env, capture_output=True, text=True, check=False
+        ["sh", "-c", command_there(host, ["status"])], env=env, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (127, f"{MARK}\n")
     program = tmp_path / ".local" / "bin" / "trainwatch"
     program.write_text("#!/bin/sh\necho trainwatch 1.2\n")
     program.chmod(0o755)
     done = subprocess.run(
-        ["sh", "-c", command_there(host, ["status"], marked=True)], env=env, capture_output=True, text=True, check=False
+        ["sh", "-c", command_there(host, ["status"])], env=env, capture_output=True, text=True, check=False
     )
     assert done.stdout == f"{MARK}trainwatch 1.2\ntrainwatch 1.2\n"
     looked = subprocess.run(["sh", "-c", look_there(host)], env=env, capture_output=True, text=True, check=False).stdout
@@ -74,11 +73,11 @@ def test_the_folder_is_the_working_folder_there(tmp_path: Path) -> None:
     env = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
     shown = Host(name="box1", ssh="box1", command="pwd; :", folder="~/my runs")
     said = subprocess.run(
-        ["sh", "-c", command_there(shown, [], marked=False)], env=env, capture_output=True, text=True, check=False
+        ["sh", "-c", command_there(shown, [], terminal={})], env=env, capture_output=True, text=True, check=False
     )
     assert said.stdout.strip() == str(tmp_path / "my runs")
     gone = Host(name="box1", ssh="box1", command="echo", folder="~/elsewhere")
-    code = subprocess.run(["sh", "-c", command_there(gone, [], marked=False)], env=env, check=False).returncode
+    code = subprocess.run(["sh", "-c", command_there(gone, [], terminal={})], env=env, check=False).returncode
     assert (code, host.folder) == (126, "~/my runs")
 
 
@@ -102,3 +101,23 @@ def test_the_option_may_stand_before_or_behind_the_verb() -> None:
     for wrong in (["--on"], ["--on", "--json"], ["--on", "a", "--on", "b"]):
         with pytest.raises(CliError, match="--on takes the name of one host"):
             without_on(wrong)
+
+
+def test_only_options_of_the_screen_open_the_screen() -> None:
+    assert asks_screen([])
+    assert asks_screen(["--run", "job", "--read-only"])
+    for words in (["status"], ["--headless"], ["--run"]):
+        assert not asks_screen(words)
+
+
+def test_the_screen_there_knows_the_terminal_and_prints_no_mark() -> None:
+    host = Host(name="box1", ssh="box1", command='echo "$COLORTERM" "$TRAINWATCH_ON"; :')
+    command = command_there(host, [], terminal={"COLORTERM": "true color"})
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert done.stdout == "true color box1\n"
+
+
+def test_commands_for_a_run_of_another_machine_can_be_pasted() -> None:
+    assert typed("resume", "box1:job-1a2b3c4d") == "trainwatch --on box1 resume job-1a2b3c4d"
+    assert typed("--run", "box1:job-1a2b3c4d") == "trainwatch --on box1 --run job-1a2b3c4d"
+    assert typed("resume", "job-1a2b3c4d", "--from", "x:y") == "trainwatch resume job-1a2b3c4d --from x:y"

@@ -7,10 +7,9 @@ from tests.fakes.feed import asking, checkpoint, crashed, empty, finished, given
 from tests.unit.test_report_texts import report
 from tests.unit.test_views_header import NAN, stepped, with_incidents
 from trainwatch.core.model.checkpoints.evaluation import Evaluation
-from trainwatch.core.model.incident import ENDED_WITH_ATTEMPT
-from trainwatch.core.model.run import NOT_SAID
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.supervisor_life import SupervisorLife
+from trainwatch.core.model.why import Why
 from trainwatch.core.views.checkpoint_list import step_words
 from trainwatch.core.views.panes.timeline import timeline_view
 from trainwatch.core.views.report.away import is_due
@@ -35,11 +34,12 @@ def test_a_finished_night_in_a_few_lines() -> None:
 
 def test_an_end_that_nothing_proves_is_said_so() -> None:
     now = finished()
-    reason = f"exit 0; {NOT_SAID} (step 75)"
-    found = report(msgspec.structs.replace(now, story=msgspec.structs.replace(now.story, state_reason=reason)))
-    assert f"  {reason}" in short_report(found).splitlines()
-    assert f"; {NOT_SAID};" in found.summary
-    assert NOT_SAID not in report(now).summary
+    story = msgspec.structs.replace(now.story, state_reason="exit 0 (step 75)", state_why=Why("unproven"))
+    found = report(msgspec.structs.replace(now, story=story))
+    assert "  exit 0 (step 75)" in short_report(found).splitlines()
+    said = "; nothing in the log says that this was the end;"
+    assert said in found.summary
+    assert said not in report(now).summary
 
 
 def test_a_running_training_says_when_it_will_be_done() -> None:
@@ -72,7 +72,7 @@ def test_what_needs_a_person_is_said() -> None:
 
 
 def test_a_finished_run_whose_loss_was_nan_needs_a_person() -> None:
-    closed = msgspec.structs.replace(NAN, open=False, closed_t=7.4 * 3600, ending=ENDED_WITH_ATTEMPT)
+    closed = msgspec.structs.replace(NAN, open=False, closed_t=7.4 * 3600, ended_by="attempt")
     found = report(with_incidents(finished(), closed))
     assert "nothing went wrong" not in found.summary
     assert "its loss is NaN" in found.summary
@@ -104,16 +104,17 @@ def test_the_timeline_promises_nothing_while_no_step_comes() -> None:
 
 
 def test_a_run_that_is_held_for_an_incident_tells_its_reason_once() -> None:
-    why = "held: weights.npz in /out may be of this run; a start may write over it"
+    why = "weights.npz in /out may be of this run; a start may write over it"
     now = given_up()
     held = tuple(
         msgspec.structs.replace(i, kind="checkpoint", class_="not_understood", reason=why, open=True)
         for i in now.story.incidents[-1:]
     )
-    story = msgspec.structs.replace(now.story, state="stopped", state_reason=why, incidents=held)
+    of = Why("unclear_output", held[-1].id)
+    story = msgspec.structs.replace(now.story, state="stopped", state_reason=why, state_why=of, incidents=held)
     told = [need.text for need in needs(msgspec.structs.replace(now, story=story))]
     assert sum("weights.npz" in text for text in told) == 1
-    other = tuple(msgspec.structs.replace(i, reason="another thing is wrong") for i in held)
+    other = tuple(msgspec.structs.replace(i, id=99, reason="another thing is wrong") for i in held)
     story = msgspec.structs.replace(story, incidents=other)
     told = [need.text for need in needs(msgspec.structs.replace(now, story=story))]
     assert any("another thing is wrong" in text for text in told)

@@ -27,6 +27,7 @@ from trainwatch.core.views.screens.run_list import (
     listed,
     loss_text,
     run_row,
+    shown_name,
     speed_text,
     trouble_text,
     with_situation,
@@ -66,7 +67,7 @@ def test_the_time_of_an_end_says_whether_it_has_come(now: Situation, label: str)
 
 def test_a_finished_run_whose_loss_was_nan_is_no_green_row() -> None:
     now = finished()
-    closed = replace(NAN, attempt=2, open=False, closed_t=now.story.state_t, ending="the attempt ended")
+    closed = replace(NAN, attempt=2, open=False, closed_t=now.story.state_t, ended_by="attempt")
     row = run_row(card("luca", with_incidents(now, closed), watched=False), now.now_wall)
     assert row.level == "danger"
 
@@ -90,12 +91,15 @@ def test_a_run_that_ended_says_when_and_promises_no_end() -> None:
     assert end_text(run_row(card("luca", empty()), 0.0)) == ""
 
 
-def test_without_a_line_to_its_machine_no_end_is_promised() -> None:
+def test_of_a_machine_that_does_not_answer_no_end_is_promised() -> None:
     seen = card("luca", healthy(), host="box1")
-    lost = replace(seen, link="no line to box1: as of 2 min ago")
+    lost = replace(seen, no_answer="box1: no answer; as of 2 min ago")
     assert end_text(run_row(seen, 0.0)).startswith("done ")
     assert end_text(run_row(lost, 0.0)) == ""
-    assert trouble_text(run_row(lost, 0.0)) == "no line to box1: as of 2 min ago"
+    assert trouble_text(run_row(lost, 0.0)) == "box1: no answer; as of 2 min ago"
+    assert (run_row(lost, 0.0).level, run_row(lost, 0.0).state_word) == ("unknown", "was running")
+    assert shown_name(replace(seen, cwd="/w")) == "box1: luca"
+    assert listed([seen], words="box1") == (seen,)
 
 
 CARDS = (

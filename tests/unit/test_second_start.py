@@ -182,6 +182,22 @@ os.makedirs(out, exist_ok=True)
     assert "go.sh" in found["destroys"][0]
 
 
+def test_a_shell_script_that_removes_what_only_the_source_names_is_told(tmp_path: Path) -> None:
+    script = f"""{HEAD}
+BASE = "data"
+parser = argparse.ArgumentParser()
+parser.add_argument("--out", default="runs"); parser.add_argument("--resume")
+args = parser.parse_args()
+out = os.path.join(BASE, args.out)
+os.makedirs(out, exist_ok=True)
+{RESUMES}{TRAINS}
+"""
+    shell = f'rm -rf data/runs\n{sys.executable} train.py "$@"\n'
+    found = second(tmp_path, script, files={"go.sh": shell}, program="bash go.sh")
+
+    assert "go.sh deletes data/runs at the start" in found["destroys"][0]
+
+
 ROTATES = f"""{HEAD}
 parser = argparse.ArgumentParser()
 parser.add_argument("--out", default="o"); parser.add_argument("--resume"); parser.add_argument("--keep", default=3)

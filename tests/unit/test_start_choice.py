@@ -35,6 +35,7 @@ from trainwatch.core.model.fact import ActionWithheld, AttemptEnded, AttemptStar
 from trainwatch.core.model.launch.launch_preview import LaunchRequest
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.run import RunState
+from trainwatch.core.model.why import PLAIN, Why
 from trainwatch.core.store.journal import JournalWriter, load_story
 from trainwatch.core.store.lock import SupervisorLock
 from trainwatch.core.store.run_directory import RunDirectory
@@ -66,7 +67,11 @@ def saved(name: str = "model-step00000020.safetensors") -> Path:
 
 
 def ran(
-    command: tuple[str, ...] = COMMAND, state: RunState = "running", step: int | None = 30, reason: str = "r"
+    command: tuple[str, ...] = COMMAND,
+    state: RunState = "running",
+    step: int | None = 30,
+    reason: str = "r",
+    why: Why = PLAIN,
 ) -> RunDirectory:
     """A run of this command that was launched once, as its journal shows it; nothing of it lives."""
     spec = plan_command(command).spec
@@ -74,7 +79,7 @@ def ran(
     created = RunCreated(run=spec.id, name=spec.name, command=command, cwd=spec.cwd, preset=spec.preset)
     ended = AttemptEnded(attempt=1, how="lost", last_step=step)
     with JournalWriter(run.journal) as journal:
-        facts = (created, AttemptStarted(attempt=1, pid=1), ended, StateChanged(state=state, reason=reason))
+        facts = (created, AttemptStarted(attempt=1, pid=1), ended, StateChanged(state=state, reason=reason, why=why))
         journal.append_all(1.0, 2.0, facts)
     run.attempt(1).mkdir()
     return run
@@ -108,12 +113,12 @@ def test_a_run_that_was_interrupted_goes_on(state: RunState) -> None:
     assert "going on with it" in choice.said
 
 
-FULL = "held: the disk is full; it continues when 903 kB are free (0 B were) in /out"
+FULL = "the disk is full; it continues when 903 kB are free (0 B were) in /out"
 
 
 def test_a_run_that_is_held_for_a_full_disk_is_waited_with_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before: refused for the full disk, by ``run`` and by the ``resume`` that the report named."""
-    run = ran(state="backing_off", reason=FULL)
+    run = ran(state="backing_off", reason=FULL, why=Why("disk_full"))
     saved()
     monkeypatch.setattr(shutil, "disk_usage", lambda _path: Usage(10**9, 10**9, 0))
     choice = chosen()
@@ -122,8 +127,8 @@ def test_a_run_that_is_held_for_a_full_disk_is_waited_with_again(monkeypatch: py
     assert create_run(plan_command(COMMAND), choice).first is None
     plain = Command(t=0.0, verb="resume", by="command line")
     assert require_checked(run, plain, forced=False) is None
-    assert goes_on_waiting(run, plain) == FULL
-    assert f"the restart is {FULL}" in as_found(run, load_story(run.journal)).state_reason
+    assert goes_on_waiting(run, plain) == f"held: {FULL}"
+    assert f"the restart is held: {FULL}" in as_found(run, load_story(run.journal)).state_reason
     for other in (replace(plain, fresh=True), replace(plain, checkpoint="out/x"), replace(plain, verb="restart")):
         assert goes_on_waiting(run, other) == ""
     with pytest.raises(CliError, match="disk: 0 B free"):
@@ -134,16 +139,16 @@ def test_a_supervisor_in_the_foreground_says_what_the_run_it_takes_over_waits_fo
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Before: *supervisor 4711 watches*, and nothing more for hours."""
-    run = ran(state="backing_off", reason=FULL)
+    run = ran(state="backing_off", reason=FULL, why=Why("disk_full"))
     EventPrinter(run, as_json=False).begin(load_story(run.journal))
-    assert capsys.readouterr().out.startswith(f"{FULL} (since ")
+    assert capsys.readouterr().out.startswith(f"held: {FULL} (since ")
     EventPrinter(run, as_json=True).begin(load_story(run.journal))
     EventPrinter(run, as_json=False).begin(load_story(ran(("true", "b")).journal))
     assert capsys.readouterr().out == ""
 
 
 def test_another_hold_is_not_taken_for_a_full_disk() -> None:
-    run = ran(state="backing_off", reason="held: no GPU of this run answers; it continues when one does")
+    run = ran(state="backing_off", reason="no GPU of this run answers", why=Why("gpu_lost"))
     saved()
     assert not chosen().waits_for_room
     assert goes_on_waiting(run, Command(t=0.0, verb="resume", by="command line")) == ""

@@ -35,14 +35,15 @@ def test_readings_of_a_run_that_nobody_reads_have_their_age() -> None:
 
 
 def test_what_is_wrong_and_the_reason_stand_there_once_if_they_are_the_same() -> None:
-    held = "held: params_800.npz may be of this run"
+    held = "params_800.npz may be of this run"
     status = {
         "state": "stopped",
         "reason": held,
-        "concerns": [{"level": "danger", "text": "Held: params_800.npz may be of this run"}],
+        "hold": {"kind": "unclear_output", "incident": 3},
+        "concerns": [{"level": "danger", "text": "Params_800.npz may be of this run", "incident": 3}],
     }
     assert reason_words(status, "") == held
-    assert reason_words({**status, "reason": "stopped by a person"}, "").startswith("stopped by a person · Held: ")
+    assert reason_words({**status, "hold": None}, "") == f"{held} · Params_800.npz may be of this run"
 
 
 def said(story: RunStory, wall: float) -> dict[str, Any]:

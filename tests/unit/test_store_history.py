@@ -283,7 +283,7 @@ def test_a_history_of_a_newer_version_is_not_changed(tmp_path: Path) -> None:
     writer.commit()
     writer.close()
     assert writer.trouble is not None
-    assert "newer trainwatch" in writer.trouble
+    assert "another version of trainwatch" in writer.trouble
     assert path.read_bytes() == before
 
 

@@ -11,7 +11,7 @@ from trainwatch.core.model.fact import Fact
 from trainwatch.core.model.record import Record
 from trainwatch.core.store.journal.lines import UNREADABLE, RecordDecoder
 
-JOURNALS = Path(__file__).parent.parent / "fixtures" / "journal"
+RELEASE = Path(__file__).parent.parent / "fixtures" / "release"
 HEAD = b'{"v":1,"seq":1,"t":1,"wall":2.5,'
 
 
@@ -27,7 +27,7 @@ def both(line: bytes) -> tuple[Record | str, Record | str]:
 
 
 def test_each_kind_says_the_same_both_ways() -> None:
-    lines = (JOURNALS / "v1_every_kind.jsonl").read_bytes().splitlines()
+    lines = (RELEASE / "every_kind.jsonl").read_bytes().splitlines()
     seen = [both(line) for line in lines]
     assert all(isinstance(one, Record) and one == other for one, other in seen)
 
@@ -62,7 +62,7 @@ def test_an_odd_line_says_the_same_both_ways(line: bytes) -> None:
 
 def test_a_damaged_line_says_the_same_both_ways() -> None:
     dice = random.Random(5)
-    for line in (JOURNALS / "v1_every_kind.jsonl").read_bytes().splitlines():
+    for line in (RELEASE / "every_kind.jsonl").read_bytes().splitlines():
         for _ in range(20):
             at, much = dice.randrange(len(line)), dice.randrange(1, 4)
             one, other = both(line[:at] + dice.randbytes(dice.randrange(2)) + line[at + much :])

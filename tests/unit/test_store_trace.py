@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from trainwatch.core.model.observation import Exit, GpuReading, GpuSample, LogChunk, Meta, Observation, Start, Tick
-from trainwatch.core.store.run_directory import RunDirectory
 from trainwatch.core.store.trace import TraceWriter, members
-from trainwatch.core.store.trace_reading import TraceReading, run_trace_lines, trace_lines
+from trainwatch.core.store.trace_reading import TraceReading, trace_lines
 
 
 def is_well(writer: TraceWriter) -> bool:
@@ -88,17 +87,6 @@ def test_observations_are_written_once_a_minute_or_when_somebody_waits_for_them(
             assert not wanted.exists()
             assert [o.t for o in read(path)][-1] == 150
     assert sum(1 for _ in members(path.read_bytes())) == 4, "at 60, 120, 150 and 180 s"
-
-
-def test_trace_of_the_first_release_is_read_before_the_newer_one(tmp_path: Path) -> None:
-    run = RunDirectory(tmp_path)
-    run.plain_trace.write_bytes(b'{"kind":"tick","t":1}\n{"kind":"ti')
-    writer = TraceWriter(run.trace)
-    writer.write(Tick(t=2))
-    writer.close()
-    reading = TraceReading(run_trace_lines(run))
-    assert [o.t for o in reading] == [1, 2]
-    assert reading.skipped == 1
 
 
 def test_a_trace_that_cannot_be_written_reports_trouble_and_does_not_raise(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from trainwatch.core.model.observation import Outcome
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.story_fold import apply
+from trainwatch.core.model.why import Why
 from trainwatch.core.views.panes.header import header_view
 from trainwatch.core.views.state.unconfirmed import unconfirmed
 from trainwatch.core.views.state.verdict import verdict
@@ -42,7 +43,11 @@ def test_a_given_up_run_whose_trainer_lives_says_so() -> None:
 
 def test_a_restart_that_is_held_is_not_counted() -> None:
     told = StoryTeller().tell(0, *created()).tell(1, *started(1)).tell(90, *training(1, 1))
-    told.tell(100, BudgetChanged(used=1, max=3), StateChanged(state="backing_off", reason="held: the disk is full"))
+    told.tell(
+        100,
+        BudgetChanged(used=1, max=3),
+        StateChanged(state="backing_off", reason="the disk is full", why=Why("disk_full")),
+    )
     assert (told.story.budget_used, told.story.restarts_made) == (1, 0)
     assert "3 restarts left" in header_view(Situation(story=told.story, now_t=110, now_wall=110)).facts
     told.tell(120, *started(2))

@@ -17,10 +17,11 @@ from tests.fakes.feed import (
     unwatched,
 )  # fmt: skip
 from trainwatch.core.model.fact import Fact, IncidentOpened, IncidentUpdated
-from trainwatch.core.model.incident import AVERAGE_IS_NAN, ENDED_WITH_ATTEMPT, Incident
+from trainwatch.core.model.incident import Incident
 from trainwatch.core.model.progress import Outlook
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.supervisor_life import Trouble
+from trainwatch.core.model.why import Why
 from trainwatch.core.views.checkpoint_list import checkpoint_views, how_many
 from trainwatch.core.views.panes.gpu import gpu_pane_view
 from trainwatch.core.views.panes.header import header_view
@@ -154,7 +155,7 @@ def test_two_incidents_about_the_same_nan_are_one_concern() -> None:
 
 
 def test_an_average_that_one_step_spoils_is_a_warning() -> None:
-    average = replace(NAN, reason=f"{AVERAGE_IS_NAN} (one skipped step is enough for that) at step 100")
+    average = replace(NAN, reason="the average loss is not a number at step 100", average=True)
     found = said(with_incidents(healthy(), average))
     assert found.level == "warning"
     assert found.clauses[0].startswith("The average loss is not a number")
@@ -168,17 +169,17 @@ def test_the_worst_trouble_is_first_and_the_others_are_counted() -> None:
 
 
 def test_a_finished_run_carries_what_was_wrong_at_its_end() -> None:
-    closed = replace(NAN, open=False, closed_t=7.4 * 3600, ending=ENDED_WITH_ATTEMPT)
+    closed = replace(NAN, open=False, closed_t=7.4 * 3600, ended_by="attempt")
     found = said(with_incidents(finished(), closed))
     assert found.level == "danger"
     assert found.clauses[:2] == ("Finished 06:44", "Loss is NaN since step 100")
-    well = replace(closed, ending="the loss is a number again")
+    well = replace(closed, ended_by="", ending="the loss is a number again")
     assert said(with_incidents(finished(), well)).level == "safe"
     assert said(with_incidents(finished(), HOT)).level == "danger"
 
 
 def test_what_a_restart_cured_is_not_carried() -> None:
-    earlier = replace(NAN, attempt=1, open=False, closed_t=100.0, ending=ENDED_WITH_ATTEMPT)
+    earlier = replace(NAN, attempt=1, open=False, closed_t=100.0, ended_by="attempt")
     assert said(with_incidents(finished(), earlier)).level == "safe"
 
 
@@ -191,7 +192,7 @@ def test_checkpoints_of_a_finished_run_are_counted_with_the_damaged_ones() -> No
 
 
 def test_nan_counts_from_the_first_sign_of_it_once_it_is_known() -> None:
-    average = replace(NAN, id=6, t=NAN.t - 9, step=92, reason=f"{AVERAGE_IS_NAN} (one skipped step is enough for that)")
+    average = replace(NAN, id=6, t=NAN.t - 9, step=92, reason="the average loss is not a number", average=True)
     assert "Loss is NaN" not in said(with_incidents(healthy(), average)).sentence
     assert "Loss is NaN since step 92" in said(with_incidents(healthy(), average, NAN)).sentence
     over = replace(average, open=False, closed_t=NAN.t - 5, ending="the loss is finite again")
@@ -329,7 +330,7 @@ def test_checkpoints_that_were_saved_after_the_nan_are_marked() -> None:
     assert all(c.level == "warning" for c in checkpoint_views(now) if c.path in marked)
     by_time = with_incidents(healthy(), replace(NAN, step=None, t=healthy().now_t - 3600))
     assert 0 < sum("NaN" in c.reason for c in checkpoint_views(by_time)) < len(now.story.checkpoints)
-    closed = replace(NAN, step=5000, open=False, closed_t=7.4 * 3600, ending=ENDED_WITH_ATTEMPT)
+    closed = replace(NAN, step=5000, open=False, closed_t=7.4 * 3600, ended_by="attempt")
     assert "of them saved after the NaN" in said(with_incidents(finished(), closed)).sentence
     assert "NaN" not in said(finished()).sentence
 
@@ -378,7 +379,8 @@ def test_a_hang_says_what_is_done_now() -> None:
 
 def test_a_held_restart_says_how_much_is_free_now() -> None:
     now = healthy()
-    story = replace(now.story, state="cleaning", state_reason="held: the disk is full; it continues when 5 GB are free")
+    reason, why = "the disk is full; it continues when 5 GB are free", Why("disk_full")
+    story = replace(now.story, state="cleaning", state_reason=reason, state_why=why)
     assert said(replace(now, story=story)).clauses == (
         "Held: the disk is full; it continues when 5 GB are free", "now 212 GB are free",
     )  # fmt: skip
@@ -401,7 +403,7 @@ def test_no_resume_is_offered_from_a_checkpoint_of_after_the_nan() -> None:
 def test_checkpoints_that_nobody_can_read_are_not_told_as_incomplete() -> None:
     assert how_many(["opaque"] * 13) == "13 unverified"
     assert how_many(["complete", "opaque", "torn"]) == "1 of 3 complete, 1 unverified"
-    assert how_many(["complete"] * 2, "checkpoint", 3) == "5 checkpoints complete"
+    assert how_many(["complete"] * 5, "checkpoint") == "5 checkpoints complete"
     assert how_many(["torn"], "checkpoint") == "0 of 1 checkpoint complete"
 
 
@@ -434,7 +436,8 @@ def test_a_kill_by_a_person_is_told_as_theirs() -> None:
     now = healthy()
     attempt = replace(now.story.attempts[-1], how="killed", ended_t=now.now_t)
     why = "stopped by screen; held until resume or restart"
-    story = replace(now.story, state="stopped", state_reason=why, state_t=now.now_t)
+    by = Why("person")
+    story = replace(now.story, state="stopped", state_reason=why, state_why=by, state_t=now.now_t)
     killed = replace(now, story=replace(story, attempts=(*story.attempts[:-1], attempt)))
     assert said(killed).clauses[0].startswith("You killed it at ")
     stopped = replace(now, story=replace(story, attempts=(*story.attempts[:-1], replace(attempt, how="stopped"))))

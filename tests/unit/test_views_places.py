@@ -255,7 +255,7 @@ def test_the_flag_of_the_profile_in_use_is_the_current_value() -> None:
 
 def test_a_profile_switch_is_compared_with_the_running_values_not_the_config() -> None:
     running = [Change(where="config", key="batch", before=4, after=1, why="CUDA out of memory"),
-               Change(where="flag", key="--resume", before=None, after="/old", why="go on from old")]  # fmt: skip
+               Change(where="flag", key="--resume", before=None, after="/old", why="go on from old", of="resume")]  # fmt: skip
     wanted = [Change(where="config", key="workers", before=0, after=2, why="profile x")]
     told = [(d.key, d.before, d.after) for d in switch_differences(running, wanted)]
     assert told == [("batch", "1", "4"), ("workers", "0", "2")]

@@ -8,9 +8,9 @@ import pytest
 from tests.fakes.feed import crashed, given_up, healthy, host, in_state
 from tests.unit.test_views_header import NAN, incident, said, with_incidents
 from trainwatch.core.model.health import HealthReading
-from trainwatch.core.model.incident import ENDED_WITH_ATTEMPT
 from trainwatch.core.model.situation import Situation
 from trainwatch.core.model.supervisor_life import SupervisorLife
+from trainwatch.core.model.why import PLAIN, Why
 from trainwatch.core.views.incident_list import incident_view
 from trainwatch.core.views.panes.header import header_view
 from trainwatch.core.views.panes.timeline import timeline_view
@@ -67,7 +67,7 @@ def test_a_loss_that_is_nan_is_no_unknown_one() -> None:
 
 def test_a_run_given_up_for_its_nan_says_so_once() -> None:
     base = given_up()
-    closed = replace(NAN, open=False, closed_t=base.now_t, ending=ENDED_WITH_ATTEMPT, attempt=len(base.story.attempts))
+    closed = replace(NAN, open=False, closed_t=base.now_t, ended_by="attempt", attempt=len(base.story.attempts))
     crash = incident(31, "crash", "nan_loss", "the loss was NaN for 50 steps", title="loss is NaN")
     now = with_incidents(base, closed, crash)
     assert said(now).sentence.lower().count("loss is nan") == 1
@@ -79,24 +79,28 @@ def test_restarts_that_are_left_are_told_only_while_one_may_follow() -> None:
         assert not any("left" in fact for fact in header_view(in_state(state)).facts), state
 
 
-def held(reason: str) -> Situation:
+FULL = Why("disk_full", need_bytes=6e6, free_bytes=0.0)
+
+
+def held(reason: str, why: Why = FULL) -> Situation:
     base = crashed()
-    story = replace(base.story, state="backing_off", state_reason=reason)
+    story = replace(base.story, state="backing_off", state_reason=reason, state_why=why)
     return replace(base, story=story, host=replace(host(base.now_t), disk_free_bytes=0.0))
 
 
 def test_what_holds_a_restart_is_the_first_thing_that_needs_a_person() -> None:
-    now = held("held: the disk is full; it continues when 6 MB are free (0 B were)")
+    now = held("the disk is full; it continues when 6 MB are free (0 B were)")
     assert next(needs(now)).text == "The run is held: the disk is full; it continues when 6 MB are free (0 B were)."
     assert "now 0 B are free" not in said(now).sentence
-    assert "now 0 B are free" in said(held("held: the disk is full; it continues when 6 MB are free")).sentence
+    unknown = held("the disk is full; it continues when 6 MB are free", Why("disk_full"))
+    assert "now 0 B are free" in said(unknown).sentence
 
 
 def test_the_card_of_a_crash_says_what_its_restart_waits_for() -> None:
-    now = held("held: the disk is full; it continues when 6 MB are free (0 B were)")
+    now = held("the disk is full; it continues when 6 MB are free (0 B were)")
     card = incident_card(now, now.story.open_incidents[0].id)
     assert card is not None
-    assert now.story.state_reason in {row.text for row in card.rows if row.heading == "done"}
+    assert f"held: {now.story.state_reason}" in {row.text for row in card.rows if row.heading == "done"}
 
 
 def test_the_worst_of_the_open_incidents_comes_first() -> None:
@@ -107,16 +111,13 @@ def test_the_worst_of_the_open_incidents_comes_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "level"),
-    [
-        ("held: the disk is full; it continues when 6 MB are free (0 B were)", "danger"),
-        ("held: no GPU of this run answers; it continues when one does", "danger"),
-        ("held: a quota is full; it is launched again in 60 s", "warning"),
-        ("", "warning"),
-    ],
+    ("why", "level"),
+    [(FULL, "danger"), (Why("gpu_lost"), "danger"), (Why("no_room", until_t=60.0), "warning"), (PLAIN, "warning")],
 )
-def test_what_waits_for_a_person_is_red_and_what_goes_on_by_itself_is_not(reason: str, level: str) -> None:
-    now = held(reason)
+@pytest.mark.parametrize("reason", ["the disk is full", "held: a quota; it is launched again in 60 s", ""])
+def test_what_waits_for_a_person_is_red_and_what_goes_on_by_itself_is_not(reason: str, why: Why, level: str) -> None:
+    """By what it waits for, whatever its sentence is."""
+    now = held(reason, why)
     nothing_open = replace(now, story=replace(now.story, incidents=()))
     for state in ("backing_off", "cleaning"):
         for each in (now, nothing_open):
@@ -127,7 +128,7 @@ def test_the_room_that_a_held_restart_has_is_that_of_now_or_has_its_time() -> No
     """Before: the free space at the beginning of the incident, hours old."""
     low = incident(31, "disk", "disk_free", "disk nearly full: 8.39 MB (limit 2.00 GB)")
     reading = HealthReading(metric="disk_free", value=8.39e6, unit="B", level="warning")
-    now = held("held: the disk is full; it continues when 6 MB are free (0 B were)")
+    now = held("the disk is full; it continues when 6 MB are free (0 B were)")
     story = replace(now.story, incidents=(*now.story.incidents, low), health={"disk_free": reading})
     now = replace(now, story=story, host=replace(host(now.now_t), disk_free_bytes=414e3))
     told = " ".join(need.text for need in needs(now))

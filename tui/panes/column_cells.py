@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from ...core.views.columns import Column, is_number, shown_columns
-from ..ui.cells import Span, cut, pad, right, width_of
+from ..ui.cells import Span, cut, pad, plain, right, width_of
 from ..ui.chart import bar
 from ..ui.glyphs import Glyphs
 
@@ -24,7 +24,7 @@ def row_cells(columns: Sequence[Column[Row]], row: Row, rows: Sequence[Row], wid
         cells = _width(column, rows)
         share = None if column.share is None else column.share(row)
         if share is None:
-            spans.append((column.style_of(row), _aligned(column, column.text(row), cells)))
+            spans.append((column.style_of(row), _aligned(column, plain(column.text(row)), cells)))
         else:
             full, rest = bar(share, cells, glyphs)
             spans += [("text", " " * column.before), ("bar", full), ("bar-rest", rest), ("text", " " * column.after)]
@@ -39,7 +39,7 @@ def value_cell(text: str, cells: int) -> str:
 def _width(column: Column[Row], rows: Sequence[Row]) -> int:
     if not column.fit:
         return column.width
-    return min(column.width, max(len(column.title), *(width_of((("", column.text(row)),)) for row in rows), 0))
+    return min(column.width, max(len(column.title), *(width_of((("", plain(column.text(row))),)) for row in rows), 0))
 
 
 def _aligned(column: Column[Row], text: str, cells: int) -> str:

@@ -1,4 +1,4 @@
-"""Key 6: all runs of this machine, live and finished; Enter opens one."""
+"""Key 6: all runs of this machine and of the others, live and finished; Enter opens one."""
 
 from collections.abc import Callable, Sequence
 from time import time
@@ -7,7 +7,8 @@ from typing import ClassVar
 import msgspec
 from textual.binding import BindingType
 
-from ...core.model.run_card import RunCard
+from ...core.model.run_card import HOST_ROW, RunCard
+from ...core.model.text.suggestion import parted, typed
 from ...core.views import quantity
 from ...core.views.panes.header import HeaderView
 from ...core.views.screens.run_list import (
@@ -44,6 +45,8 @@ from .run_tasks import RunTasks
 
 AGAIN_S = 5.0
 """How often the list is read again, seconds; every journal of the machine is read each time."""
+ASKED_S = 1.0
+"""The same while a machine is asked for the first time."""
 ABOUT_ROWS = 10
 """Rows of the details of the chosen run."""
 NONE_YET = "Press l to start one, or use: trainwatch run -- COMMAND"
@@ -162,7 +165,7 @@ class RunsScreen(PlaceScreen):
 
     def show(self) -> None:
         """The table as last read."""
-        wall = time() if self.now.machine else self.now.now_wall or time()
+        wall = self.now.now_wall or time()
         rows = [run_row(c, wall, self.current) for c in self.listed]
         self.table.show_runs(rows, self._message, title=self._title(len(rows)), marked=self.marked)
         at = min(self.table.cursor, len(rows) - 1)
@@ -198,8 +201,8 @@ class RunsScreen(PlaceScreen):
         """The id of the run that is open."""
         return self.session.run.run_id if self.session is not None else None
 
-    def action_reload(self) -> None:
-        """Read the list in a thread."""
+    def action_reload(self, *, anew: bool = False) -> None:
+        """Read the list in a thread. ``anew``: other machines are asked now."""
         picker = self.application.picker
         if picker is None:
             self.cards, self._trouble = (), "This screen shows one run only."
@@ -211,7 +214,7 @@ class RunsScreen(PlaceScreen):
 
         def read() -> Callable[[], None]:
             try:
-                cards, trouble = tuple(picker.runs()), ""
+                cards, trouble = tuple(picker.runs(anew=anew)), ""
             except Exception as error:
                 cards, trouble = (), f"The runs cannot be listed: {getattr(error, 'strerror', None) or error}"
             return lambda: self._take(cards, trouble)
@@ -222,6 +225,8 @@ class RunsScreen(PlaceScreen):
         wanted = self.current if self.cards is None else self._under_cursor
         self._reading = False
         self.cards, self._trouble = cards, trouble
+        if self.application.interval_s > 0 and any(c.id.startswith(HOST_ROW) and not c.no_answer for c in cards):
+            self.set_timer(ASKED_S, self.action_reload)
         self.marked &= {card.id for card in cards}
         self._keep_cursor(wanted)
 
@@ -277,7 +282,7 @@ class RunsScreen(PlaceScreen):
 
     def action_again(self) -> None:
         """Read the list now instead of at the next poll."""
-        self.action_reload()
+        self.action_reload(anew=True)
         self.show_message("The list is read again.")
 
     def action_search(self) -> None:
@@ -315,12 +320,29 @@ class RunsScreen(PlaceScreen):
     def action_open(self) -> None:
         """Open the run under the cursor; the one that is open already: back to its dashboard."""
         run_id = self._under_cursor
-        if run_id is None:
+        card = next((card for card in self.listed if card.id == run_id), None)
+        if card is None:
             return
-        if run_id == self.current:
+        if card.host:
+            self._show_there(card)
+        elif card.id == self.current:
             self.application.action_place("dashboard")
-            return
-        self.open_run(run_id)
+        else:
+            self.open_run(card.id)
+
+    def _show_there(self, card: RunCard) -> None:
+        """Leave to the screen on that machine, and come back."""
+        from ..suspend import use_terminal
+
+        picker = self.application.picker
+        if picker is not None:
+            read_only = self.application.read_only
+            command = typed("--run", card.id) if parted(card.id) else f"trainwatch --on {card.host}"
+            said = use_terminal(
+                self.app, lambda: picker.show_there(card, read_only=read_only), f"Not from this screen; use: {command}"
+            )
+            self.show_message(said or f"Back from {card.host}.")
+            self.action_reload()
 
 
 def about_run(row: RunRow) -> list[Paragraph]:
@@ -330,8 +352,8 @@ def about_run(row: RunRow) -> list[Paragraph]:
     state = row.state + (", hidden" if row.card.hidden else "")
     machine = [f"GPU {gpu_text(row)}" if row.card.gpus else "", f"RAM {ram_text(row)}" if ram_text(row) else ""]
     paragraphs = [Paragraph(state, "state", row.level if row.level in {"warning", "danger"} else "text")]
-    if row.card.link:
-        paragraphs.append(Paragraph(row.card.link, "line", "warning"))
+    if row.card.no_answer:
+        paragraphs.append(Paragraph(row.card.no_answer, "answer", "warning"))
     if row.card.trouble:
         paragraphs.append(Paragraph(row.card.trouble, "wrong", row.level))
     waits = row.card.queued is not None

@@ -199,11 +199,9 @@ class SamplesScreen(PlaceScreen):
 
         def read() -> Callable[[], None]:
             try:
-                picture, trouble = decode(source.fetch(sample), room), ""
+                picture, trouble = decode(sample.path, room), ""
             except PictureError as error:
                 picture, trouble = None, f"{sample.name} {error}."
-            except RuntimeError as error:
-                picture, trouble = None, f"{sample.name}: {error}."
             return lambda: self._decoded(asked, picture, trouble)
 
         self.tasks.submit(read)

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from ...model.launch.change import Change
+from ...model.launch.change import Change, ChangeOf
 from .nested_keys import same
 
 
@@ -21,6 +21,7 @@ class Setting(msgspec.Struct, frozen=True):
     why: str
     yields: bool = False
     words: tuple[str, ...] = ()
+    of: ChangeOf = ""
 
 
 def net(made: Sequence[Change]) -> list[Change]:

@@ -131,10 +131,13 @@ def preview(  # noqa: PLR0917
     if resume is not None and style is not None and not named_checkpoint:
         why = f"go on from {resume.name}"
         if style.key is not None:
-            settings.append(Setting(style.key, str(resume), why))
+            settings.append(Setting(style.key, str(resume), why, of="resume"))
         told = told_by(style, argv, resume, spec.cwd, why)
         argv = told.argv
-        flags += [Setting(group.key, group.value, why, words=group.words) for group in option_groups(told.options)]
+        flags += [
+            Setting(group.key, group.value, why, words=group.words, of="resume")
+            for group in option_groups(told.options)
+        ]
         named_checkpoint = style.key is not None or bool(style.args or style.env) or style.by_itself
 
     if alone:
@@ -245,9 +248,13 @@ def _wanted(profile: Profile | None, changes: Sequence[Change]) -> tuple[list[Se
     if profile is not None:
         source = f"profile {profile.name}"
         settings += [
-            Setting(key, value, source, yields=key in profile.yields) for key, value in leaves(profile.settings)
+            Setting(key, value, source, yields=key in profile.yields, of="profile")
+            for key, value in leaves(profile.settings)
         ]
-        flags += [Setting(group.key, group.value, source, words=group.words) for group in option_groups(profile.flags)]
+        flags += [
+            Setting(group.key, group.value, source, words=group.words, of="profile")
+            for group in option_groups(profile.flags)
+        ]
     for change in changes:
         value = REMOVED if change.after is None else change.after
         if change.where == "config":
@@ -320,7 +327,9 @@ def _config_edits(
         edits.append(Edit(path, setting.value))
         before = value_at(config.tree, path)
         after = None if setting.value is REMOVED else setting.value
-        made.append(Change(where="config", key=".".join(path), before=before, after=after, why=setting.why))
+        made.append(
+            Change(where="config", key=".".join(path), before=before, after=after, why=setting.why, of=setting.of)
+        )
     return edits
 
 
@@ -333,5 +342,7 @@ def _option(argv: tuple[str, ...], key: str, setting: Setting, made: list[Change
             f"the command is a shell line, so --{key} ({setting.why}) cannot be added to it; "
             "give the trainer's own command as a list, or write {resume} and the settings into the line"
         )
-    made.append(Change(where="flag", key=f"--{key}", before=change.before, after=change.after, why=setting.why))
+    made.append(
+        Change(where="flag", key=f"--{key}", before=change.before, after=change.after, why=setting.why, of=setting.of)
+    )
     return change.argv

@@ -18,7 +18,11 @@ def environment(
         # CUDA's default order begins with the fastest GPU; the indices of [run] gpus are those of nvidia-smi.
         env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
         env["CUDA_VISIBLE_DEVICES"] = ",".join(str(index) for index in spec.gpus)
-    wanted = [Setting(k, v, f"profile {profile.name}") for k, v in profile.env.items()] if profile is not None else []
+    wanted = (
+        [Setting(k, v, f"profile {profile.name}", of="profile") for k, v in profile.env.items()]
+        if profile is not None
+        else []
+    )
     wanted += [Setting(c.key, c.after, c.why) for c in changes if c.where == "env"]
     made = []
     for setting in wanted:
@@ -28,5 +32,5 @@ def environment(
             env.pop(setting.key, None)
         else:
             env[setting.key] = after
-        made.append(Change(where="env", key=setting.key, before=before, after=after, why=setting.why))
+        made.append(Change(where="env", key=setting.key, before=before, after=after, why=setting.why, of=setting.of))
     return env, net(made)

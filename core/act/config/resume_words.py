@@ -66,14 +66,18 @@ def told_by(style: ResumeStyle, argv: tuple[str, ...], checkpoint: Path, cwd: st
     """The command and environment that name the checkpoint, but for plain options. Raises DeriveError."""
     words = filled(style.args, checkpoint)
     env = {name: filled([value], checkpoint)[0] for name, value in style.env.items()}
-    changes = [Change(where="env", key=name, before=None, after=value, why=why) for name, value in env.items()]
+    changes = [
+        Change(where="env", key=name, before=None, after=value, why=why, of="resume") for name, value in env.items()
+    ]
     options: list[str] = []
     if style.word:
         argv = _with_words_inside(argv, style.word, words, cwd)
     else:
         argv, options = _with_plain_words(argv, words)
     if len(options) < len(words):
-        changes.append(Change(where="flag", key=_shown_option(words), before=None, after=" ".join(words), why=why))
+        changes.append(
+            Change(where="flag", key=_shown_option(words), before=None, after=" ".join(words), why=why, of="resume")
+        )
     return Told(argv=argv, options=tuple(options), env=env, changes=tuple(changes))
 
 

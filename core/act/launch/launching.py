@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import os
+import re
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ import msgspec
 from ...model.attempt import LaunchOrder, StartRecord
 from ...model.ports.supervision import AttemptTarget
 from ...model.run import ProcessIdentity
+from ...model.why import HoldKind
 from ...private_folder import make_private
 from .. import processes
 from . import scope, spool
@@ -24,21 +26,25 @@ START_TIMEOUT_S = 10.0
 CLAIMED_TIMEOUT_S = 20.0
 """A runner that has claimed the order but not reported may be in a slow exec from a network disk."""
 POLL_S = 0.01
+ERRNO = re.compile(r"\[Errno (\d+)\]")
 
 
 class LaunchError(RuntimeError):
     """The attempt did not start; the message is a sentence. ``code``: what a shell would return (126, 127).
 
-    ``silent``: the runner died or did not report, so another launch may succeed.
+    ``silent``: the runner died or did not report, so another launch may succeed. ``errno``: of the runner's OSError.
     """
 
-    def __init__(self, message: str, code: int | None = None, *, silent: bool = False) -> None:
+    def __init__(
+        self, message: str, code: int | None = None, *, silent: bool = False, errno: int | None = None
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.silent = silent
+        self.errno = errno
 
 
-WAITED_FOR = {
+WAITED_FOR: dict[int, HoldKind] = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "no_room"),
     errno.EROFS: "read_only",
     **dict.fromkeys((errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM), "no_resources"),
@@ -47,9 +53,12 @@ WAITED_FOR = {
 machine, or a limit of this user, has no more open files, processes or memory."""
 
 
-def waited_for(message: str) -> str | None:
-    """The trouble that a failed launch waits for; None: waiting changes nothing."""
-    return next((kind for number, kind in WAITED_FOR.items() if os.strerror(number) in message), None)
+def waited_for(error: BaseException | None) -> HoldKind | None:
+    """The trouble that a failed launch waits for, by the error or its cause; None: waiting changes nothing."""
+    if error is None:
+        return None
+    number: int | None = getattr(error, "errno", None)
+    return waited_for(error.__cause__) if number is None else WAITED_FOR.get(number)
 
 
 def launch(order: LaunchOrder, directory: Path, *, scope: bool = True) -> AttemptTarget:
@@ -63,7 +72,7 @@ def launch(order: LaunchOrder, directory: Path, *, scope: bool = True) -> Attemp
     _put_order(order, directory)
     deadline = time.monotonic() + START_TIMEOUT_S
     if not _start_runner(directory, order.attempt, deadline, in_scope=scope) and spool.claim(str(directory)):
-        raise LaunchError(_why_silent(directory), silent=True)
+        raise _silent(directory)
     claimed = False
     while True:
         runner_died = (directory / spool.CLAIM).exists() and not _has_runner(directory)  # before the file is read
@@ -72,12 +81,13 @@ def launch(order: LaunchOrder, directory: Path, *, scope: bool = True) -> Attemp
             return target_of(start, directory)
         ended = read_exit(directory)
         if ended is not None and read_start(directory) is None:
-            raise LaunchError(ended.error or "the trainer ended before it reported its start", ended.code)
+            why = ended.error or "the trainer ended before it reported its start"
+            raise LaunchError(why, ended.code, errno=ended.errno)
         if runner_died and ended is None:
             return _report_instead(directory)
         if time.monotonic() >= deadline:
             if claimed or spool.claim(str(directory)):
-                raise LaunchError(_why_silent(directory), silent=True)
+                raise _silent(directory)
             # The runner has claimed the order: the trainer may exist at any moment and must not be started twice.
             claimed, deadline = True, time.monotonic() + CLAIMED_TIMEOUT_S
         time.sleep(POLL_S)
@@ -220,11 +230,14 @@ def _fork_off(argv: list[str], directory: Path, deadline: float) -> bool:
         raise LaunchError(f"cannot start the runner: {fault}") from fault
 
 
-def _why_silent(directory: Path) -> str:
+def _silent(directory: Path) -> LaunchError:
+    """The runner died early: Python's last words about it, and the number in them."""
     path = directory / spool.RUNNER_LOG
     try:
         lines = path.read_text(errors="replace").strip().splitlines()
     except OSError:
         lines = []
     last = f": {lines[-1]}" if lines else ""
-    return f"the runner did not report{last}; see {path}"
+    number = ERRNO.search(last)
+    errno_ = None if number is None else int(number[1])
+    return LaunchError(f"the runner did not report{last}; see {path}", silent=True, errno=errno_)

@@ -7,8 +7,8 @@ taken has no living holder, if flock works there. It does not on every network f
 * of this boot: the holder, its trainer or a process of its attempt lives, or none does;
 * of an earlier boot of this host, on a local file system: dead;
 * of the same scheduler job (which was started again, here or on another host): this job's own;
-* of any other: watched for WATCH_S. Its holder counts up each BEAT_S; a count that stands still is of a dead one. Times
-  are not used: clocks of hosts differ, and network file systems delay the times of files.
+* of any other: unknown. The lock is left to it, unless a person takes it over (``force``). Its holder, if it lives,
+  finds that in its next count, which it raises each BEAT_S, and starts no further attempt.
 
 What cannot be read is unknown and counts as held. Standard library only: the runner imports this.
 """
@@ -30,9 +30,6 @@ from .lock_slots import FILE_BYTES, RUNNER, SUPERVISOR, Holder, Owner, Role, Slo
 
 BEAT_S = 60.0
 """Period in which a holder counts up."""
-WATCH_S = 150.0
-"""How long the count of another host must stand still: two and a half periods, as network file systems cache."""
-WATCH_POLL_S = 1.0
 PATIENCE_S = 2.0
 """How long a lock that another process is just taking or looking at is waited for."""
 RETRY_S = 0.02
@@ -51,7 +48,6 @@ class Opened(NamedTuple):
     slots: Slots | None
 
 
-Tell = Callable[[str], None]
 IsNetwork = Callable[[str], bool]
 
 
@@ -87,17 +83,17 @@ class LockFile:
     def held(self) -> bool:
         return self._descriptor is not None
 
-    def take(self, tell: Tell | None = None, watch_s: float = WATCH_S) -> None:
+    def take(self, *, force: bool = False) -> None:
         """Take the lock, or share it with the other process of the same run. Raises Taken, CannotLock.
 
-        ``tell``: gets a sentence before the lock of another host is watched for ``watch_s``; None: it counts as held.
+        ``force``: also from a holder of which it cannot be told whether it lives.
         """
         if self._descriptor is not None:
             return
         opened = _open(self.path, self._me.owner)
         descriptor = opened.descriptor
         try:
-            self._judge(opened, tell, watch_s)
+            self._judge(opened, force=force)
             write_slot(descriptor, self._role, self._me)
             if opened.how == "none":
                 self._settle(descriptor)
@@ -156,31 +152,17 @@ class LockFile:
                     os.unlink(self.path)
         os.close(descriptor)
 
-    def _judge(self, opened: Opened, tell: Tell | None, watch_s: float) -> None:
+    def _judge(self, opened: Opened, *, force: bool) -> None:
         """Raise Taken if another run holds the lock or may hold it; else empty the slots of other runs."""
         holders = opened.slots
         unclear = _first_rival(self.path, opened, self._me, self._is_network)
-        if unclear is not None:
-            self._watch(unclear, holders, tell, watch_s)
+        if unclear is not None and not force:
+            raise _may_live(self.path, unclear)
         roles: tuple[Role, Role] = (SUPERVISOR, RUNNER)
         for role in roles:
             holder = None if holders is None else holders[role]
             if holder is not None and not holder.owner.is_same(self._me.owner):
                 write_slot(opened.descriptor, role, None)
-
-    def _watch(self, holder: Holder, before: Slots | None, tell: Tell | None, watch_s: float) -> None:
-        """Wait whether the count of another host's holder moves. Raises Taken if it does, or without ``tell``."""
-        if tell is None:
-            raise Taken(self.path, holder, f"it is of the host {holder.host} and was not watched", lives=False)
-        tell(
-            f"{self.path} is the lock of run {holder.owner.run} on the host {holder.host}; watching for "
-            f"{watch_s:.0f} s whether it is alive (it counts up each minute)"
-        )
-        end = time.monotonic() + watch_s
-        while time.monotonic() < end:
-            time.sleep(min(WATCH_POLL_S, watch_s / 10))
-            if _read_anew(self.path) != before:
-                raise Taken(self.path, holder, f"its count moves, so it is alive on the host {holder.host}")
 
     def _share(self, descriptor: int) -> None:
         """Exchange the exclusive lock for a shared one; another process may look at it in between."""
@@ -210,7 +192,11 @@ def look(path: str, owner: Owner, is_network: IsNetwork | None = None) -> None:
     finally:
         os.close(opened.descriptor)
     if unclear is not None:
-        raise Taken(path, unclear, f"a start watches for {WATCH_S:.0f} s whether it is alive", lives=False)
+        raise _may_live(path, unclear)
+
+
+def _may_live(path: str, holder: Holder) -> Taken:
+    return Taken(path, holder, "whether it lives cannot be told from here", lives=False)
 
 
 def remove_dead(name: str, folder: int) -> None:
@@ -346,15 +332,3 @@ def _is_file_at(descriptor: int, path: str, folder: int | None = None) -> bool:
         return os.path.samestat(os.fstat(descriptor), os.stat(path, dir_fd=folder, follow_symlinks=False))
     except OSError:
         return False
-
-
-def _read_anew(path: str) -> Slots | None:
-    """The slots through a new descriptor: a network file system reads again what is opened again."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
-        return None
-    try:
-        return read_slots(descriptor)
-    finally:
-        os.close(descriptor)

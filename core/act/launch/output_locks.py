@@ -20,10 +20,10 @@ import os
 import re
 import time
 from collections.abc import Sequence
+from hashlib import sha256
 
-from ...light_sha256 import sha256
 from ...private_folder import check_private, open_private
-from .lock_file import CannotLock, IsNetwork, LockFile, Taken, Tell, look, remove_dead
+from .lock_file import CannotLock, IsNetwork, LockFile, Taken, look, remove_dead
 from .lock_slots import Owner, Role
 
 NAME = ".trainwatch.lock"
@@ -62,13 +62,13 @@ class OutputLocks:
         """Whether the locks in the output folders are held, or there is none to hold."""
         return (self._inside is None or self._inside.held) and all(lock.held for lock in self._further)
 
-    def take(self, tell: Tell | None = None) -> list[str]:
+    def take(self, *, force: bool = False) -> list[str]:
         """Take all that can be taken now. Returns sentences about those that cannot. Raises Taken; then none is held.
 
-        ``tell``: as for ``LockFile.take``.
+        ``force``: as for ``LockFile.take``.
         """
         try:
-            return self._news([*self._take_machine(tell), *self._take_inside(tell, begins=True)])
+            return self._news([*self._take_machine(), *self._take_inside(begins=True, force=force)])
         except Taken:
             self.release()
             raise
@@ -84,7 +84,7 @@ class OutputLocks:
         lost = [lock.path for lock in self._all() if beat and not lock.beat()]
         news = [f"{path} is gone or was taken by another run" for path in lost]
         try:
-            news += [*self._take_machine(None), *self._take_inside(None, begins=False)]
+            news += [*self._take_machine(), *self._take_inside(begins=False)]
         except Taken as taken:
             news.append(_shared_with(taken, self._owner.output_dir))
         news += self._take_further()
@@ -115,7 +115,7 @@ class OutputLocks:
             if lock.held or not os.path.isdir(os.path.dirname(lock.path)):
                 continue
             try:
-                lock.take(None)
+                lock.take()
                 lock.name_trainer(*self._trainer)
             except Taken as taken:
                 shared.append(_shared_with(taken, os.path.dirname(taken.path)))
@@ -124,17 +124,14 @@ class OutputLocks:
         self.shared = tuple(shared)
         return [*shared, *cannot]
 
-    def _take_machine(self, tell: Tell | None) -> list[str]:
+    def _take_machine(self) -> list[str]:
         told = []
-        if tell is not None:  # a start
-            with contextlib.suppress(OSError):
-                _sweep(open_private(*os.path.split(MACHINE_FOLDER)))
         for lock in self._machine:
             if lock.held:
                 continue
             try:
                 check_private(*os.path.split(MACHINE_FOLDER))
-                lock.take(tell)
+                lock.take()
                 lock.name_trainer(*self._trainer)
             except Taken as taken:
                 if not _may_share(taken, self._owner):
@@ -143,7 +140,7 @@ class OutputLocks:
                 told.append(f"{error}: another run on this machine is seen only by the lock in its output folder")
         return told
 
-    def _take_inside(self, tell: Tell | None, *, begins: bool) -> list[str]:
+    def _take_inside(self, *, begins: bool, force: bool = False) -> list[str]:
         if self._inside is None or self._inside.held:
             return []
         folder = os.path.dirname(self._inside.path)
@@ -154,7 +151,7 @@ class OutputLocks:
         if entries in ([], [NAME]) and (not entries or not begins):
             return []
         try:
-            self._inside.take(tell)
+            self._inside.take(force=force)
             self._inside.name_trainer(*self._trainer)
         except CannotLock as error:
             return [f"the output folder is not locked: {error}; start no second trainer into it"]
@@ -217,11 +214,12 @@ def _digest(text: str) -> str:
     return sha256(os.fsencode(text)).hexdigest()[:16]
 
 
-def _sweep(folder: int) -> None:
-    """Remove what killed runs left on this machine: holders write each minute, so old files are of dead ones.
-
-    ``folder``: the open folder, which is closed.
-    """
+def sweep_machine() -> None:
+    """Remove what killed runs left on this machine: holders write each minute, so old files are of dead ones."""
+    try:
+        folder = open_private(*os.path.split(MACHINE_FOLDER))
+    except OSError:
+        return
     try:
         for name in list(filter(_OURS, os.listdir(folder)))[:MOST_SWEPT]:
             with contextlib.suppress(OSError):

@@ -81,9 +81,10 @@ def main(arguments: list[str]) -> int:
     except Taken as taken:
         runner.write_record(spool.EXIT, {"code": spawn.NOT_EXECUTABLE, "error": f"nothing was started: {taken}"})
     except spawn.CannotStart as fault:
-        runner.write_record(spool.EXIT, {"code": fault.code, "error": str(fault)})
+        runner.write_record(spool.EXIT, {"code": fault.code, "error": str(fault), "errno": fault.errno})
     except OSError as fault:  # no process, no terminal, no file descriptor left
-        runner.write_record(spool.EXIT, {"code": spawn.NOT_EXECUTABLE, "error": f"cannot start the command: {fault}"})
+        why = f"cannot start the command: {fault}"
+        runner.write_record(spool.EXIT, {"code": spawn.NOT_EXECUTABLE, "error": why, "errno": fault.errno})
     runner.watch()
     locks.release()
     keep_alive.hand_over()

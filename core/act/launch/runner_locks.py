@@ -19,7 +19,7 @@ JOIN_S = 2.0
 
 
 class RunnerLocks:
-    """The locks that an order names; none if it names none (a launch by an older version)."""
+    """The locks that an order names; none if it names none."""
 
     def __init__(self, order: dict[str, Any], directory: str) -> None:
         wanted = order.get("locks")

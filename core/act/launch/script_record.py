@@ -2,11 +2,11 @@
 
 import contextlib
 import os
+from hashlib import sha256
 from pathlib import Path
 
 import msgspec
 
-from ...light_sha256 import sha256
 from ...model.launch.script_state import ScriptState
 from . import spool
 

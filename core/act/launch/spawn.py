@@ -25,11 +25,12 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class CannotStart(Exception):  # noqa: N818 - the name states the failure
-    """The command could not be started; ``code``: exit code that a shell would return."""
+    """The command could not be started; ``code``: exit code that a shell would return; ``errno``: of the system."""
 
-    def __init__(self, message: str, code: int) -> None:
+    def __init__(self, message: str, code: int, errno: int | None = None) -> None:
         super().__init__(message)
         self.code = code
+        self.errno = errno
 
 
 class Spawned(NamedTuple):
@@ -53,7 +54,7 @@ def open_log(path: str) -> int:
         make_private(os.path.dirname(path))
         return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     except OSError as fault:
-        raise CannotStart(f"cannot open the log {path}: {fault.strerror}", NOT_EXECUTABLE) from fault
+        raise CannotStart(f"cannot open the log {path}: {fault.strerror}", NOT_EXECUTABLE, fault.errno) from fault
 
 
 def child_environment(order: dict[str, Any], directory: str) -> dict[str, str]:
@@ -93,7 +94,8 @@ def spawn(order: dict[str, Any], directory: str, log: int) -> Spawned:
         if master is not None:
             os.close(master)
         where, number = fault.decode().split(":")
-        raise _explain(where, int(number), argv, order["cwd"], env)
+        found = _explain(where, int(number), argv, order["cwd"], env)
+        raise CannotStart(str(found), found.code, int(number))
     return Spawned(pid, master)
 
 

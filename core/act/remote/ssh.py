@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from ...model.remote.host import Host
+from ...model.host import Host
 
 PERSIST_S = 600
 """Long enough for the next verb to find the connection, short enough that none stays open overnight."""
@@ -37,20 +37,11 @@ def ssh_argv(
     ``terminal``: with a pseudo-terminal there. ``may_ask``: a person can enter a password or confirm a host key. Raises
     NoSshError.
     """
-    options = [*_shared(sockets), "ControlMaster=auto", f"ControlPersist={PERSIST_S}"]
+    options = [f"ControlPath={sockets}/%C", "ControlMaster=auto", f"ControlPersist={PERSIST_S}"]
     options += [f"ConnectTimeout={CONNECT_S}", f"ServerAliveInterval={ALIVE_S}", f"ServerAliveCountMax={ALIVE_COUNT}"]
     options += ["ClearAllForwardings=yes", "RemoteCommand=none", "PermitLocalCommand=no", "Compression=yes"]
     options += [] if may_ask else ["BatchMode=yes"]
     return [_ssh(), *_each(options), "-t" if terminal else "-T", "--", host.ssh, command]
-
-
-def end_argv(host: Host, sockets: Path) -> list[str]:
-    """argv that ends the shared connection to the host, with all that goes over it."""
-    return [_ssh(), *_each(_shared(sockets)), "-O", "exit", "--", host.ssh]
-
-
-def _shared(sockets: Path) -> list[str]:
-    return [f"ControlPath={sockets}/%C"]
 
 
 def _each(options: Sequence[str]) -> list[str]:
@@ -73,6 +64,7 @@ _CAUSES = (
     (r"Connection timed out|Operation timed out|No route to host|Network is unreachable|banner exchange", "down"),
     (r"Bad configuration option|Bad owner or permissions|terminating, \d+ bad", "configuration"),
     (r"closed by remote host|Broken pipe|Connection reset|Timeout, server .* not responding", "cut"),
+    (r"^(?:Shared c|C)onnection to .* closed", "cut"),
 )
 """Words of OpenSSH 9 (clientloop.c, sshconnect.c, sshconnect2.c, misc.c) → what they mean."""
 
@@ -86,7 +78,7 @@ def needs_a_person(said: str) -> bool:
 
 
 def _kind_of(said: str) -> str:
-    return next((kind for pattern, kind in _CAUSES if re.search(pattern, said)), "")
+    return next((kind for pattern, kind in _CAUSES if re.search(pattern, said, re.MULTILINE)), "")
 
 
 def why_failed(host: Host, said: str) -> str:
@@ -113,7 +105,7 @@ def why_failed(host: Host, said: str) -> str:
         case "configuration":
             text = f"ssh does not accept its configuration ({line})"
         case "cut":
-            text = f"the connection was cut ({line})"
+            text = f"the connection was cut; what runs there goes on ({line})"
         case _:
             text = line or f"ssh ended without a word; try `{by_hand} true`"
     return f"{host.name}: {text}"

@@ -6,9 +6,9 @@ understand them: what it parses is one word in single quotes without any charact
 
 import base64
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from ...model.remote.host import Host
+from ...model.host import Host
 
 MARK = "\x1etrainwatch "
 """Begins the line that is printed before trainwatch's own output. Output before it comes from the shell's start-up
@@ -32,20 +32,23 @@ done
 """
 
 
-def command_there(host: Host, words: Sequence[str], *, marked: bool) -> str:
-    """The command for ssh. ``marked``: a line with MARK and the version there comes first on standard output.
+def command_there(host: Host, words: Sequence[str], *, terminal: Mapping[str, str] | None = None) -> str:
+    """The command for ssh. A line with MARK and the version there comes first on standard output.
 
-    Exit status MISSING: no trainwatch there; NO_FOLDER: the host's folder is not there.
+    ``terminal``: it runs on a terminal, without that line; these variables describe the terminal. Exit status MISSING:
+    no trainwatch there; NO_FOLDER: the host's folder is not there.
     """
+    marked = terminal is None
     folder = f"cd -- {_path(host.folder)} || exit {NO_FOLDER}\n" if host.folder else ""
     if host.command:
         find, call = "", host.command
     else:
-        nothing = f"printf '{_escaped(MARK)}\\n'\n" if marked else "echo 'trainwatch: not found there' >&2\n"
+        nothing = f"printf '{_escaped(MARK)}\\n'\n" if marked else ""
         find = f'{_FIND}if [ -z "$found" ]; then\n{nothing}exit {MISSING}\nfi\n'
         call = '"$found"'
     told = f"printf '{_escaped(MARK)}%s\\n' \"$({call} --version 2>/dev/null </dev/null)\"\n" if marked else ""
-    named = f"TRAINWATCH_ON={shlex.quote(host.name)}\nexport TRAINWATCH_ON\n"
+    told_there = {"TRAINWATCH_ON": host.name, **(terminal or {})}
+    named = "".join(f"{name}={shlex.quote(value)}\nexport {name}\n" for name, value in told_there.items())
     return in_any_shell(f"{named}{folder}{find}{told}exec {call} {shlex.join(words)}")
 
 

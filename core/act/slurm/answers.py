@@ -72,14 +72,14 @@ def read_squeue(text: str) -> dict[str, Seen]:
         fields = [field.strip() for field in line.split(SEPARATOR)]
         if len(fields) != len(SQUEUE_FIELDS) or not fields[0].isdecimal():
             continue
-        number, state, reason, nodes, submitted, left, comment = fields
+        number, state, waits_for, nodes, submitted, left, comment = fields
         phase, cause = phase_of(state)
         found[number] = Seen(
             number,
             phase,
             cause,
             state,
-            "" if reason == "None" else reason,
+            "" if waits_for == "None" else waits_for,
             nodes,
             submitted,
             duration_s(left),
@@ -97,13 +97,13 @@ def read_scontrol(text: str) -> Seen | None:
     if "JobId" not in fields or "JobState" not in fields:
         return None
     phase, cause = phase_of(fields["JobState"])
-    reason = fields.get("Reason", "")
+    waits_for = fields.get("Reason", "")
     return Seen(
         fields["JobId"],
         phase,
         cause,
         fields["JobState"],
-        "" if reason == "None" else reason,
+        "" if waits_for == "None" else waits_for,
         _nodes(fields.get("NodeList", "")),
         fields.get("SubmitTime", ""),
         None,

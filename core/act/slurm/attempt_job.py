@@ -2,13 +2,13 @@
 
 import contextlib
 import sys
+from hashlib import sha256
 from pathlib import Path
 
 import msgspec
 
 from .... import heartbeat
 from ... import rank_files
-from ...light_sha256 import sha256
 from ...model.attempt import LaunchOrder
 from ...model.decision import StartAttempt
 from ...model.launch.elsewhere.job import JobHandle, JobRecord

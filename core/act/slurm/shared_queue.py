@@ -10,9 +10,9 @@ import json
 import os
 import time
 from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from pathlib import Path
 
-from ...light_sha256 import sha256
 from ...model.launch.elsewhere.job import JobHandle
 from ...private_folder import make_private
 from .answers import Seen, read_squeue

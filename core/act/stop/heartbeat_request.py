@@ -1,10 +1,10 @@
 """Asks a trainer that uses ``trainwatch.heartbeat`` for a checkpoint, or for the stacks of its threads."""
 
 import time
+from hashlib import sha256
 from pathlib import Path
 
 from ....heartbeat import DUMP, Page, page_path
-from ...light_sha256 import sha256
 from ...model.ports.supervision import AttemptTarget
 from ..processes import read_process, send_signal
 from .save_request import catches_signal

@@ -9,7 +9,9 @@ from ..errors import CliError, ExitCode, config_errors, did_you_mean
 from ..runs.known_runs import here
 
 if TYPE_CHECKING:
-    from ...model.remote.host import Host
+    from ...model.host import Host
+
+NONE_KNOWN = 'no other machine is known: write [hosts.box1] and ssh = "user@box1" into ~/.config/trainwatch/config.toml'
 
 
 def all_hosts() -> "dict[str, Host]":

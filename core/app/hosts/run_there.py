@@ -1,30 +1,51 @@
-"""Running a verb on another machine: its words, its output and its exit status are passed on as they are."""
+"""Running trainwatch on another machine over ssh: a verb or the screen there, or an answer for this process."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from trainwatch import __version__
 
-from ...act.remote.ssh import SSH_FAILED, NoSshError, ssh_argv, why_failed
-from ...act.remote.there import MISSING, NO_FOLDER, command_there
+from ...act.remote.ssh import SSH_FAILED, NoSshError, needs_a_person, ssh_argv, why_failed
+from ...act.remote.there import MARK, MISSING, NO_FOLDER, command_there, look_there
 from ...bound_process import bound
-from ...model.remote.host import Host
+from ...model.host import Host, There
 from ...model.text.suggestion import typed
 from ...store.control.control_client import socket_folder
 from ..errors import CliError, ExitCode
-from .ssh_output import Said, behind_mark
 
 SOCKET_NAME_BYTES = 40 + 1 + 16
 """``%C`` of ssh_config(5), and what ssh adds while it makes the socket (mux.c)."""
+NOISE_BYTES = 1_000_000
+"""Most that the shell's own files may print before trainwatch there begins."""
+KEPT_BYTES = 4096
+"""Of standard error, for the reason of a failure."""
+ANSWER_S = 20.0
+"""Longest wait for the answer of a machine: ssh connects (10 s), and Python starts on a busy machine."""
 ASKING = frozenset({"adopt", "checkpoints", "forget", "kill", "rehearse", "resume", "restart", "run", "stop", "trial"})
 """Verbs that ask a question on a terminal."""
 ON_TERMINAL = frozenset({"attach"})
 """Verbs that are of no use without one."""
+TOLD_THERE = ("COLORTERM", "NO_COLOR", "TERM_PROGRAM", "KITTY_WINDOW_ID", "STY")
+"""Variables about the terminal that ssh does not pass on: its colours, its pictures, GNU screen."""
+LEFT_ON = "\x1b[<u\x1b7\x1b[?1049l\x1b[?7;25h\x1b[?1000;1002;1003;1004;1006;1015;1016;2004;2048l\x1b[m\x1b[23;2t"
+"""Ends what a program on the terminal there switched on and cannot end any more: kitty's keyboard, the alternate screen
+(1049; the cursor stays), lines that do not wrap, a hidden cursor, mouse, focus, pasted text, size reports, colours, the
+title. See xterm's ctlseqs."""
+
+
+class UnansweredError(CliError):
+    """The machine gave no answer. ``needs_a_person``: another attempt fails in the same way."""
+
+    def __init__(self, text: str, *, needs_a_person: bool = False) -> None:
+        super().__init__(ExitCode.FAILED, text)
+        self.needs_a_person = needs_a_person
 
 
 def sockets() -> Path:
@@ -51,53 +72,75 @@ def detached(words: Sequence[str]) -> list[str]:
     return list(words)
 
 
-def run_there(host: Host, words: Sequence[str], *, terminal: bool, warn: Callable[[str], None]) -> int:
-    """Run ``trainwatch WORDS`` on the host, and return its exit code.
+def show_there(host: Host, words: Sequence[str]) -> int:
+    """Run ``trainwatch WORDS`` there on the terminal of this process: the screen, ``attach``, a verb that asks.
 
-    ``terminal``: this process has one, so a person can be asked, here by ssh and there by the verb. Raises CliError
-    if it could not be run there, or if the connection was cut.
+    Returns its exit code. Raises CliError if it could not be run there, or if the connection was cut.
     """
-    shown = terminal and needs_terminal(words)
-    try:
-        argv = ssh_argv(host, sockets(), command_there(host, words, marked=not shown), terminal=shown, may_ask=terminal)
-    except NoSshError as error:
-        raise CliError(ExitCode.FAILED, str(error)) from None
-    # At the end of this process ssh gets SIGTERM, which closes what runs over the connection and not the connection.
-    process = subprocess.Popen(
-        bound(argv, at_end=signal.SIGTERM),
-        stdin=None,
-        stdout=None if shown else subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    terminal = {name: os.environ[name] for name in TOLD_THERE if name in os.environ}
+    process = _started(host, command_there(host, words, terminal=terminal), terminal=True, may_ask=True)
     said = Said(process.stderr, onward=True)
-    version: str | None = None
-    try:
-        if process.stdout is not None:
-            version = _pass_on(process.stdout, host, warn)
-        code = process.wait()
-    except BaseException:
-        process.terminate()
-        process.wait()
-        raise
-    finally:
-        if process.stdout is not None:
-            process.stdout.close()
-    text = said.text()
+    code = _ended(process)
     if code == SSH_FAILED:
-        raise CliError(ExitCode.FAILED, _lost(host, text, began=version is not None))
-    if code == MISSING and not version:
-        raise CliError(ExitCode.FAILED, missing_there(host))
-    if code == NO_FOLDER and version is None and host.folder:
-        raise CliError(
-            ExitCode.FAILED, f"{host.name}: the folder {host.folder} is not there ([hosts.{host.name}] folder)"
-        )
+        os.write(1, LEFT_ON.encode())
+    _require(host, code, said, None)
     return code
 
 
-def _lost(host: Host, said: str, *, began: bool) -> str:
-    if not began:
-        return why_failed(host, said)
-    return f"{host.name}: the connection was cut; what was begun there goes on, its outcome is not known here"
+def run_there(host: Host, words: Sequence[str], *, may_ask: bool, warn: Callable[[str], None]) -> int:
+    """Run ``trainwatch WORDS`` there, and return its exit code; its output is passed on as it is.
+
+    ``may_ask``: ssh may ask on the terminal of this process. Raises CliError if it could not be run there, or if the
+    connection was cut.
+    """
+    process = _started(host, command_there(host, words), may_ask=may_ask, output=subprocess.PIPE)
+    said = Said(process.stderr, onward=True)
+    assert process.stdout is not None
+    version: str | None = None
+    with process.stdout:
+        try:
+            if (began := behind_mark(process.stdout)) is not None:
+                version, rest = began
+                if version and version != __version__:
+                    other = f"{host.name} has trainwatch {version}, this machine {__version__}"
+                    warn(f"{other}: options and output are those of there")
+                _write(rest)
+                while got := os.read(process.stdout.fileno(), 65_536):
+                    _write(got)
+        except BaseException:
+            process.terminate()
+            process.wait()
+            raise
+        code = _ended(process)
+    _require(host, code, said, version)
+    return code
+
+
+def ask_there(host: Host, words: Sequence[str]) -> bytes:
+    """What ``trainwatch WORDS`` prints there, within ANSWER_S; nobody is asked. Raises UnansweredError."""
+    found = _answer(host, command_there(host, words), may_ask=False)
+    if found.late:
+        raise UnansweredError(f"{host.name}: no answer within {ANSWER_S:.0f} s")
+    _require(host, found.code, found.said, found.version)
+    if found.code:
+        last = " ".join(found.said.text().strip().splitlines()[-1:])
+        why = last.removeprefix("trainwatch: ") or f"exit code {found.code}"
+        raise UnansweredError(f"{host.name}: trainwatch {found.version or ''} there: {why}".replace("  ", " "))
+    return found.out
+
+
+def look(host: Host, *, may_ask: bool) -> There:
+    """What there is on another machine: trainwatch, its version, a Python. Raises CliError with a sentence.
+
+    ``may_ask``: ssh may ask on the terminal of this process.
+    """
+    found = _answer(host, look_there(host), may_ask=may_ask)
+    if found.version is None:
+        problem = found.said.text()
+        why = f"{host.name}: {problem.strip() or f'exit {found.code}'}"
+        raise CliError(ExitCode.FAILED, why_failed(host, problem) if found.code == SSH_FAILED else why)
+    told = dict(line.partition("=")[::2] for line in found.out.decode(errors="replace").splitlines())
+    return There(version=version_of(told.get("version", "")), path=told.get("path", ""), python=told.get("python", ""))
 
 
 def missing_there(host: Host) -> str:
@@ -110,18 +153,99 @@ def missing_there(host: Host) -> str:
     )
 
 
-def _pass_on(stream: IO[bytes], host: Host, warn: Callable[[str], None]) -> str | None:
-    """Copy standard output behind the line with MARK. Returns the version that it names; None: the line never came."""
-    began = behind_mark(stream)
-    if began is None:
-        return None
-    version, rest = began
-    if version and version != __version__:
-        warn(f"{host.name} has trainwatch {version}, this machine {__version__}: options and output are those of there")
-    _write(rest)
-    while got := os.read(stream.fileno(), 65_536):
-        _write(got)
-    return version
+class Answer(NamedTuple):
+    """``version``: behind the line with MARK, None = that line never came. ``late``: it took longer than ANSWER_S."""
+
+    version: str | None
+    out: bytes
+    code: int
+    said: "Said"
+    late: bool
+
+
+def _answer(host: Host, command: str, *, may_ask: bool) -> Answer:
+    """Run a command there, and keep what it prints. While a person may be asked, it may take any time."""
+    process = _started(host, command, may_ask=may_ask, output=subprocess.PIPE)
+    said = Said(process.stderr, onward=False)
+    late = threading.Event()
+
+    def give_up() -> None:
+        late.set()
+        process.terminate()
+
+    timer = threading.Timer(ANSWER_S, give_up)
+    assert process.stdout is not None
+    with process.stdout:
+        if not may_ask:
+            timer.start()
+        began = behind_mark(process.stdout)
+        out = b"" if began is None else began[1] + process.stdout.read()
+        code = _ended(process)
+        timer.cancel()
+    return Answer(None if began is None else began[0], out, code, said, late.is_set())
+
+
+def _started(
+    host: Host, command: str, *, may_ask: bool, terminal: bool = False, output: int | None = None
+) -> "subprocess.Popen[bytes]":
+    """Start ssh with this command. Raises CliError if ssh is not installed.
+
+    At the end of this process it gets SIGTERM: what runs over the connection is closed, and not the connection itself.
+    """
+    try:
+        argv = ssh_argv(host, sockets(), command, terminal=terminal, may_ask=may_ask)
+    except NoSshError as error:
+        raise UnansweredError(str(error), needs_a_person=True) from None
+    stdin = None if may_ask or output is None else subprocess.DEVNULL
+    return subprocess.Popen(bound(argv, at_end=signal.SIGTERM), stdin=stdin, stdout=output, stderr=subprocess.PIPE)
+
+
+def _ended(process: "subprocess.Popen[bytes]") -> int:
+    """Its exit code; it ends with whatever ends the wait."""
+    try:
+        return process.wait()
+    except BaseException:
+        process.terminate()
+        process.wait()
+        raise
+
+
+def _require(host: Host, code: int, said: "Said", version: str | None) -> None:
+    """Raise UnansweredError with a sentence if trainwatch there did not run to its own end."""
+    if code == SSH_FAILED and version is not None:
+        raise UnansweredError(
+            f"{host.name}: the connection was cut; what was begun there goes on, its outcome is not known here"
+        )
+    if code == SSH_FAILED:
+        text = said.text()
+        raise UnansweredError(why_failed(host, text), needs_a_person=needs_a_person(text))
+    if code == MISSING and not version:
+        raise UnansweredError(missing_there(host), needs_a_person=True)
+    if code == NO_FOLDER and version is None and host.folder:
+        gone = f"{host.name}: the folder {host.folder} is not there ([hosts.{host.name}] folder)"
+        raise UnansweredError(gone, needs_a_person=True)
+
+
+def behind_mark(stream: IO[bytes]) -> tuple[str, bytes] | None:
+    """The version that the line with MARK names, and what came behind it; None: the line never came."""
+    head = b""
+    mark = MARK.encode()
+    while True:
+        at = head.find(mark)
+        end = head.find(b"\n", at) if at >= 0 else -1
+        if end >= 0:
+            break
+        got = os.read(stream.fileno(), 65_536)
+        if not got or len(head) > NOISE_BYTES:
+            return None
+        head += got
+    return version_of(head[at + len(mark) : end].decode(errors="replace")), head[end + 1 :]
+
+
+def version_of(line: str) -> str:
+    """The number in ``trainwatch 0.2.0``; empty if it is none."""
+    name, _, number = line.strip().partition(" ")
+    return number.strip() if name == "trainwatch" else ""
 
 
 def _write(data: bytes) -> None:
@@ -129,3 +253,28 @@ def _write(data: bytes) -> None:
     sys.stdout.flush()
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
+
+
+class Said:
+    """Keeps the end of standard error. ``onward``: it is passed on as it comes."""
+
+    def __init__(self, stream: IO[bytes] | None, *, onward: bool) -> None:
+        assert stream is not None
+        self._stream = stream
+        self._onward = onward
+        self._kept = bytearray()
+        self._thread = threading.Thread(target=self._copy, name="ssh stderr", daemon=True)
+        self._thread.start()
+
+    def _copy(self) -> None:
+        with self._stream, contextlib.suppress(OSError):
+            while got := os.read(self._stream.fileno(), 4096):
+                self._kept += got
+                del self._kept[:-KEPT_BYTES]
+                if self._onward:
+                    os.write(2, got)
+
+    def text(self) -> str:
+        """What came. The shared connection may keep the other end open, so its end is not waited for."""
+        self._thread.join(0.2)
+        return bytes(self._kept).decode(errors="replace")

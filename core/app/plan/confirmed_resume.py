@@ -1,9 +1,9 @@
 """Ways to resume that a person has confirmed: one empty file each in ``<home>/confirmed``, so that it is asked once."""
 
 import contextlib
+from hashlib import sha256
 from pathlib import Path
 
-from ...light_sha256 import sha256
 from ...model.run import RunSpec
 from ...store.home import make_private
 from ..runs.known_runs import home

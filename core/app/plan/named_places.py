@@ -11,9 +11,8 @@ from pathlib import Path
 
 from ...model.checkpoints.checkpoint_suffixes import has_checkpoint_suffix
 from ...model.run import RunSpec
-from ...source.known_values import UNKNOWN
-from ...source.script_values import LONGEST
-from ...source.trainer_source import TrainerSource, read_source
+from ...source.trainer_source import LONGEST, TrainerSource, read_source
+from ...source.values import UNKNOWN
 
 MOST = 4096
 MOST_FOLDERS = 64

@@ -24,11 +24,12 @@ from ...model.launch.resume_way import ResumeWay, SecondStart, Source, with_way
 from ...model.run import RunSpec
 from ...model.shipped.preset import Preset, ResumeStyle
 from ...source.launch_target import Target
-from ...source.options.option import Option
-from ...source.options.subcommands import BEFORE
+from ...source.options import Option
+from ...source.parsers import BEFORE
 from ...source.resume_finding import Candidate, Finding, WeightsOnly
 from ...source.start_deletes import WEAK, Deletion, Setting, StartDeletes, known_option, shell_deletes
 from ...source.trainer_source import TrainerSource, read_source
+from ...source.values import UNKNOWN
 from ...source.words import RESUME_OPTION, TRACKERS
 from .rehearsed import rehearsed
 
@@ -71,9 +72,12 @@ def second_start_of(spec: RunSpec, preset: Preset, way: ResumeWay) -> SecondStar
     args = argv if isinstance(source, str) else source.target.args
     found, known = StartDeletes(), frozenset[str]()
     if not isinstance(source, str):
-        found = source.deletes(args, {**os.environ, **spec.env}, settings, spec.output_dir)
+        env = {**os.environ, **spec.env}
+        found = source.deletes(args, env, settings, spec.output_dir)
         known = frozenset() if source.resume(settings, config).cut else frozenset(o.name for o in source.options)
-        in_shell = shell_deletes(source.target.shells, args, spec.output_dir, spec.cwd)
+        saved = (path.partition(UNKNOWN)[0].rpartition("/")[0] for path, _ in source.saves(env))
+        outputs = [spec.output_dir, *(os.path.join(spec.cwd, path) for path in saved if path)]  # noqa: PTH118  no path
+        in_shell = shell_deletes(source.target.shells, args, list(filter(None, outputs)), spec.cwd)
         found = msgspec.structs.replace(found, as_given=(*found.as_given, *in_shell), left=(*found.left, *in_shell))
     destroys = [_deleted(each, found.words) for each in found.as_given]
     drops = [_drop(each, found) for each in found.dropped] if way.will in KNOWN else []

@@ -21,8 +21,7 @@ from ...model.launch.command_words import hides_trainer
 from ...model.launch.output_place import OutputPlace
 from ...model.run import RunSpec
 from ...model.shipped.preset import Preset
-from ...source.script_values import Default
-from ...source.trainer_source import read_source
+from ...source.trainer_source import Default, read_source
 
 CHECKPOINTS = (
     "output_dir",

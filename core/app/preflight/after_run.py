@@ -11,7 +11,7 @@ from ...model.attempt import AttemptStory
 from ...model.checkpoints.checkpoint import Checkpoint, CheckpointListing
 from ...model.launch.ways_on import how_to_resume
 from ...model.progress import Progress
-from ...model.run import LIVE_STATES, NOT_SAID, RunSpec
+from ...model.run import LIVE_STATES, RunSpec
 from ...model.story import RunStory
 from ...model.text.setting_place import place_of
 from ...model.text.size_words import size
@@ -116,7 +116,7 @@ def check_ended(after: After) -> Check:
         why = f": {story.state_reason}" if story.state_reason else ""
         return warned("ended", f"{story.state}{why}", f"continue it with: {how_to_resume(story, (after.spec.id,))}")
     number = len(story.attempts)
-    if NOT_SAID in story.state_reason:
+    if story.state_why.kind == "unproven":
         return warned("ended", f"finished: {story.state_reason}", "read the end of its log")
     return passed("ended", f"finished, in {number} {'attempt' if number == 1 else 'attempts'}")
 

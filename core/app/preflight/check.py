@@ -17,12 +17,16 @@ GB = 1e9
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of one check. ``found``: a sentence. ``remedy``: what to do about a warning or a failure."""
+    """The result of one check. ``found``: a sentence. ``remedy``: what to do about a warning or a failure.
+
+    ``errno``: of the system, if it is that.
+    """
 
     name: str
     result: Literal["pass", "warn", "fail"]
     found: str
     remedy: str = ""
+    errno: int | None = None
 
 
 def passed(name: str, found: str) -> Check:
@@ -34,9 +38,9 @@ def warned(name: str, found: str, remedy: str) -> Check:
     return Check(name=name, result="warn", found=found, remedy=remedy)
 
 
-def failed(name: str, found: str, remedy: str) -> Check:
+def failed(name: str, found: str, remedy: str, errno: int | None = None) -> Check:
     """The run would fail."""
-    return Check(name=name, result="fail", found=found, remedy=remedy)
+    return Check(name=name, result="fail", found=found, remedy=remedy, errno=errno)
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):

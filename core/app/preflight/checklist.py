@@ -50,6 +50,7 @@ from .machine.host_checks import (
     check_gpu_channel,
     check_logout,
     check_old_sessions,
+    check_output_lock,
     check_output_owner,
     check_sleep,
     check_supervisor,
@@ -108,6 +109,7 @@ RUN_CHECKS = (
     RunCheck(check_command, refuses=ExitCode.USAGE),
     RunCheck(check_scheduler, quick=True, stops=ExitCode.NOT_FOUND, told=True),
     RunCheck(check_output_owner, refuses=ExitCode.OWNED),
+    RunCheck(check_output_lock, stops=ExitCode.OWNED),
     RunCheck(check_other_trainer, stops=ExitCode.OWNED, here=True),
     RunCheck(check_script, quick=True, stops=ExitCode.NOT_FOUND, told=True),
     RunCheck(check_exit_status, quick=True),
@@ -336,7 +338,7 @@ def before_launch(plan: LaunchPlan) -> tuple[Readiness, tuple[str, ...]]:
     warnings = tuple(f"{c.name}: {c.found} ({c.remedy})" for _, c in checks if c.result != "pass")
     failed = next((c for refuses, c in checks if refuses and c.result == "fail"), None)
     if failed is not None:
-        return Readiness(refusal=f"{failed.found}; {failed.remedy}"), warnings
+        return Readiness(refusal=f"{failed.found}; {failed.remedy}", errno=failed.errno), warnings
     folder = existing(Path(plan.spec.output_dir or plan.spec.cwd))
     return _room(plan, folder), warnings
 

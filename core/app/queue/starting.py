@@ -17,6 +17,7 @@ from ..plan.launch_plan import LaunchPlan, plan_launch
 from ..plan.project_plan import plan_command, plan_project
 from ..preflight.other_trainer import other_trainers, what_it_is
 from ..runs.known_runs import home
+from ..runs.output_claim import lock_rival
 from ..runs.output_owner import rival_of
 from ..start.detached import start_detached
 from ..start.earlier_run import EarlierRun, earlier_run
@@ -75,7 +76,7 @@ def _begin(entry: QueueEntry) -> Started:
     plan = plan_of_entry(entry)
     spec = _with_gpus(plan.spec, entry)
     plan = plan_launch(spec, definitions_of(spec))
-    rival = rival_of(spec)
+    rival = rival_of(spec) or lock_rival(spec, home(), unclear=True)
     if rival is not None:
         return Started(how="later", why=rival)
     if trains := other_trainers(plan, RunDirectory(runs_folder(home()) / spec.id)):

@@ -24,7 +24,7 @@ from ...act.processes import ATTEMPT_VARIABLE
 from ...model.launch.queue import Queue, QueueEntry
 from ...model.text.suggestion import typed
 from ...store.home import runs_folder
-from ...store.journal import load_outline
+from ...store.journal import load_story
 from ...store.lists.queue_file import QueueFile
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory, RunUnreadable
@@ -119,7 +119,7 @@ class QueueWorker:
         held = is_held(run.lock)
         if held or (entry.state == "started" and trainer_pid(run) is not None and not _died(run.lock)):
             return self._works(entry, run)
-        story = as_found(run, load_outline(run.journal))
+        story = as_found(run, load_story(run.journal))
         if story.state in OVER:
             return self._over(entry, story.state, story.state_reason, run)
         if story.attempts and not _died(run.lock) and entry.boot == self._boot and trainer_pid(run) is None:

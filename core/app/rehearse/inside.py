@@ -27,7 +27,7 @@ from ...model.run import RunSpec
 from ...model.shipped.preset import Preset
 from ...store.journal import load_story
 from ...store.run_directory import RunDirectory
-from ..apart.own_process import ends_with
+from ..apart import ends_with
 from ..errors import CliError, ExitCode
 from ..plan.definitions import definitions_of
 from ..plan.launch_plan import plan_launch
@@ -199,8 +199,8 @@ def _verified(run: RunDirectory) -> str:
     """What the supervisor saw of the resume, without its first words; "" = it verified none."""
     from ...store.journal import read_journal
 
-    notes = [record.fact.text for record in read_journal(run.journal) if isinstance(record.fact, Note)]
-    return next((text.removeprefix(VERIFIED) for text in reversed(notes) if text.startswith(VERIFIED)), "")
+    notes = [record.fact for record in read_journal(run.journal) if isinstance(record.fact, Note)]
+    return next((note.text.removeprefix(VERIFIED) for note in reversed(notes) if note.about == "resume"), "")
 
 
 def _named(checkpoints: tuple[Checkpoint, ...], path: str | None) -> Checkpoint | None:

@@ -17,8 +17,7 @@ from ...act.config.redirect import redirected
 from ...model.launch.rehearsal import Apart, Rehearsal
 from ...model.run import RunSpec
 from ...store.learned.rehearsals import keep_rehearsal, source_digest
-from ..apart.own_process import run_apart
-from ..apart.scratch_place import caches, hidden_folders, places, scratch_folder, written_folders
+from ..apart import caches, hidden_folders, places, run_apart, scratch_folder, written_folders
 from ..errors import CliError, ExitCode
 from ..plan.launch_plan import LaunchPlan
 from ..runs.known_runs import home

@@ -9,10 +9,8 @@ from ...model.run import TERMINAL_STATES
 from ...model.text.plural import plural
 from ...model.text.suggestion import typed
 from ...sense.process.process_identity import is_alive
-from ...store.annex import annexes
-from ...store.journal import JournalTooNew, load_outline
+from ...store.journal import JournalTooNew, load_story
 from ...store.lock import is_held
-from ...store.recent_trace import recent_trace_folder
 from ...store.run_directory import RunDirectory, RunUnreadable
 from ...store.run_lookup import list_runs
 from ...views.quantity import size as size_text
@@ -33,13 +31,12 @@ def kept_about(run: RunDirectory) -> str:
                 f"{typed('kill', run.id)}"
             )  # fmt: skip
     for output in _outputs(run):
-        if any(output.is_relative_to(place.resolve()) for place in _places(run)):
+        if output.is_relative_to(run.path.resolve()):
             raise CliError(ExitCode.FAILED, f"{run.id}: its outputs are in {output}, which would go with it; move them")
     count, size = 0, 0
-    for place in _places(run):
-        for below, _, names in os.walk(place):
-            sizes = [(Path(below) / name).lstat().st_size for name in names]
-            count, size = count + len(sizes), size + sum(sizes)
+    for below, _, names in os.walk(run.path):
+        sizes = [(Path(below) / name).lstat().st_size for name in names]
+        count, size = count + len(sizes), size + sum(sizes)
     attempts = len(run.attempt_folders())
     return (
         f"what is kept about {run.id}: journal, charts, evidence, logs of "
@@ -70,23 +67,17 @@ def old_runs(keep: int | None) -> list[tuple[RunDirectory, str]]:
 def _ended_state(run: RunDirectory) -> str | None:
     """The state of a run that has ended; None if it is live, may continue, or its state is unknown."""
     try:
-        story = as_found(run, load_outline(run.journal))
+        story = as_found(run, load_story(run.journal))
     except (JournalTooNew, OSError):
         return None
     return story.state if story.state in TERMINAL_STATES and not is_held(run.lock) else None
 
 
 def forget(run: RunDirectory) -> None:
-    """Remove the run's folder, its annexes and what is in memory of its trace. Raises OSError."""
-    for place in _places(run):
-        going = place.with_name(f".forgotten-{place.name}-{os.getpid()}")
-        place.rename(going)
-        shutil.rmtree(going)
-
-
-def _places(run: RunDirectory) -> list[Path]:
-    memory = recent_trace_folder(run.trace)  # what a killed supervisor left there
-    return [*annexes(run.path), *([memory] if memory is not None and memory.is_dir() else []), run.path]
+    """Remove the run's folder. Raises OSError."""
+    going = run.path.with_name(f".forgotten-{run.path.name}-{os.getpid()}")
+    run.path.rename(going)
+    shutil.rmtree(going)
 
 
 def _outputs(run: RunDirectory) -> list[Path]:

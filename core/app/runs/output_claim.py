@@ -12,7 +12,7 @@ from pathlib import Path
 from ...act import processes
 from ...act.launch.lock_file import BEAT_S, Taken, look
 from ...act.launch.lock_slots import SUPERVISOR, Holder, Owner
-from ...act.launch.output_locks import NAME, OutputLocks, command_key, look_for_rival
+from ...act.launch.output_locks import NAME, OutputLocks, command_key, look_for_rival, sweep_machine
 from ...model.attempt import LockOrder
 from ...model.ports.supervision import AttemptTarget
 from ...model.run import RunSpec
@@ -55,7 +55,8 @@ class OutputClaim:
         """Take the locks. Raises CliError (exit code 4) if another run has one of them, or if that cannot be told."""
         try:
             with self._mutex:
-                self._unsaid += self._locks.take(_print)
+                sweep_machine()
+                self._unsaid += self._locks.take()
         except Taken as taken:
             raise CliError(ExitCode.OWNED, f"{sentence(taken, self._spec)}; nothing was started") from None
 
@@ -174,8 +175,8 @@ def lock_order(spec: RunSpec, home: Path) -> LockOrder:
 def lock_rival(spec: RunSpec, home: Path, *, unclear: bool = False) -> str | None:
     """A sentence about another run that holds a lock of this one, on any host and with any state folder; else None.
 
-    Changes nothing and waits for nothing. ``unclear``: only of a holder of which a start would have to watch whether it
-    lives; else only of one that lives for certain.
+    Changes nothing. ``unclear``: only of a holder of which it cannot be told whether it lives; else only of one that
+    lives for certain.
     """
     order = lock_order(spec, home)
     try:
@@ -183,6 +184,22 @@ def lock_rival(spec: RunSpec, home: Path, *, unclear: bool = False) -> str | Non
     except Taken as taken:
         return sentence(taken, spec) if taken.lives is not unclear else None
     return None
+
+
+def take_over(spec: RunSpec, home: Path) -> None:
+    """Take the output folder from a run of which it cannot be told whether it lives: a person says that it does not.
+
+    Raises CliError (exit code 4) if it does live.
+    """
+    if lock_rival(spec, home, unclear=True) is None:
+        return
+    order = lock_order(spec, home)
+    locks = OutputLocks(_owner(order), SUPERVISOR, order.command, is_network)
+    try:
+        locks.take(force=True)
+    except Taken as taken:
+        raise CliError(ExitCode.OWNED, f"{sentence(taken, spec)}; nothing was started") from None
+    locks.release()
 
 
 def sentence(taken: Taken, spec: RunSpec) -> str:
@@ -212,9 +229,10 @@ def _sentence(taken: Taken, spec: RunSpec) -> str:
         what = f"{where} is in use by {known}, and two trainers would write over each other's checkpoints"
         other = "or choose another --output-dir"
     if holder.boot != processes.boot_id():
-        gone = "" if taken.lives else f"if that host is gone for good, remove {taken.path}, "
+        end = "" if taken.lives else "start with --force if that training is over, "
         return (
-            f"{what}: {taken.why} (host {holder.host}, pid {holder.pid}); look at it there with {look}, {gone}{other}"
+            f"{what}: {taken.why} (host {holder.host}, pid {holder.pid}{_written(taken.path)}); "
+            f"look at it there with {look}, {end}{other}"
         )
     if not Path(owner.home, "runs", owner.run).is_dir():
         if Path(owner.home).is_dir():
@@ -225,6 +243,14 @@ def _sentence(taken: Taken, spec: RunSpec) -> str:
         kill = f" (kill {' '.join(str(process.pid) for process in marked)})" if (marked := _marked(holder)) else ""
         return f"{what}: {_processes(holder)}; {left}{kill}, {other}"
     return f"{what}: {_processes(holder)} on the host {holder.host}; look at it with {look}, end it with {end}, {other}"
+
+
+def _written(path: str) -> str:
+    """When the lock was written last, for people: clocks of hosts differ, so nothing follows from it."""
+    try:
+        return time.strftime(", last sign of life %Y-%m-%d %H:%M", time.localtime(os.lstat(path).st_mtime))
+    except (OSError, ValueError, OverflowError):
+        return ""
 
 
 def is_network(folder: str) -> bool:

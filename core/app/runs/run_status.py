@@ -43,23 +43,29 @@ def _remember_look(run: RunDirectory, now: "Situation") -> None:
 def run_rows(warn: Callable[[str], None]) -> list[tuple[dict[str, Any], str]]:
     """The rows of ``runs --json``, newest first, each with what is said while no step is seen (``standstill``).
 
-    ``stand_in``: the verb whose example run it is (demo or drill).
+    ``stand_in``: the verb whose example run it is (demo or drill). ``trouble``: the worst that is wrong now;
+    ``needs_you``: the most urgent that a person has to do or decide. Sentences, or None.
     ``warn`` is called for each run that cannot be read; the others are listed.
     """
+    from ...model.run import LIVE_STATES
     from ...store.journal import JournalTooNew
     from ...store.run_directory import RunUnreadable
     from ...store.run_lookup import unreadable_runs
+    from ...views.report.open_decisions import needs
+    from ...views.state.run_progress import live_progress
 
     for problem in unreadable_runs(home()):
         warn(problem)
     rows = []
     for run in all_runs():
         try:
-            (status, still), spec = read_run(run), run.load_spec()
+            (status, still, now), spec = _read(run), run.load_spec()
         except (JournalTooNew, RunUnreadable, OSError) as error:
             warn(str(error))
             continue
         last = status["incidents"][-1] if status["incidents"] else None
+        needed = next((need.text for need in needs(now) if need.urgent), None)
+        wrong = status["concerns"][0]["text"] if status["concerns"] else None
         rows.append(
             (
                 {
@@ -69,6 +75,11 @@ def run_rows(warn: Callable[[str], None]) -> list[tuple[dict[str, Any], str]]:
                     "attempt": status["attempt"],
                     "step": status["overall"]["step"],
                     "total_steps": status["overall"]["total_steps"],
+                    "eta_s": live_progress(now).eta_s
+                    if now.supervisor_alive and now.story.state in LIVE_STATES
+                    else None,
+                    "trouble": wrong,
+                    "needs_you": needed,
                     "last_incident": last,
                     "supervisor": status["supervisor"],
                     "cwd": spec.cwd,
@@ -124,7 +135,7 @@ def _read(run: RunDirectory, *, ask: bool = False) -> tuple[dict[str, Any], str,
     """``read_run``, and what it is made of."""
     from ...model.progress import Outlook
     from ...model.situation import Situation
-    from ...store.journal import load_outline
+    from ...store.journal import load_story
     from ...store.metrics.latest import latest_without_metrics
     from ...views.place_words import place_words
     from ...views.state.concerns import concerns
@@ -136,7 +147,7 @@ def _read(run: RunDirectory, *, ask: bool = False) -> tuple[dict[str, Any], str,
     from .unwatched import as_found
 
     latest = latest_without_metrics(run.history)
-    spec, story = run.load_spec(), as_found(run, load_outline(run.journal))
+    spec, story = run.load_spec(), as_found(run, load_story(run.journal))
     life = supervisor_life(run, ask=ask)
     wall, made = time.time(), latest.progress
     progress = life.progress or (made.progress if made else None)
@@ -172,7 +183,7 @@ def _read(run: RunDirectory, *, ask: bool = False) -> tuple[dict[str, Any], str,
         own=tuple(place_troubles(run, spec, story, watched=life.alive)),
     )
     status["place"] = place_words(spec.command)
-    status["concerns"] = [{"level": each.level, "text": each.text} for each in concerns(now)]
+    status["concerns"] = [{"level": each.level, "text": each.text, "incident": each.incident} for each in concerns(now)]
     status["job"], status["nodes"], nodes = None, [], None
     if spec.capabilities.queues:
         from .jobs.job_now import job_object, job_of, node_objects, nodes_of

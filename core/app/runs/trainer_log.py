@@ -15,9 +15,9 @@ POLL_S = 0.25
 
 def log_of(run: RunDirectory, attempt: int | None = None) -> Path:
     """The log of an attempt (None: the newest). Raises CliError (exit code 3) if there is none."""
-    from ...store.journal import load_outline
+    from ...store.journal import load_story
 
-    attempts = load_outline(run.journal).attempts
+    attempts = load_story(run.journal).attempts
     chosen = [each for each in attempts if each.log and (attempt is None or each.number == attempt)]
     if not chosen or chosen[-1].log is None:
         which = "no attempt was started yet" if attempt is None else f"there is no attempt {attempt} with a log"

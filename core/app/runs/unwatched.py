@@ -4,9 +4,9 @@ import msgspec
 
 from ...act.launch.attempt_records import read_exit, read_start
 from ...model.attempt import AttemptStory, ExitRecord
-from ...model.launch.held import HELD
 from ...model.run import TERMINAL_STATES
 from ...model.story import RunStory
+from ...model.why import Why
 from ...sense.process.process_identity import is_alive
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory
@@ -35,8 +35,9 @@ def as_found(run: RunDirectory, story: RunStory) -> RunStory:
         story,
         state="interrupted",
         state_reason=f"no supervisor is running, and {_how_it_ended(attempt.number, read_exit(folder))}"
-        + (f"; the restart is {story.state_reason}" if story.state_reason.startswith(HELD) else "")
+        + (f"; the restart is held: {story.state_reason}" if story.state_why.holds else "")
         + (f"; {LOST}" if story.run is None else ""),
+        state_why=Why(),
         attempts=(*story.attempts[:-1], msgspec.structs.replace(attempt, pid=None, runner_pid=None)),
     )
 

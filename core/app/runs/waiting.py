@@ -4,8 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-from ...model.launch.held import HELD
-from ...store.journal import load_outline
+from ...store.journal import load_story
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory
 from ..errors import ExitCode
@@ -40,18 +39,18 @@ class Standing(NamedTuple):
 
 def standing_of(run: RunDirectory) -> Standing:
     """From the journal and the lock of the run. A run that is given up or ended early has failed."""
-    story = as_found(run, load_outline(run.journal))
-    kind = kind_of(story.state, story.state_reason, asks=story.question is not None, watched=is_held(run.lock))
+    story = as_found(run, load_story(run.journal))
+    kind = kind_of(story.state, held=story.state_why.holds, asks=story.question is not None, watched=is_held(run.lock))
     return Standing(kind, story.state, story.progress.step, story.state_reason)
 
 
-def kind_of(state: str, reason: str, *, asks: bool, watched: bool) -> Kind:
-    """``asks``: a question to a person is open. ``watched``: a supervisor is there."""
+def kind_of(state: str, *, held: bool, asks: bool, watched: bool) -> Kind:
+    """``held``: the next attempt waits. ``asks``: a question is open. ``watched``: a supervisor is there."""
     if state == "finished":
         return "finished"
     if state in {"given_up", "ended_early"}:
         return "failed"
-    if asks or state in {"stopped", "paused"} or reason.startswith(HELD):
+    if asks or state in {"stopped", "paused"} or held:
         return "needs-you"
     return "goes-on" if watched else "unwatched"
 

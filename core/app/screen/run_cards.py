@@ -8,7 +8,7 @@ from ...model.run import LIVE_STATES
 from ...model.run_card import RunCard
 from ...model.situation import Situation
 from ...model.text.edge import EDGE
-from ...store.journal import JournalTooNew, load_outline
+from ...store.journal import JournalTooNew, load_story
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory
 from ...store.run_lookup import list_runs
@@ -65,7 +65,7 @@ def card_of(run: RunDirectory) -> RunCard:
         hidden=run.hidden.exists(),
     )
     try:
-        story = EDGE.value(current_story(run, load_outline(run.journal)))
+        story = EDGE.value(current_story(run, load_story(run.journal)))
     except (JournalTooNew, OSError):
         return known
     from ...store.metrics.latest import latest_without_metrics

@@ -1,4 +1,4 @@
-"""The runs of this machine for the screen, and the services of one that is opened."""
+"""The runs for the screen: those of this machine with the services of one that is opened, and those of others."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -18,6 +18,8 @@ from ...model.ports.screen import (
     Trials,
 )
 from ...model.run import RunSpec
+from ...model.run_card import HOST_ROW
+from ...model.text.suggestion import parted, typed
 from ...store.run_directory import RunDirectory
 from ..errors import CliError
 from ..runs.known_runs import open_run
@@ -31,20 +33,39 @@ from .store_feed import StoreFeed
 
 if TYPE_CHECKING:
     from ...model.run_card import RunCard, RunSettings
+    from ..hosts.far_runs import FarRuns
 
 
 class MachineRuns:
-    """Implements the screen's RunPicker."""
+    """Implements the screen's RunPicker. ``others``: the runs of other machines, if some are named."""
 
-    def runs(self) -> "Sequence[RunCard]":
-        """Reads every journal: called in a thread."""
+    def __init__(self, others: "FarRuns | None" = None) -> None:
+        self._others = others
+
+    def runs(self, *, anew: bool = False) -> "Sequence[RunCard]":
+        """Reads every journal of this machine: called in a thread. What waits here comes first, as it is."""
         from .run_cards import run_cards
 
-        return run_cards()
+        own = run_cards()
+        if self._others is None:
+            return own
+        waiting = [card for card in own if card.queued is not None]
+        rest = [*own[len(waiting) :], *self._others.cards(anew=anew)]
+        return [*waiting, *sorted(rest, key=lambda card: -card.created_wall)]
+
+    def show_there(self, card: "RunCard", *, read_only: bool) -> None:
+        """As ``trainwatch --on HOST --run ID``."""
+        assert self._others is not None
+        try:
+            code = self._others.show_there(card, ["--read-only"] if read_only else [])
+        except (CliError, OSError) as error:
+            raise RuntimeError(str(error)) from error
+        if code:
+            raise RuntimeError(f"the screen on {card.host} ended with exit code {code}")
 
     def open(self, run_id: str) -> OpenRun:
         """The services of one run. Raises RuntimeError with a sentence."""
-        refuse_queued(run_id)
+        _refuse(run_id, "--run")
         run, spec = open_run(run_id)
         return OpenRun(
             run_id=run.id,
@@ -69,13 +90,13 @@ class MachineRuns:
 
     def settings(self, run_id: str) -> "RunSettings":
         """Reads the newest launch of the run and its config."""
-        refuse_queued(run_id)
+        _refuse(run_id, "status")
         run, spec = open_run(run_id)
         return settings_of(run, spec)
 
     def hide(self, run_id: str, hidden: bool) -> None:
         """A mark in the run's folder."""
-        refuse_queued(run_id)
+        _refuse(run_id)
         run, _ = open_run(run_id)
         from .run_cards import hide
 
@@ -88,7 +109,7 @@ class MachineRuns:
         """As ``trainwatch forget`` asks."""
         from ..runs.forgetting import kept_about
 
-        refuse_queued(run_id)
+        _refuse(run_id, "forget")
         run, _ = open_run(run_id)
         try:
             return kept_about(run)
@@ -99,7 +120,7 @@ class MachineRuns:
         """As ``trainwatch forget`` does."""
         from ..runs.forgetting import forget, kept_about
 
-        refuse_queued(run_id)
+        _refuse(run_id, "forget")
         run, _ = open_run(run_id)
         try:
             kept = kept_about(run)
@@ -107,6 +128,15 @@ class MachineRuns:
         except (CliError, OSError) as error:
             raise RuntimeError(str(error)) from error
         return kept
+
+
+def _refuse(run_id: str, verb: str = "") -> None:
+    """Raise RuntimeError if the row is no run of this machine. ``verb``: what does it on another one, if one does."""
+    refuse_queued(run_id)
+    if parted(run_id) is not None:
+        raise RuntimeError(f"a run of another machine: {typed(verb, run_id) if verb else 'not from this screen'}")
+    if run_id.startswith(HOST_ROW):
+        raise RuntimeError("this row stands for a machine, not for a run")
 
 
 # What the first picture does not need is loaded when it is used.

@@ -71,10 +71,6 @@ class RunSamples:
         except OSError as error:
             raise RuntimeError(f"{error.filename or 'the disk'}: {error.strerror or error}") from error
 
-    def fetch(self, sample: Sample) -> str:
-        """The path of the image. A sample of this machine needs no copy."""
-        return sample.path
-
 
 class RunLaunch:
     """Implements the screen's LaunchSettings: what a launch of the run would be; nothing is written."""

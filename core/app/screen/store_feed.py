@@ -48,7 +48,6 @@ class StoreFeed:
         self._journal: JournalFollower | None = None
         self._story = RunStory()
         self._job = JobReader()
-        self._polled = False
         self._asked_at: float | None = None
         self._troubles: tuple[Trouble, ...] = ()
 
@@ -66,26 +65,20 @@ class StoreFeed:
         return HistoryReader(self._directory.history)
 
     def poll(self) -> Situation:
-        """Fold the new records of the journal, and read the newest samples. Raises JournalTooNew with a sentence.
-
-        The first has the newest of many checkpoints only, so that the first picture need not wait for the others.
-        """
+        """Fold the new records of the journal, and read the newest samples. Raises JournalTooNew with a sentence."""
         from ...model.story_fold import apply  # the empty picture does not wait for what reads a journal
-        from ...store.journal.stored_story import read_shortest, read_stored
+        from ...store.journal.stored_story import read_stored
 
         journal = self._journal
         if journal is None:
-            journal = self._begin(read_shortest(self._directory.journal))
-        elif self._polled and self._story.left_out:
             journal = self._begin(read_stored(self._directory.journal))
-        self._polled = True
         for record in journal.poll():
             self._story = apply(self._story, EDGE.value(record))
         story = self._story
         latest = self._history.latest()
-        wall = self.wall()
+        wall = time.time()
         zero = story.wall0 if story.run is not None else self._zero
-        life = self.look_at_supervisor(wall)
+        life = self._look_at_supervisor(wall)
         if not life.alive:
             story = self._as_found(self._directory, story)
         return Situation(
@@ -104,18 +97,10 @@ class StoreFeed:
             frozen=frozen_text(life) if life.frozen else "",
             troubles=self._troubles,
             health=self._health,
-            job=self._job.read(self.log_here(story)),
+            job=self._job.read(log_of(story)),
         )
 
-    def log_here(self, story: RunStory) -> str | None:
-        """The newest attempt's log: the file of its job is beside it."""
-        return log_of(story)
-
-    def wall(self) -> float:
-        """The time of the situation, in seconds since the epoch."""
-        return time.time()
-
-    def look_at_supervisor(self, wall: float) -> SupervisorLife:
+    def _look_at_supervisor(self, wall: float) -> SupervisorLife:
         """Look at it; it is asked for its own troubles every ASK_S."""
         from ..runs.supervisor_life import supervisor_life  # the first picture does not wait for it
 

@@ -5,11 +5,10 @@ import subprocess
 import sys
 import time
 
-from ...model.launch.held import waits_for_room
 from ...model.observation import Command
 from ...model.story import RunStory
 from ...model.text.json_line import encode_exact
-from ...store.journal import load_outline
+from ...store.journal import load_story
 from ...store.lock import holder_pid
 from ...store.run_directory import RunDirectory
 from ..errors import CliError, ExitCode
@@ -95,12 +94,12 @@ def launch_detached(
 
     Returns the pid, and the story if nothing runs yet (None: a trainer runs or ran). Raises CliError, JournalTooNew.
     """
-    before = load_outline(run.journal)
+    before = load_story(run.journal)
     pid = start_detached(run, command, claim)
-    waits = command is None and waits_for_room(before)
+    waits = command is None and before.state_why.waits_for_room
     deadline = time.monotonic() + (ROOM_PATIENCE_S if waits else LAUNCH_PATIENCE_S)
     while trainer_pid(run) is None:
-        story = load_outline(run.journal)
+        story = load_story(run.journal)
         if len(story.attempts) > len(before.attempts):
             return pid, story if story.state == "queued" else None
         changed = (story.state, story.state_t) != (before.state, before.state_t) and story.state not in UNDECIDED

@@ -3,13 +3,13 @@
 import os
 from typing import Literal, NamedTuple
 
-from ...model.launch.held import waits_for_room
 from ...model.run import TERMINAL_STATES, RunSpec
 from ...model.story import RunStory
 from ...source.same_training import is_same, may_save_alike
 from ...store.journal import JournalTooNew, load_story
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory
+from ...views.state.held_words import reason_of
 from ..runs.known_runs import all_runs
 from ..runs.output_owner import is_at_rest, trainer_pid
 from ..runs.unwatched import as_found
@@ -85,7 +85,7 @@ def described(run: RunDirectory) -> EarlierRun | None:
         if story.state in TERMINAL_STATES
         else "interrupted"
     )
-    held = told.state_reason if condition == "interrupted" and waits_for_room(told) else ""
+    held = reason_of(told) if condition == "interrupted" and told.state_why.waits_for_room else ""
     return EarlierRun(run, run.load_spec(), story, condition, held)
 
 

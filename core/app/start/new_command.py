@@ -11,7 +11,7 @@ from ...config.spec import Overrides, spec_for_command
 from ...model.run import RunSpec
 from ...model.text.suggestion import typed
 from ...source.trainer_source import source_facts
-from ...store.journal import load_outline
+from ...store.journal import load_story
 from ...store.lock import is_held
 from ...store.run_directory import RunDirectory
 from ..errors import CliError, ExitCode, config_errors
@@ -90,7 +90,7 @@ def _require_end(run: RunDirectory, former: str, tell: Tell) -> None:
 def checkpoint_after(run: RunDirectory) -> str | None:
     """The checkpoint from which a finished run goes on with its new command; None: as a resume chooses it."""
     spec = run.load_spec()
-    if load_outline(run.journal).state != "finished":
+    if load_story(run.journal).state != "finished":
         return None
     return list_run_checkpoints(spec, definitions_of(spec).preset_of(spec)).resume_point
 

@@ -19,7 +19,7 @@ from ..plan.asked_settings import with_asked
 from ..plan.launch_plan import LaunchPlan, plan_launch
 from ..plan.project_plan import NO_OPTIONS, spec_and_definitions
 from ..runs.known_runs import find_run, here, home
-from ..runs.output_claim import OutputClaim
+from ..runs.output_claim import OutputClaim, take_over
 from .hand_over import end_supervisor
 from .keep_before import keep_before
 from .start_choice import StartChoice, Wish, choose_start
@@ -54,11 +54,14 @@ def create_run(plan: LaunchPlan, choice: StartChoice | None = None, *, forced: b
             require_startable(found, known=True, forced=forced, waits_for_room=choice.waits_for_room)
             if forced:
                 accept(found, choice.known)
+                take_over(found.spec, home())
             if choice.supervised:
                 end_supervisor(choice.known, "a new start")
         return RunToStart(_as_given(choice.known, plan.spec), first=choice.first, said=choice.said)
     plan = plan_of_choice(plan, choice)
     require_startable(plan, forced=forced)
+    if forced:
+        take_over(plan.spec, home())
     claim = OutputClaim(plan.spec, home())
     claim.take()
     known = RunDirectory(runs_folder(home()) / plan.spec.id)
@@ -154,6 +157,7 @@ def project_run(
         from ..preflight.other_trainer import accept
 
         accept(plan_launch(current, definitions), run)
+        take_over(current, home())
     return RunToStart(run)
 
 

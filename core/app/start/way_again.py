@@ -1,7 +1,7 @@
 """How the trainer resumes, read again at each start of a run of which no way was known: its script may have one now."""
 
 from ...model.observation import Command
-from ...store.journal import load_outline
+from ...store.journal import load_story
 from ...store.lock import holder_pid, is_held
 from ...store.run_directory import RunDirectory
 from ...views.resume_words import resume_line
@@ -26,7 +26,7 @@ def read_way_again(run: RunDirectory, command: Command | None = None) -> str | N
     if trains and not _begins_from_a_checkpoint(command):
         return None
     if waits:
-        story = load_outline(run.journal)
+        story = load_story(run.journal)
         told = None if story.run is None else story.run.resume
         if told is None or told.will in KNOWN or not (_may_be_replaced(run) if trains else is_at_rest(run)):
             return None

@@ -10,8 +10,8 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from hashlib import sha256
 
-from ...light_sha256 import sha256
 from ...model.text.listen_address import listen_address
 from ...views.metrics_out.text_format import CONTENT_TYPE
 from ..runs.known_runs import home

@@ -4,7 +4,7 @@ What is wrong is kept in memory and notified at once, so that neither needs a fi
 the trainer.
 """
 
-import contextlib
+import errno
 import os
 import threading
 import time
@@ -21,8 +21,7 @@ from ...bound_process import missing_files
 from ...model.attempt import LaunchOrder, StartRecord
 from ...model.ports.supervision import AttemptTarget
 from ...model.run import RunSpec
-from ...store.annex import free_bytes, make_annex
-from ...store.ballast import Ballast
+from ...store.ballast import Ballast, free_bytes
 from ...store.home import make_private
 from ...store.journal.safe_journal import SafeJournal
 from ...store.lock import LockLost, SupervisorLock
@@ -39,7 +38,7 @@ FILL_SHARE = 4
 SMALL = 64
 """The same for a full disk: this part of a small one."""
 LOG_ROOM_BYTES = 8 << 20
-"""A new attempt whose folder has less room than this keeps its files in an annex."""
+"""A launch waits while the run's folder has less room than this: a print to a full disk ends most trainers."""
 UPGRADE_S = 5.0
 """An upgrade removes the old files first: pip writes the new ones within a second, pipx within half a minute."""
 NOTICE_S = 60.0
@@ -73,21 +72,14 @@ class StateKeeper:
         """Whether charts and traces may be written: the last free space is for the log and the journal."""
         return not self._full
 
-    def attempt_folder(self, number: int) -> Path:
-        """Where an attempt keeps its files: in the run's folder, or in an annex if there is no room for a log."""
-        own = self._run.attempts / f"{number:04d}"
-        if free_bytes(self._run.path) < LOG_ROOM_BYTES or not os.access(self._run.path, os.W_OK):
-            with contextlib.suppress(OSError):
-                annex = make_annex(self._run.path)
-                if free_bytes(annex) > free_bytes(self._run.path):
-                    self.tell(
-                        "log",
-                        f"{self._run.path} has no room for a log: attempt {number} keeps its files in {annex}",
-                        level_is_warning=True,
-                    )
-                    return make_private(annex / self._run.attempts.name) / own.name
-        self.tell("log", None)
-        return own
+    def refusal(self) -> str | None:
+        """Why no attempt may be started now: there is no room for its log. None: there is."""
+        path, why = self._run.path, 0
+        if not os.access(path, os.W_OK):
+            why = errno.EROFS
+        elif free_bytes(path) < LOG_ROOM_BYTES:
+            why = errno.ENOSPC
+        return f"{path}: {os.strerror(why)}: a log needs 8 MB" if why else None
 
     def turn(self) -> None:
         """Look at everything, at most once every LOOK_S."""

@@ -16,8 +16,7 @@ from ...model.launch.trial import TrialResult
 from ...model.run import RunSpec
 from ...store.home import make_private
 from ...store.learned.trials import trials_folder
-from ..apart.own_process import ends_with, run_apart
-from ..apart.scratch_place import caches, hidden_folders, places, scratch_folder, written_folders
+from ..apart import caches, ends_with, hidden_folders, places, run_apart, scratch_folder, written_folders
 from ..errors import CliError, ExitCode
 from ..plan.definitions import definitions_of
 from ..plan.launch_plan import plan_launch

@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
@@ -15,7 +16,6 @@ from ...checkpoints import inspect_any, state_in, state_of, verify
 from ...checkpoints.formats.reading_pace import BESIDE_TRAINING_BYTES_PER_S
 from ...judge.failure.log_evidence import is_news
 from ...judge.progress.log_progress import progress_of
-from ...light_sha256 import sha256
 from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.checkpoints.origin import Whose
 from ...model.launch.output_place import is_below
@@ -46,8 +46,6 @@ from ...sense.process.other_trainers import OtherTrainers
 from ...sense.process.process_tree import ProcessTree
 from ...sense.process.run_tree import RunTree
 from ...sense.sampler import Sampler, SamplersInOneThread
-from ...sense.shared_look import namespaces
-from ...store import annex
 from ...store.atomic import write_atomically
 from ...store.clock import RunClock
 from ...store.home import runtime_folder
@@ -143,7 +141,7 @@ def output_search(
         roots=[spec.cwd, *output.folders, *hint, *(folders_elsewhere(spec, os.environ) if unknown else ())],
         watched=lambda: output.folders,
         state_of=state_of,
-        ignored=[str(run.path.parents[1]), *map(str, annex.roots(os.environ)), *overlays],
+        ignored=[str(run.path.parents[1]), *overlays],
         taken=claim.is_taken,
         saved=saved_places(spec, os.environ) if unknown else {},
         last=last,
@@ -191,7 +189,6 @@ def host_sensor(
         interval_s=spec.settings.watch.interval_s,
         output_dir=spec.output_dir or spec.cwd,
         details=details,
-        shared=shared_path("memory"),
         on_problem=on_problem,
     )
 
@@ -262,7 +259,7 @@ def sensors(
         """Read the last log lines, memory, disk, checkpoints, metrics: why it ended, and what to resume from."""
         log.drain()
         beats.sample()
-        host.sample_at_end()
+        host.sample()
         checkpoints.drain()
         search.drain()
         metrics.drain()
@@ -344,15 +341,6 @@ def _shared_readings(watch: Watch) -> SharedReadings | None:
     driver = os.environ.get("LD_LIBRARY_PATH", "")
     told = (str(home()), driver, f"{watch.interval_s:g}", f"{watch.gpu_timeout_s:g}", __version__)
     return SharedReadings(place / "gpu" / sha256("\0".join(told).encode()).hexdigest()[:16])
-
-
-def shared_path(name: str) -> Path | None:
-    """The file in which the supervisors of this machine that see the same processes share a reading of it."""
-    place = runtime_folder(os.environ)
-    if place is None:
-        return None
-    told = (str(home()), namespaces(), __version__)
-    return place / "machine" / f"{sha256(chr(0).join(told).encode()).hexdigest()[:16]}.{name}"
 
 
 def _cloud(setting: Literal["auto", "off", "aws", "gcp", "azure"]) -> Cloud | None:

@@ -42,7 +42,6 @@ from ...store.detail_files import DetailFiles
 from ...store.journal import latest_snapshot
 from ...store.learned.habits_file import HabitsFile
 from ...store.metrics.history import HistoryWriter
-from ...store.recent_trace import RecentTrace, recent_trace_folder
 from ...store.run_directory import RunDirectory
 from ...store.trace import TraceWriter
 from ...supervisor.inbox import BoundedInbox
@@ -117,7 +116,7 @@ def build_supervisor(
     judge = Judge(knowledge(spec, preset, profiles, created.expected))
     recorder = RunRecorder(
         HistoryWriter(run.history, network=is_network_filesystem(str(run.path.resolve()), _mounts())),
-        TraceWriter(run.trace, run.trace_wanted, recent=_recent_trace(run)),
+        TraceWriter(run.trace, run.trace_wanted, recent=True),
         trace_head(spec) if story.run is None else None,
         habits,
         room=keeper.room,
@@ -150,14 +149,14 @@ def build_supervisor(
         engine=engine,
         preset=preset,
         profiles=profiles,
-        attempt_folder=keeper.attempt_folder,
+        attempt_folder=run.attempt,
         gpus_now=recorder.gpus_now,
         show=lambda target: tmux.show(spec, target).detail,
         base_env=os.environ,
         ready=ReadinessCheck(
             plan,
             lambda text: supervisor.note(text),  # noqa: PLW0108  made below
-            claim.refusal,
+            lambda: keeper.refusal() or claim.refusal(),
             lambda now: refusal_at_launch(now, run),
         ),
         planned=plan.derived_for,
@@ -364,11 +363,6 @@ def _engine(spec: RunSpec, preset: Preset, recorder: RunRecorder) -> Engine:
         kernel_tail=kernel_tail,
         wsl=is_wsl(),
     )
-
-
-def _recent_trace(run: RunDirectory) -> RecentTrace | None:
-    folder = recent_trace_folder(run.trace)
-    return None if folder is None else RecentTrace(folder)
 
 
 def _end_in_words(run: RunDirectory) -> str:

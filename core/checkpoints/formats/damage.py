@@ -45,6 +45,10 @@ class Corrupt(Damage):
     verdict = "corrupt"
 
 
+class NoCounts(Corrupt):
+    """A state file in order that holds neither a step nor an epoch under the names that are known."""
+
+
 class NonFinite(Damage):
     """NaN or Inf inside. ``names``: of the tensors; ``nan``: of those with NaN among them."""
 

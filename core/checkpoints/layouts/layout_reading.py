@@ -9,7 +9,7 @@ from ...model.checkpoints.checkpoint import Kind
 from ...model.checkpoints.checkpoint_names import NameCounts, is_part, tensor_format
 from ...model.checkpoints.checkpoint_suffixes import DCP_SUFFIX
 from ...model.checkpoints.other_files import TEXT_SUFFIXES
-from ..formats.damage import Corrupt, Damage, Opaque, Torn
+from ..formats.damage import Damage, NoCounts, Opaque, Torn
 from ..formats.file_contents import FileContents
 from ..formats.pickles.pickle_values import Mapping
 from ..formats.state_file import read_state_file
@@ -108,5 +108,5 @@ def read_counts(members: Members, name: str, damages: list[Damage]) -> NameCount
         damages.append(Torn(f"{name} was removed"))
         return NameCounts()
     if state.counts.is_final:
-        damages.append(Corrupt(f"{name}: holds neither a step nor an epoch"))
+        damages.append(NoCounts(f"{name}: holds neither a step nor an epoch"))
     return state.counts

@@ -7,7 +7,7 @@ preset names the layout, or if the folder holds what only its trainer writes tog
 import re
 
 from ...model.checkpoints.checkpoint_names import NameCounts
-from ..formats.damage import Corrupt, Damage
+from ..formats.damage import Damage, NoCounts
 from .layout_reading import Findings, LayoutReading, missing, no_weights, optimizer_in, read_counts, weights_in
 from .members import Members
 
@@ -34,7 +34,7 @@ def read_training_state(members: Members, findings: Findings) -> LayoutReading |
     if STATE in members.files:
         found: list[Damage] = []
         counts = read_counts(members, STATE, found)
-        damages += [damage for damage in found if made_so or not _is_without_counts(damage)]
+        damages += [damage for damage in found if made_so or not isinstance(damage, NoCounts)]
     elif made_so or _named_like_it(members):
         notes.append(f"{STATE} is missing: step and epoch are taken from the name")
     contents = None if made_so else findings  # its trainer goes by the names
@@ -61,8 +61,3 @@ def _is_own_make(members: Members) -> bool:
 
 def _named_like_it(members: Members) -> bool:
     return members.has(SCHEDULER, EMA, OPTIMIZER)
-
-
-def _is_without_counts(damage: Damage) -> bool:
-    """A state file in order that holds neither a step nor an epoch under the names that are known."""
-    return isinstance(damage, Corrupt) and "neither a step nor an epoch" in damage.reason

@@ -67,4 +67,4 @@ def _seen(sample: GpuSample) -> Iterator[tuple[str, tuple[str, bool]]]:
 
 def slowed_by(gpu: GpuReading) -> str:
     """The faults that reduce its clocks, as text; empty if none does."""
-    return " and ".join(reason for reason in gpu.throttle or () if reason in SLOWED_BY_FAULT)
+    return " and ".join(each for each in gpu.throttle or () if each in SLOWED_BY_FAULT)

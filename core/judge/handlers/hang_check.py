@@ -3,7 +3,7 @@
 import msgspec
 
 from ...model.decision import CaptureStacks, LookForLoop
-from ...model.incident import BECAME_A_HANG, Evidence
+from ...model.incident import Evidence
 from ...model.observation import Outcome
 from ...model.record import Entry
 from ..hang import (
@@ -290,10 +290,10 @@ def declare(builder: StepBuilder, verdict: detector.Verdict) -> None:
         confidence=cost.likelihood(verdict.weight, silent_s=verdict.silent_s, deadline_s=verdict.deadline_s),
         detect_s=_since_sign_s(builder),
     )
-    close_quiet(builder, f"it {BECAME_A_HANG} (incident {number})")
+    close_quiet(builder, f"it became a hang (incident {number})", "hang")
     for incident in builder.state.incidents:
         if incident.class_ == NO_PROGRESS:
-            builder.close_incident(incident.id, f"it {BECAME_A_HANG} (incident {number})")
+            builder.close_incident(incident.id, f"it became a hang (incident {number})", ended_by="hang")
     builder.notify("incident", f"hang ({verdict.kind})", reason, incident=number)
     capture = builder.decide(
         CaptureStacks,

@@ -3,7 +3,7 @@
 import msgspec
 
 from ...model.fact import PhaseChanged, SaveMeasured
-from ...model.incident import AVERAGE_IS_NAN, DIVERGING
+from ...model.incident import DIVERGING
 from ...model.observation import HEARTBEAT, LogChunk
 from ...model.progress import Progress
 from ...model.record import Entry
@@ -285,10 +285,10 @@ def _nan(knowledge: Knowledge, state: JudgeState, entries: tuple[Entry, ...], re
         builder.set(attempt=replace(state.attempt, nan_t=nan_rollback.began_t(state, read)))
         first = nan_rollback.first_step(read)
         at = "" if first is None else f" at step {first}"
-        what = "the loss is not a number"
-        if read.losses.is_average:
-            what = f"{AVERAGE_IS_NAN} (one skipped step is enough for that)"
-        builder.warn("loss", "nan", f"{what}{at}", step=first)
+        what, average = "the loss is not a number", read.losses.is_average
+        if average:
+            what = "the average loss is not a number (one skipped step is enough for that)"
+        builder.warn("loss", "nan", f"{what}{at}", step=first, average=average)
     nan_rollback.on_nan_steps(builder, read)
     return builder.state, (*entries, *builder.entries)
 

@@ -10,6 +10,7 @@ import msgspec
 from ...model.launch.elsewhere.job import JobCause
 from ...model.settings import Restart
 from ...model.shipped.failure import SettingsFault, WaitsFor
+from ...model.why import WhyKind
 from ..failure.wsl_channel import ChannelState
 from ..resume.doubt import Unread
 from ..run_states import RestartPlan
@@ -114,12 +115,13 @@ class Finish(msgspec.Struct, frozen=True):
 
 
 class Hold(msgspec.Struct, frozen=True):
-    """No restart until an operator asks for one. ``reason``: why, without "held until …".
+    """No restart until an operator asks for one. ``reason``: ``why`` in words, without "held until …".
 
     ``ending``: of its incident; "" = the reason. ``advice``: what people are told then beside it, a sentence each.
     """
 
     reason: str
+    why: WhyKind
     ending: str = ""
     advice: tuple[str, ...] = ()
 

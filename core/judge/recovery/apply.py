@@ -12,6 +12,7 @@ from ...model.fact import BudgetChanged
 from ...model.launch import disk_need
 from ...model.launch.elsewhere.job import JobCause
 from ...model.text.size_words import size
+from ...model.why import Why
 from ..attempt_progress import knows_its_step
 from ..failure.wsl_channel import channel_state
 from ..resume import checkpoint_index, doubt, resume_point
@@ -74,15 +75,15 @@ def answer_failure(
     launched = cause.kind != "launch"
     seen = failure_history.count(state.history, cause.class_)
     unproven = launched and found_way.failed_at_start(builder)
-    refuted = unproven and found_way.is_refuted(builder, cause.class_, reason)
-    refused = found_way.refused(builder, cause.class_, reason) if cause.kind == "crash" and not unproven else ""
+    refuted = unproven and found_way.is_refuted(builder, cause)
+    refused = found_way.refused(builder, cause) if cause.kind == "crash" and not unproven else ""
     older_helps = class_.older_checkpoint_helps and cause.kind == "crash"
     curable = retryable or (class_.older_checkpoint_helps and _has_older(builder, plan))
     again = failure_history.came_back(state.history, cause, state.attempt.stride) or not (
         curable or fallback.has_trained(state)
     )
     remedy, waiting = (
-        remedy_choice.choose(builder, _key(cause), seen, again=again, said=reason) if launched else (None, ())
+        remedy_choice.choose(builder, _key(cause), seen, again=again, said=cause.line) if launched else (None, ())
     )
     failure = FailureInput(
         cause=cause,
@@ -326,7 +327,7 @@ def _hold(builder: StepBuilder, failure: FailureInput, answer: Hold) -> None:
         _count(builder, failure)
         clear_doubt(builder)
     builder.close_incident(failure.incident, answer.ending or answer.reason)
-    builder.move("hold", Stopped(), f"{answer.reason}; held until resume or restart")
+    builder.move("hold", Stopped(), f"{answer.reason}; held until resume or restart", Why(answer.why))
     follows = f"nothing is started until `{builder.knowledge.typed('resume')}`"
     body = "\n".join((answer.reason, *(answer.advice or (follows,))))
     builder.notify("incident", answer.ending or "stopped, and held", body, incident=failure.incident)

@@ -4,9 +4,10 @@ import msgspec
 
 from ...model.decision import EndWatch, GiveUp, StartAttempt
 from ...model.fact import AttemptEnded, CheckpointsSetAside, ProfileChanged
-from ...model.incident import ENDED_WITH_ATTEMPT, OTHER_TRAINER
+from ...model.incident import OTHER_TRAINER
 from ...model.observation import Exit, Outcome
 from ...model.shipped.profile import NO_PROFILE
+from ...model.why import PLAIN, HoldKind, Why
 from .. import unseen
 from ..evaluation import evaluating
 from ..outlook import progress_made
@@ -40,7 +41,7 @@ def launch_after_delay(builder: StepBuilder, plan: RestartPlan) -> None:
     )
 
 
-PASSING = {
+PASSING: dict[HoldKind, tuple[str, str]] = {
     "no_room": ("a disk is full", "make room there"),
     "read_only": ("a disk is read-only", "it goes on once it can be written again (`mount` shows it)"),
     "no_resources": (
@@ -58,24 +59,28 @@ def wait_for_room_somewhere(builder: StepBuilder, plan: RestartPlan, why: str) -
     launch_again_later(builder, plan, "no_room", why)
 
 
-def launch_again_later(builder: StepBuilder, plan: RestartPlan, kind: str, why: str) -> None:
+def _other_trainer(state: JudgeState) -> int | None:
+    """The incident of another trainer that writes there."""
+    return next((i.id for i in state.incidents if i.class_ == OTHER_TRAINER), None)
+
+
+def launch_again_later(builder: StepBuilder, plan: RestartPlan, kind: HoldKind, why: str) -> None:
     """``kind`` of PASSING prevented a launch: again after a while.
 
     Beside another trainer a start from the beginning is not made later: it would write over what that one has saved.
     """
     what, how = PASSING[kind]
     if kind == "other_trainer" and plan.fresh:
-        builder.move("hold", Stopped(), f"held: {why}")
+        builder.move("hold", Stopped(), why, Why(kind, _other_trainer(builder.state)))
         again = untold.starts_again(builder.state, builder.knowledge)
         builder.notify("warning", f"held: {what}", f"{why}\n{again}", incident=plan.incident)
         return
     number = plan.no_room + 1
     delay_s = nth_wait_s(builder.knowledge.settings.restart.network_wait_s, number)
-    reason = f"held: {why}; it is launched again in {delay_s:.0f} s"
-    waiting = WaitingForRoom(
-        need_bytes=0.0, plan=msgspec.structs.replace(plan, no_room=number), until_t=builder.t + delay_s
-    )
-    builder.move("no_room", waiting, reason)
+    until_t = builder.t + delay_s
+    waiting = WaitingForRoom(need_bytes=0.0, plan=msgspec.structs.replace(plan, no_room=number), until_t=until_t)
+    held = Why(kind, _other_trainer(builder.state) if kind == "other_trainer" else None, until_t=until_t)
+    builder.move("no_room", waiting, f"{why}; it is launched again in {delay_s:.0f} s", held)
     if number == 1:
         free = "no restart is charged for it"
         builder.notify("warning", f"held: {what}", f"{why}\n{how}; {free}", incident=plan.incident)
@@ -216,27 +221,27 @@ def remember_end(builder: StepBuilder) -> None:
     if last.step is not None and builder.state.progress_t != t:
         builder.set(progress_t=t)
         builder.fact(progress_made(builder.knowledge, builder.state))
-    close_quiet(builder, ENDED_WITH_ATTEMPT)
+    close_quiet(builder, "the attempt ended", "attempt")
     for incident in builder.state.incidents:
         if incident.kind in {"stall", "loss", "progress"} or incident.class_ in {MISSING, "termination", OTHER_TRAINER}:
-            builder.close_incident(incident.id, ENDED_WITH_ATTEMPT)
+            builder.close_incident(incident.id, "the attempt ended", ended_by="attempt")
     if last.position is not None:
         builder.set(failed_position=last.position)
 
 
-def finish(builder: StepBuilder, observation: Exit, reason: str) -> None:
+def finish(builder: StepBuilder, observation: Exit, reason: str, why: Why = PLAIN) -> None:
     """The trainer ended because the training is done."""
     ended(builder, "finished", observation)
-    conclude(builder, reason)
+    conclude(builder, reason, why)
 
 
-def conclude(builder: StepBuilder, reason: str) -> None:
+def conclude(builder: StepBuilder, reason: str, why: Why = PLAIN) -> None:
     """The run is finished: close all incidents and end the supervisor."""
     remember_end(builder)
     for incident in builder.state.incidents:
         if not stays_open(incident):
             builder.close_incident(incident.id, "the training finished")
-    builder.move("finish", Finished(), reason)
+    builder.move("finish", Finished(), reason, why)
     builder.notify("finish", "finished", reason)
     evaluating.end_watch(builder, reason)
 
@@ -246,7 +251,7 @@ def end_early(builder: StepBuilder, observation: Exit, reason: str, incident: in
     ended(builder, "ended_early", observation)
     for known in builder.state.incidents:
         builder.close_incident(known.id, "the trainer exited")
-    builder.move("end_early", EndedEarly(), reason)
+    builder.move("end_early", EndedEarly(), reason, Why(incident=incident))
     report = builder.knowledge.typed("report")
     again = untold.starts_again(builder.state, builder.knowledge)
     hint = (
@@ -265,7 +270,7 @@ def give_up(
         if known.kind in {"crash", "hang", "resume"}:
             builder.close_incident(known.id, "given up")
     builder.decide(GiveUp, reason, incident=incident)
-    builder.move("give_up", GivenUp(), reason)
+    builder.move("give_up", GivenUp(), reason, Why(incident=incident))
     for sentence in advice:
         builder.note(sentence)
     builder.notify("give_up", title, "\n".join((reason, *advice)), incident=incident)

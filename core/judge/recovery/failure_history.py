@@ -38,6 +38,8 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The attempt made a step."""
     given: str | None = None
     """The checkpoint that it was told to resume from."""
+    line: str = ""
+    """The line of the log that shows why, as it stands, and its place in the source."""
     said: str = ""
     """The line that shows why, without numbers and paths (skeleton.py)."""
     raised: Literal["", "own", "parser"] = ""

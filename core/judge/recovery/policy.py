@@ -66,18 +66,18 @@ def person_ended_it(failure: FailureInput) -> Answer | None:
     has trained it is a crash like any other.
     """
     if failure.ordered:
-        return Hold(failure.ordered)
+        return Hold(failure.ordered, "ordered")
     if failure.waits_for != "person" or failure.confidence < PERSON_SURE or failure.job in OF_THE_SITE:
         return None
     signal_t = failure.cause.signal_t
     if signal_t is None:
-        return Hold("a person ended the trainer")
+        return Hold("a person ended the trainer", "ordered")
     if not failure.trained:
-        return Hold(f"a signal ended it before it had trained ({failure.reason})")
+        return Hold(f"a signal ended it before it had trained ({failure.reason})", "signal")
     if failure_history.signals_since(failure.history, signal_t - AGAIN_S):
-        return Hold(f"a signal ended it again within {AGAIN_S / 60:.0f} min ({failure.reason})")
+        return Hold(f"a signal ended it again within {AGAIN_S / 60:.0f} min ({failure.reason})", "signal")
     number = failure_history.signals_since(failure.history, signal_t - NIGHT_S) + 1
-    return Hold(f"a signal ended it {number} times ({failure.reason})") if number >= MOST_SIGNALS else None
+    return Hold(f"a signal ended it {number} times ({failure.reason})", "signal") if number >= MOST_SIGNALS else None
 
 
 def site_ended_it(failure: FailureInput) -> Answer | None:
@@ -220,6 +220,7 @@ def checkpoint_is_not_read(failure: FailureInput) -> Answer | None:
     said = f"an older checkpoint than the newest ends with the same line before its first step: {failure.reason}"
     return Hold(
         f"the checkpoints are not to blame: {said}",
+        "checkpoints_fine",
         "held: the checkpoints are not to blame",
         (f"`{typed('resume', *failure.run)}` goes on from the newest, once its cause is mended", *failure.advice[:4]),
     )
@@ -238,7 +239,7 @@ def start_ends_alike(failure: FailureInput) -> Answer | None:
     ended = _end(failure, f"{failure.reason}; two starts ended with this line before any step")
     if not isinstance(ended, GiveUpRun):
         return ended
-    return msgspec.structs.replace(ended, title=f"given up: {failure.reason.partition(': ')[2] or failure.reason}")
+    return msgspec.structs.replace(ended, title=f"given up: {cause.line or failure.reason}")
 
 
 QUICK_S = 30.0

@@ -11,10 +11,10 @@ import msgspec
 
 from ...model.decision import ClearGpu, EndLeftovers, EndWatch, StopAttempt
 from ...model.launch.disk_need import has_inodes
-from ...model.launch.held import DISK_IS_FULL, NO_INODES
 from ...model.observation import Exit, HostSample, Outcome
 from ...model.text.size_words import sizes_apart
 from ...model.text.suggestion import typed
+from ...model.why import Why
 from ..findings import disk_forecast
 from ..run_states import (
     Cleaning,
@@ -193,15 +193,17 @@ def _after_end(builder: StepBuilder, machine: Stopping) -> None:
         case "finish":
             conclude(builder, "the training is done; its process did not exit and was stopped")
         case "hold":
-            builder.move("hold", Stopped(), f"stopped by {machine.by or 'a person'}; held until resume or restart")
+            builder.move(
+                "hold", Stopped(), f"stopped by {machine.by or 'a person'}; held until resume or restart", Why("person")
+            )
         case "end_by":
-            builder.move("hold", Stopped(), f"{plan.reason}; held until resume or restart")
+            builder.move("hold", Stopped(), f"{plan.reason}; held until resume or restart", Why("ordered"))
             at_end.over(builder)
         case "end" if plan.deadline_t is not None:
             builder.move("leave", Interrupted(), f"{plan.reason}; the next start goes on")
             builder.decide(EndWatch, f"the trainer was stopped: {plan.reason}", exit_code=0)
         case "end":
-            builder.move("hold", Stopped(), f"stopped by {machine.by or 'a person'} with the supervisor")
+            builder.move("hold", Stopped(), f"stopped by {machine.by or 'a person'} with the supervisor", Why("person"))
             builder.decide(EndWatch, "the trainer was stopped as requested", exit_code=0)
         case _:
             assert_never(machine.then)
@@ -232,7 +234,7 @@ def on_clear_outcome(builder: StepBuilder, machine: Cleaning, outcome: Outcome) 
         return
     reason = f"the GPU memory of the ended processes was not released: {outcome.detail or 'time limit passed'}"
     builder.close_incident(plan.incident, "held: the GPU memory is not released")
-    builder.move("hold", Stopped(), reason)
+    builder.move("hold", Stopped(), reason, Why("gpu_memory"))
     builder.notify("warning", "held", reason, incident=plan.incident)
 
 
@@ -240,15 +242,15 @@ def _wait_for_gpu(builder: StepBuilder, plan: RestartPlan) -> None:
     """Start nothing on a lost GPU; it goes on when one of the run answers again."""
     state = builder.state
     gone = state.gpus_usable is False or state.gpu_fault is None
-    reason = "held: no GPU of this run answers; it continues when one does"
+    reason = "no GPU of this run answers; it continues when one does"
     if not gone:
-        reason = "held: the GPU of this run is lost until it is reset; it continues when it was gone and answers again"
+        reason = "the GPU of this run is lost until it is reset; it continues when it was gone and answers again"
     how = (
         f"see nvidia-smi; a reset or a reboot brings it back (`{builder.knowledge.typed('resume')}` does not wait). To "
         f"go on with another GPU: `{builder.knowledge.typed('stop')}`, and start again with CUDA_VISIBLE_DEVICES or "
         "run.gpus set to it"
     )
-    builder.move("no_gpu", WaitingForGpu(plan=replace(plan, needs_gpu=False), gone=gone), reason)
+    builder.move("no_gpu", WaitingForGpu(plan=replace(plan, needs_gpu=False), gone=gone), reason, Why("gpu_lost"))
     builder.notify("warning", "held: the GPU is lost", f"{reason}\n{how}", incident=plan.incident)
 
 
@@ -270,16 +272,18 @@ def wait_for_room(builder: StepBuilder, plan: RestartPlan, need_bytes: float) ->
     need, then = sizes_apart(need_bytes, free)
     output_dir = builder.knowledge.output_dir
     where = f" in {output_dir}" if output_dir else ""
-    reason = f"{DISK_IS_FULL}; it continues when {need} are free{then and f' ({then} were)'}{where}"
+    reason = f"the disk is full; it continues when {need} are free{then and f' ({then} were)'}{where}"
     folder = output_dir or "DIR"
+    why = Why("disk_full", need_bytes=need_bytes, free_bytes=free)
     how = f"make room: `{typed('checkpoints prune', folder, '--keep', 'N')}` shows what could go"
     if not has_inodes(state.disk_free_inodes):
-        reason = f"{NO_INODES} (no free inodes); it continues when some are deleted"
+        reason = "no more files can be created on the disk (no free inodes); it continues when some are deleted"
+        why = Why("no_inodes")
         how = "`df -i` shows it; caches and folders with many small files take the most"
     for incident in state.incidents:
         if incident.class_ == disk_forecast.CLASS:
             builder.close_incident(incident.id, "the disk is full")
-    builder.move("no_room", WaitingForRoom(need_bytes=need_bytes, plan=replace(plan, need_bytes=None)), reason)
+    builder.move("no_room", WaitingForRoom(need_bytes=need_bytes, plan=replace(plan, need_bytes=None)), reason, why)
     builder.notify("warning", "held: the disk is full", f"{reason}\n{how}", incident=plan.incident)
 
 

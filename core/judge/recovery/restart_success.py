@@ -71,7 +71,7 @@ def on_beat(builder: StepBuilder) -> None:
             _proved(builder, found)
         case "taken":
             found_way.note_taken(builder)
-            builder.note(resume_in_words(attempt))
+            builder.note(resume_in_words(attempt), "" if attempt.elsewhere else "resume")
         case _:
             pass
     _recover(builder)
@@ -117,7 +117,7 @@ def _proved(builder: StepBuilder, found: Evidence) -> None:
     if found.by != "words":  # a script may load a file and not use it
         found_way.note_taken(builder)
     again = f"; its count begins anew, and counts on from step {attempt.resumed_at}" if attempt.counts_anew else ""
-    builder.note(f"{VERIFIED}{found.why}{again}")
+    builder.note(f"{VERIFIED}{found.why}{again}", "resume")
     for incident in builder.state.incidents:
         if incident.class_ == COUNTS_ANEW and incident.attempt == attempt.number:
             builder.close_incident(incident.id, found.why)

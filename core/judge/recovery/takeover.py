@@ -6,6 +6,7 @@ import msgspec
 
 from ...model.fact import AttemptEnded, AttemptStarted
 from ...model.observation import Start
+from ...model.why import Why
 from .. import run_machine, run_states
 from ..attempt_progress import AttemptProgress, read_anew
 from ..failure.evidence_state import DiagnosisState
@@ -73,10 +74,10 @@ def go_on(builder: StepBuilder) -> None:
             attempts.launch(builder, RestartPlan(reason="first launch", by="the start of the run"))
         case Starting(stop_requested=True) | Stopping(then="hold" | "end"):
             _lost(builder)
-            builder.move("hold", Stopped(), "stopped by a person; held until resume or restart")
+            builder.move("hold", Stopped(), "stopped by a person; held until resume or restart", Why("person"))
         case Stopping(then="end_by", plan=plan):
             _lost(builder)
-            builder.move("hold", Stopped(), f"{plan.reason}; held until resume or restart")
+            builder.move("hold", Stopped(), f"{plan.reason}; held until resume or restart", Why("ordered"))
             at_end.over(builder)
         case Stopping(then="finish"):
             _lost(builder)

@@ -253,10 +253,6 @@ class SampleFolder(Protocol):
         """Newest first. May block; called in a thread. Raises RuntimeError with a sentence."""
         ...
 
-    def fetch(self, sample: Sample) -> str:
-        """Path of its file on this machine. May block; called in a thread. Raises RuntimeError with a sentence."""
-        ...
-
 
 class Launcher(Protocol):
     """All methods may block and are called in threads. They raise RuntimeError with one or more sentences."""
@@ -345,10 +341,20 @@ class OpenRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunPicker(Protocol):
-    """The runs of this machine."""
+    """The runs of this machine, and those of other machines as they were told last."""
 
-    def runs(self) -> Sequence[RunCard]:
-        """All known ones, newest first. May block; called in a thread."""
+    def runs(self, *, anew: bool = False) -> Sequence[RunCard]:
+        """All known ones, newest first. May block, but for no other machine; called in a thread.
+
+        ``anew``: those other machines are asked now, not when it is time again.
+        """
+        ...
+
+    def show_there(self, card: RunCard, *, read_only: bool) -> None:
+        """Show a run of another machine by the screen there, on this terminal, until that screen ends.
+
+        Raises RuntimeError with a sentence.
+        """
         ...
 
     def open(self, run_id: str) -> OpenRun:

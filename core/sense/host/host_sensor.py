@@ -2,7 +2,6 @@
 
 import re
 import threading
-from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import NamedTuple
@@ -14,7 +13,6 @@ from ...model.ports.supervision import AttemptTarget, Clock, DetailDesk, Inbox, 
 from ..kernel_text import kernel_text
 from ..sampler import Sampler
 from ..sensor_problem import OnProblem, ignore_problem
-from ..shared_look import SharedLook
 from .disk_space import DiskSpace
 from .host_details import HostDetailReadings, parse_disks, parse_networks, per_second
 from .memory_limit import MemoryLimit, MemoryLimits, limit_again
@@ -51,9 +49,8 @@ class MachineNow(msgspec.Struct, frozen=True):
     """Bytes received and sent since boot."""
 
 
-def read_machine(proc: Path = Path("/proc")) -> bytes:
-    """A ``MachineNow`` as JSON."""
-    now = MachineNow(
+def read_machine(proc: Path = Path("/proc")) -> MachineNow:
+    return MachineNow(
         memory=read_memory(proc),
         busy=parse_busy(kernel_text(f"{proc}/stat")),
         psi_pct=parse_pressure(kernel_text(f"{proc}/pressure/memory")),
@@ -67,7 +64,6 @@ def read_machine(proc: Path = Path("/proc")) -> bytes:
         }
         or None,
     )
-    return msgspec.json.encode(now)
 
 
 class TrainerMemory(NamedTuple):
@@ -169,8 +165,8 @@ class Host(Sampler):
     """Puts a ``HostSample`` every ``interval_s``.
 
     Free disk space is that of ``output_dir`` or its nearest existing parent. The cgroup is the trainer's if an attempt
-    is followed, else that of this process. ``details``: shown while wanted. ``shared``: where the supervisors of this
-    user share what is read of the whole machine. ``proc``: another place than ``/proc``, for tests.
+    is followed, else that of this process. ``details``: shown while wanted. ``proc``: another place than ``/proc``, for
+    tests.
     """
 
     name = "host"
@@ -184,7 +180,6 @@ class Host(Sampler):
         output_dir: str | None = None,
         proc: Path = Path("/proc"),
         details: DetailDesk | None = None,
-        shared: Path | None = None,
         on_problem: OnProblem = ignore_problem,
     ) -> None:
         super().__init__(interval_s=interval_s, on_problem=on_problem)
@@ -194,11 +189,8 @@ class Host(Sampler):
         self._clock = clock
         self._proc = proc
         self._disk = DiskSpace(None if output_dir is None else Path(output_dir))
-        self._machine = SharedLook(shared, partial(read_machine, proc))
-        self._decoder = msgspec.json.Decoder(MachineNow)
         self._busy: tuple[int, int] | None = None
         self._before: MachineNow | None = None
-        self._rates: Rates = NO_RATES
         self._turn = threading.Lock()
         self._own_limit = MemoryLimits("self", proc=proc)
         self._limit_of: MemoryLimits | None = None
@@ -213,20 +205,14 @@ class Host(Sampler):
     def stop(self) -> None:
         super().stop()
         self._disk.close()
-        self._machine.close()
 
     def sample(self) -> None:
-        """Take a sample; what is said of the whole machine may be half an interval old. Thread-safe."""
+        """Take a sample. Thread-safe."""
         with self._turn:
-            self._sample(self._interval_s / 2)
+            self._sample()
 
-    def sample_at_end(self) -> None:
-        """Take a sample of this moment: the trainer has ended, and memory may be why. Thread-safe."""
-        with self._turn:
-            self._sample(0.0)
-
-    def _sample(self, max_age_s: float) -> None:
-        machine = self._decoder.decode(self._machine.take(max_age_s).data)
+    def _sample(self) -> None:
+        machine = read_machine(self._proc)
         memory = machine.memory
         limit = self._limit()
         share = trainer_memory(memory, limit)
@@ -271,12 +257,9 @@ class Host(Sampler):
         return found or self._own_limit.now()
 
     def _rates_at(self, machine: MachineNow) -> "Rates":
-        """Since the reading before; of the same reading again (it is shared) the same."""
-        before = self._before
-        if before is None or machine.read_s > before.read_s:
-            self._before = machine
-            self._rates = NO_RATES if before is None else machine_rates(before, machine)
-        return self._rates
+        """Since the reading before."""
+        before, self._before = self._before, machine
+        return NO_RATES if before is None else machine_rates(before, machine)
 
     def _cpu_pct(self, busy: tuple[int, int] | None) -> float | None:
         before, self._busy = self._busy, busy

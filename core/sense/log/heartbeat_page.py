@@ -7,9 +7,9 @@ is told is a heartbeat, and a phase that is told has the deadline of that phase.
 import contextlib
 import os
 from collections.abc import Callable
+from hashlib import sha256
 
 from ....heartbeat import Page, page_path
-from ...light_sha256 import sha256
 from ...model.observation import HEARTBEAT, LogChunk
 from ...model.ports.supervision import AttemptTarget, Clock, Inbox
 from ..sampler import Sampler

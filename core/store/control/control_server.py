@@ -7,11 +7,11 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from pathlib import Path
 
 import msgspec
 
-from ...light_sha256 import sha256
 from ...model.control_messages import Reply, Request
 from ...model.text.json_line import encode_exact, encode_line
 from ..atomic import write_atomically

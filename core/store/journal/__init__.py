@@ -2,16 +2,16 @@
 
 Nothing is ever removed from it. A line that was cut off (power cut, full disk) is closed with a newline and stays as a
 line that readers skip. ``read_journal`` reads all records, ``JournalFollower`` the new ones, ``load_story`` folds them
-(beginning with the stored story), ``load_outline`` too, without most of the old checkpoints.
+(beginning with the stored story).
 """
 
 from .lines import JournalTooNew
-from .outline import fold_outline, latest_snapshot, load_outline
 from .reading import (
     JournalFollower,
     JournalReading,
     fold_journal,
     fold_whole_lines,
+    latest_snapshot,
     load_story,
     read_journal,
 )
@@ -23,11 +23,9 @@ __all__ = [
     "JournalTooNew",
     "JournalWriter",
     "fold_journal",
-    "fold_outline",
     "fold_whole_lines",
     "last_number",
     "latest_snapshot",
-    "load_outline",
     "load_story",
     "read_journal",
     "record_of",

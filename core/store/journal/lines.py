@@ -1,7 +1,7 @@
-"""One line of a journal, and the files that hold a journal's lines."""
+"""One line of a journal."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, get_args
@@ -12,7 +12,6 @@ from ...model.decision import Decision
 from ...model.fact import Fact
 from ...model.outcome import Outcome
 from ...model.record import JOURNAL_VERSION, Record
-from ..annex import annexes
 
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """What decoding a damaged line raises."""
@@ -140,10 +139,3 @@ def parse_record(path: Path, line: bytes) -> tuple[Record | None, int]:
     if head.v > JOURNAL_VERSION:
         raise JournalTooNew(path, head.v)
     return record, head.seq
-
-
-def places(path: Path) -> Iterator[Path]:
-    """The file, and after it what an annex has of it."""
-    yield path
-    for annex in annexes(path.parent):
-        yield annex / path.name

@@ -8,9 +8,11 @@ from typing import IO, Self
 
 import msgspec
 
+from ...model.fact import JudgeSnapshot
 from ...model.record import Record
 from ...model.story import RunStory
-from .lines import parse_record, places
+from .judge_states import with_state
+from .lines import parse_record
 from .stored_story import StoredStory, is_worth_storing, nothing_stored, read_stored, store
 
 
@@ -51,30 +53,13 @@ class JournalReading:
                     self.skipped += 1
 
     def rest(self) -> Iterator[Record]:
-        """What follows: a last line without an end, and the records of an annex."""
-        highest = self.seq
+        """What follows: a last line without an end."""
         if self._unfinished:
             record, _ = parse_record(self.path, self._unfinished)
             if record is not None:
-                highest = max(highest, record.seq)
                 yield record
             else:
                 self.skipped += 1
-        for place in places(self.path):
-            if place != self.path:
-                for record in self._beside(place):
-                    if record.seq > highest:  # the others were moved to the run's own file already
-                        highest = record.seq
-                        yield record
-
-    def _beside(self, path: Path) -> Iterator[Record]:
-        with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
-            for line in file:
-                record, _ = parse_record(path, line)
-                if record is not None:
-                    yield record
-                elif line.strip():
-                    self.skipped += 1
 
 
 def read_journal(path: Path) -> JournalReading:
@@ -92,7 +77,7 @@ def load_story(path: Path) -> RunStory:
 
 
 def fold_journal(path: Path) -> StoredStory:
-    """The story with all records, also those of a last line without an end and of an annex.
+    """The story with all records, also that of a last line without an end.
 
     It is stored again if much of the journal came after what was stored. Raises JournalTooNew, OSError.
     """
@@ -102,6 +87,12 @@ def fold_journal(path: Path) -> StoredStory:
     if is_worth_storing(path, began, whole.offset):
         store(path, whole)
     return whole.with_records(reading.rest())
+
+
+def latest_snapshot(path: Path) -> JudgeSnapshot | None:
+    """Return the newest snapshot of the judge, or None. Raises JournalTooNew, OSError."""
+    newest = fold_journal(path).snapshot
+    return None if newest is None else with_state(path.parent, newest)
 
 
 def fold_whole_lines(path: Path) -> StoredStory:
@@ -131,23 +122,12 @@ class JournalFollower:
             with contextlib.suppress(OSError):
                 status = path.stat()
                 self._identity = (status.st_dev, status.st_ino)
-        self._beside: dict[Path, JournalFollower] = {}
 
     def poll(self) -> Iterator[Record]:
         """New records, oldest first, read line by line: a journal of a week has hundreds of MB.
 
         Raises JournalTooNew; a file that cannot be read has no new ones.
         """
-        yield from self._new()
-        for place in places(self.path):
-            if place != self.path:
-                follower = self._beside.setdefault(place, JournalFollower(place))
-                for record in follower.poll():
-                    if record.seq > self._seq:
-                        self._seq = record.seq
-                        yield record
-
-    def _new(self) -> Iterator[Record]:
         try:
             status = self.path.stat()
             identity = (status.st_dev, status.st_ino)

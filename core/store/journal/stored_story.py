@@ -16,8 +16,7 @@ import msgspec
 from trainwatch import __version__
 
 from ...model import fact, outcome, story, story_fold
-from ...model.checkpoints import checkpoint_fold, left_out
-from ...model.checkpoints.checkpoint import Checkpoint
+from ...model.checkpoints import checkpoint_fold
 from ...model.fact import JudgeSnapshot
 from ...model.record import JOURNAL_VERSION, Record
 from ...model.report import particulars
@@ -28,8 +27,6 @@ from ..atomic import write_all
 from ..temporary_files import clear_leftovers, temporary_beside
 
 NAME = "story.bin"
-OUTLINE = "outline.bin"
-"""The same without older checkpoints, if there are so many that reading the whole story takes longer."""
 MARK_BYTES = 128
 """End of the part of the journal that is folded: the same bytes must be there when the file is used."""
 WORTH_BYTES = 64 << 10
@@ -51,10 +48,6 @@ class StoredStory(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     story: RunStory = RunStory()
     snapshot: JudgeSnapshot | None = None
     """The newest one, as the journal has it."""
-    left_out: bytes = b""
-    """Of an outline: the CRC-32 of each path that it leaves out, four bytes each in the machine's order."""
-    newest_left_out: Checkpoint | None = None
-    """Of an outline: the newest checkpoint that it leaves out."""
     told: tuple[bytes, ...] = ()
     """The particulars of the folded records, encoded in several parts: most readers need none of them."""
     told_since: Particulars = Particulars()
@@ -96,16 +89,10 @@ def nothing_stored() -> StoredStory:
     return StoredStory(fold=_fold())
 
 
-def read_shortest(journal: Path) -> StoredStory:
-    """The stored outline of this journal, else its stored story. Raises nothing."""
-    short = read_stored(journal, OUTLINE)
-    return short if short.offset else read_stored(journal)
-
-
-def read_stored(journal: Path, name: str = NAME) -> StoredStory:
+def read_stored(journal: Path) -> StoredStory:
     """The stored story of this journal; an empty one if there is none that fits it. Raises nothing."""
     try:
-        data = journal.with_name(name).read_bytes()
+        data = journal.with_name(NAME).read_bytes()
         if crc32(memoryview(data)[4:]).to_bytes(4, "big") != data[:4]:
             return nothing_stored()
         stored = msgspec.msgpack.decode(memoryview(data)[4:], type=StoredStory)
@@ -117,20 +104,20 @@ def read_stored(journal: Path, name: str = NAME) -> StoredStory:
     return stored if fits and stored.fold == _fold() else nothing_stored()
 
 
-def is_worth_storing(journal: Path, stored: int, size: int, name: str = NAME) -> bool:
+def is_worth_storing(journal: Path, stored: int, size: int) -> bool:
     """Whether a journal of ``size`` bytes has so many more than ``stored`` that its story should be stored again.
 
     In proportion to the file that is then written, so that all of these writes together stay in proportion to the
     journal.
     """
     try:
-        written = journal.with_name(name).stat().st_size
+        written = journal.with_name(NAME).stat().st_size
     except OSError:
         written = 0
     return size - stored > max(WORTH_BYTES, written // 2)
 
 
-def store(journal: Path, stored: StoredStory, name: str = NAME) -> None:
+def store(journal: Path, stored: StoredStory) -> None:
     """Replace the file. Does nothing if it cannot be written, or if the journal is another user's."""
     with contextlib.suppress(OSError, ValueError, msgspec.MsgspecError):
         if journal.stat().st_uid != os.geteuid():
@@ -140,14 +127,14 @@ def store(journal: Path, stored: StoredStory, name: str = NAME) -> None:
             mark = file.read(stored.offset - file.tell())
         payload = _encode(msgspec.structs.replace(stored.packed(), mark=mark))
         clear_leftovers(journal.parent)
-        temporary = temporary_beside(journal.with_name(name))
+        temporary = temporary_beside(journal.with_name(NAME))
         try:
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             try:
                 write_all(descriptor, crc32(payload).to_bytes(4, "big") + payload)
             finally:
                 os.close(descriptor)
-            temporary.replace(journal.with_name(name))
+            temporary.replace(journal.with_name(NAME))
         except OSError:
             temporary.unlink(missing_ok=True)
             raise
@@ -157,7 +144,7 @@ def store(journal: Path, stored: StoredStory, name: str = NAME) -> None:
 def _fold() -> int:
     """Checksum of the version and of the code that folds: a story that other code stored is not used."""
     code = __version__.encode()
-    for module in (story, story_fold, fact, outcome, particulars, checkpoint_fold, left_out):
+    for module in (story, story_fold, fact, outcome, particulars, checkpoint_fold):
         with contextlib.suppress(OSError, TypeError):  # no source beside the byte code: the version must do
             code += Path(str(module.__file__)).read_bytes()
     return crc32(code, JOURNAL_VERSION)

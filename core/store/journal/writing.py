@@ -15,7 +15,7 @@ from ...model.text.json_line import encode_line
 from ..atomic import sync_directory, write_all
 from ..temporary_files import clear_leftovers
 from .lines import UNREADABLE, VERSION_FIELD, JournalTooNew, decode_head
-from .stored_story import read_shortest
+from .stored_story import read_stored
 
 BLOCK_BYTES = 1 << 20
 
@@ -152,7 +152,7 @@ def _open(path: Path) -> int:
 
 def _last(path: Path) -> tuple[int, bool]:
     """Return the highest number in the file, unknown kinds included, and whether its last line lacks its end."""
-    stored = read_shortest(path)
+    stored = read_stored(path)
     seq, line = stored.seq, b"\n"
     try:
         file = path.open("rb")

@@ -7,11 +7,11 @@ is not affected. At most ``FILES`` jobs are kept, those that ran last.
 import contextlib
 import re
 from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from pathlib import Path
 
 import msgspec
 
-from ...light_sha256 import sha256
 from ...model.launch.habits import Habits, faded, without_pace
 from ..atomic import write_atomically
 from ..home import make_private

@@ -6,11 +6,11 @@ A file that is unreadable, damaged or of another version counts as absent.
 import contextlib
 import os
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 
 import msgspec
 
-from ...light_sha256 import sha256
 from ...model.launch.rehearsal import Rehearsal
 from ..atomic import write_atomically
 from ..home import make_private

@@ -4,8 +4,8 @@ One table per source and tier (``gpu_1``, ``gpu_10`` …). A row is a bucket tha
 has the columns ``x`` (mean), ``x_min`` and ``x_max``, the latter two NULL if they equal the mean.
 
 A bucket is written into every tier as soon as it is complete, so each tier has all of the time that it keeps, and a
-chart of a week reads the buckets of ten minutes. Before version 3 a tier had only what the finer ones no longer kept.
-The finest tier begins when somebody looked last: what nobody watches is written as buckets of ten seconds.
+chart of a week reads the buckets of ten minutes. The finest tier begins when somebody looked last: what nobody watches
+is written as buckets of ten seconds.
 """
 
 import math
@@ -17,8 +17,10 @@ import msgspec
 from ...model.observation import GpuReading, HostSample, ProcessSample
 from ...model.progress import Progress
 
+OLDEST_VERSION = 4
+"""Of 0.1.0, the first release. A file of an older one is of no release and is not read."""
 SCHEMA_VERSION = 4
-"""Raise it with every change of COLUMNS or TIERS, and add a file to tests/fixtures/history."""
+"""Raise it with every change of COLUMNS or TIERS. A history of the fixture is read and continued ever after."""
 
 
 class Tier(msgspec.Struct, frozen=True):
@@ -107,9 +109,9 @@ def table(source: str, tier: Tier) -> str:
     return f"{source}_{tier.span_s}"
 
 
-def is_newer(connection: sqlite3.Connection) -> bool:
-    """Return whether a newer trainwatch wrote the file."""
-    return _version(connection) > SCHEMA_VERSION
+def is_foreign(connection: sqlite3.Connection) -> bool:
+    """Return whether the file is of a format that this version neither reads nor continues."""
+    return _version(connection) not in {0, *range(OLDEST_VERSION, SCHEMA_VERSION + 1)}
 
 
 def migrate(connection: sqlite3.Connection) -> None:

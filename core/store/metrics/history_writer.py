@@ -26,7 +26,7 @@ from .history_schema import (
     fill_statement,
     filled_statement,
     insert_statement,
-    is_newer,
+    is_foreign,
     kept_since,
     migrate,
     readings,
@@ -232,8 +232,11 @@ class HistoryWriter:
         self.path.touch(mode=0o600)
         connection = sqlite3.connect(self.path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False)
         try:
-            if is_newer(connection):
-                self.trouble = f"{self.path}: written by a newer trainwatch; charts are not recorded"
+            if is_foreign(connection):
+                self.trouble = (
+                    f"{self.path}: of another version of trainwatch; charts are not recorded: update trainwatch if "
+                    "that one is newer, or move the file away, and a new one begins"
+                )
                 connection.close()
                 self._refused = True
                 return None

@@ -63,6 +63,7 @@ class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
     cells: tuple[GpuCell, ...]
     note: str
     level: Level
+    silent: bool = False
 
 
 class RanksPageView(msgspec.Struct, frozen=True, kw_only=True):
@@ -178,7 +179,8 @@ def _node(now: Situation, nodes: Nodes, node: Node, first: int) -> NodeRow:
         for at, gpu in enumerate(node.gpus or ())
     )
     if silent_s is not None:
-        return NodeRow(name=node.node, cells=cells, note=f"silent for {quantity.duration(silent_s)}", level="warning")
+        note = f"silent for {quantity.duration(silent_s)}"
+        return NodeRow(name=node.node, cells=cells, note=note, level="warning", silent=True)
     note = "its GPUs cannot be read" if node.gpus is None else ""
     return NodeRow(
         name=node.node, cells=cells, note=note, level=worst(tuple(cell.level for cell in cells)) if cells else "unknown"
@@ -199,7 +201,7 @@ def _nodes_title(rows: tuple[NodeRow, ...]) -> str:
     if not rows:
         return "nodes"
     gpus = sum(len(row.cells) for row in rows)
-    silent = [row.name for row in rows if row.note.startswith("silent")]
+    silent = [row.name for row in rows if row.silent]
     more = f" and {len(silent) - 3} more" if len(silent) > 3 else ""
     told = f"{', '.join(silent[:3])}{more} silent" if silent else ""
     return " · ".join(filter(None, (quantity.plural(len(rows), "node"), quantity.plural(gpus, "GPU"), told)))

@@ -14,13 +14,6 @@ from ..state.verdict import Verdict, verdict
 RESUME = {"yes": "Resume: yes", "self": "Resume: by itself", "no": "Resume: NO", "unknown": "Resume: unknown"}
 UP_GRAIN_S = 10.0
 """The bar beside it would be written each second during the first two minutes of an attempt."""
-CLOCKS_DIFFER_S = 5.0
-"""Of two machines that both follow a time server; ages are told by the clock of the run's machine."""
-
-
-def clock_words(ahead_s: float) -> str:
-    """``2 m ahead``, ``40 s behind``."""
-    return f"{quantity.duration(abs(ahead_s))} {'ahead' if ahead_s > 0 else 'behind'}"
 
 
 class HeaderView(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +31,7 @@ def header_view(now: Situation, name: str = "") -> HeaderView:
     done = 1.0 if story.state == "finished" else fraction(run_progress(now))
     name = story.run.name if story.run else name
     return HeaderView(
-        name=f"{now.machine}: {name}" if now.machine else name,
+        name=name,
         verdict=verdict(now),
         done=done,
         facts=_facts(now),
@@ -73,6 +66,4 @@ def _facts(now: Situation) -> tuple[str, ...]:
         facts.append(RESUME[story.run.resume.will])
     if attempt is not None and live and attempt.pid is not None:
         facts.append(f"pid {attempt.pid}")
-    if abs(now.clock_ahead_s) > CLOCKS_DIFFER_S:
-        facts.append(f"its clock {clock_words(now.clock_ahead_s)}")
     return tuple(facts)

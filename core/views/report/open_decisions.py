@@ -32,19 +32,13 @@ def needs(now: Situation) -> Iterator[Need]:
     elif frozen(now):
         text = sentence(nobody_watches(now.frozen, *_run(now)))
         yield Need(kind="frozen", text=f"{text}.", subject=_attempt(now))
-    said = _told_in(of_the_end, now)
+    said = {need.incident for need in of_the_end}
     yield from (need for need in _of_incidents(now) if need.incident not in said)
     yield from _of_checkpoints(now)
-    told = any(i.open and i.kind == "disk" for i in now.story.incidents) or "disk" in now.story.state_reason
+    told = any(i.open and i.kind == "disk" for i in now.story.incidents) or now.story.state_why.kind == "disk_full"
     for reading in now.story.health.values():
         if reading.level == "danger" and reading.metric.endswith("disk_free") and not told:
             yield Need(kind="disk", text=f"The disk is nearly full: {quantity.size(reading.value)} free.")
-
-
-def _told_in(before: tuple[Need, ...], now: Situation) -> frozenset[int]:
-    """The incidents whose reason stands in one of these needs: the run is held for them."""
-    reasons = ((i.id, i.reason.removeprefix("held: ")) for i in now.story.incidents if before)
-    return frozenset(known for known, reason in reasons if reason and any(reason in each.text for each in before))
 
 
 def urgent_keys(now: Situation) -> tuple[str, ...]:
@@ -76,11 +70,11 @@ def _of_the_end(now: Situation) -> Iterator[Need]:
     reason = story.state_reason or "no reason given"
     if story.state == "given_up":
         text = f"No further attempt is made: {reason}. Fix the cause, then {_resume(now)}."
-        yield Need(kind="given_up", text=text, subject=_attempt(now))
+        yield Need(kind="given_up", text=text, incident=story.state_why.incident, subject=_attempt(now))
     if story.state == "ended_early":
         read = _typed(now, "logs")
         text = f"The trainer exited before the end: {reason}. Read the end of its log (`{read}`), then {_resume(now)}."
-        yield Need(kind="ended_early", text=text, subject=_attempt(now))
+        yield Need(kind="ended_early", text=text, incident=story.state_why.incident, subject=_attempt(now))
     if story.question is not None:
         asked = story.question.action
         text = would_have(story.question, story.wall0, now.now_wall)
@@ -92,18 +86,28 @@ def _of_the_end(now: Situation) -> Iterator[Need]:
         unclear = any(i.open and i.class_ == "not_understood" for i in story.incidents)
         named = _typed(now, "resume", "--from", "newest")
         how = f"`{named}` or `{_typed(now, 'resume', '--fresh')}`" if unclear else _resume(now)
-        why = (story.state_reason or "stopped by a person").removeprefix("held: ")
-        held = story.state_reason.startswith("held: ")  # a person who stopped it knows that
-        text = f"The run is held: {why}. Continue with {how}."
-        yield Need(kind="held", text=text, subject=_attempt(now), urgent=held)
+        if story.state_why.kind == "person":  # who stopped it has decided
+            at = quantity.clock(story.wall0 + story.state_t, now.now_wall)
+            yield Need(
+                kind="stopped", text=f"You stopped it at {at}. {how} continues.", subject=_attempt(now), urgent=False
+            )
+        else:
+            text = f"The run is held: {story.state_reason or 'no reason given'}. Continue with {how}."
+            yield Need(
+                kind="held",
+                text=text,
+                incident=story.state_why.incident,
+                subject=_attempt(now),
+                urgent=story.state_why.holds,
+            )
     elif story.state == "paused" and not unconfirmed(story):
         since = quantity.clock(story.wall0 + story.state_t, now.now_wall)
         text = f"The run is paused since {since}: `{_typed(now, 'resume')}` goes on."
         yield Need(kind="paused", text=text, subject=int(story.state_t), urgent=False)
-    elif story.state not in TERMINAL_STATES and story.state_reason.startswith("held: "):
+    elif story.state not in TERMINAL_STATES and story.state_why.holds:
         room = room_now(now)
-        text = f"The run is held: {story.state_reason.removeprefix('held: ')}{room and f'; {room}'}."
-        yield Need(kind="held", text=text, subject=_attempt(now))
+        text = f"The run is held: {story.state_reason}{room and f'; {room}'}."
+        yield Need(kind="held", text=text, incident=story.state_why.incident, subject=_attempt(now))
 
 
 def _of_incidents(now: Situation) -> Iterator[Need]:
@@ -138,7 +142,7 @@ def _of_checkpoints(now: Situation) -> Iterator[Need]:
         text = f"{count} cannot be resumed from; you may remove {them}: {names}."
         yield Need(kind="checkpoints", text=text, urgent=False)
     unclear = [c for c in found if not c.understood]
-    if unclear and not now.story.left_out and not any(c.verdict == "complete" for c in found):
+    if unclear and not any(c.verdict == "complete" for c in found):
         names = ", ".join(c.name for c in unclear[-3:])
         text = f"Keep {names}: nothing else was saved, and only the trainer can tell whether it can go on from there."
         yield Need(kind="unclear", text=text, urgent=False)

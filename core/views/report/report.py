@@ -9,6 +9,7 @@ from datetime import datetime
 
 import msgspec
 
+from ...model.incident import EndedBy
 from ...model.report.particulars import Particulars
 from ...model.run import RunSpec
 from ...model.summary import Need
@@ -84,6 +85,7 @@ class IncidentRow(msgspec.Struct, frozen=True, kw_only=True):
     did: tuple[str, ...]
     ending: str
     open: bool
+    ended_by: EndedBy = ""
     closed_wall: float | None = None
     lost_steps: int | None
     lost_s: float | None
@@ -118,7 +120,7 @@ class Away(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """Units: seconds, epoch seconds, bytes. ``summary``: one sentence, ``waiting``: what needs a decision."""
+    """Units: seconds, epoch seconds, bytes. ``summary``: one sentence, ``waiting``: what a person can do."""
 
     run: str
     id: str
@@ -130,6 +132,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     ended_wall: float | None
     wall_s: float | None
     ettr: float | None
+    unproven: bool = False
+    """It is finished, and nothing showed that it was the end."""
     of_perfect: float | None = None
     """The wall time of a perfect supervisor over this one's."""
     lost: LostTime | None = None
@@ -159,8 +163,6 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     attempts: tuple[AttemptRow, ...]
     incidents: tuple[IncidentRow, ...]
     checkpoints: tuple[CheckpointRow, ...]
-    left_out: int | msgspec.UnsetType = msgspec.UNSET
-    """Complete checkpoints, older than the newest, that are not among these; absent if all are."""
     scores: str = ""
     """The newest score and the best one; empty without ``[evaluate]``."""
     changes: tuple[str, ...]

@@ -13,7 +13,7 @@ from ...model.fact import CommandReceived
 from ...model.incident import Incident
 from ...model.launch.change import Change
 from ...model.report.particulars import Particulars
-from ...model.run import LIVE_STATES, NOT_SAID, RunSpec
+from ...model.run import LIVE_STATES, RunSpec
 from ...model.situation import Situation
 from ...model.story import RunStory
 from ...model.text.redact import Redaction, url_secrets
@@ -22,6 +22,7 @@ from ..checkpoint_list import score_of, scores_of, step_words
 from ..state.by_itself import next_by_itself
 from ..state.cadence import cadence
 from ..state.concerns import SILENT, diverged_since, nan_since
+from ..state.held_words import reason_of
 from ..state.last_step import last_step
 from ..state.lost_time import lost_time
 from ..state.position_words import last_seen, nobody_sees, standstill
@@ -54,6 +55,7 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
         total = None  # of another counter
     needed = tuple(msgspec.structs.replace(need, text=hide.text(need.text)) for need in needs(now))
     waiting = tuple(need.text for need in needed)
+    unproven = story.state_why.kind == "unproven"
     redone = sum(i.lost_steps or 0 for i in incidents) + _gone_back(story, sources)
     lost = lost_time(story, now.now_t, redone, silent_from_t=_silent_from_t(now), unseen_from_t=_unseen_from_t(now))
     seen = last_seen(now) if nobody_sees(now) else ""
@@ -66,10 +68,10 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
         recovered=_recovered(now),
         lost_steps=redone or (None if any(i.lost_steps is None for i in _followed(now)) else 0),
         lost_s=sum(i.down_s or 0.0 for i in incidents),
-        waiting=len(waiting),
+        waiting=sum(need.is_due for need in needed),
         nan=nan_since(story) is not None,
         diverged=diverged_since(story) is not None,
-        unproven=NOT_SAID in story.state_reason,
+        unproven=unproven,
         last_seen=seen,
     )
     changes = tuple(_changes(now, sources.particulars))
@@ -77,7 +79,8 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
         run=sources.spec.name,
         id=sources.spec.id,
         state=story.state,
-        reason=hide.text(story.state_reason),
+        reason=hide.text(reason_of(story)),
+        unproven=unproven,
         summary=summary_sentence(story.state, numbers),
         written_wall=now.now_wall,
         began_wall=began,
@@ -104,7 +107,6 @@ def build_report(now: Situation, sources: ReportSources, since_wall: float | Non
         attempts=tuple(_attempt(a, starts.after(a), now, sources, hide) for a in story.attempts),
         incidents=incidents,
         checkpoints=tuple(_checkpoint(c, story, hide) for c in reversed(story.checkpoints)),
-        left_out=story.left_out or msgspec.UNSET,
         scores=hide.text(scores_of(story)),
         changes=hide.texts(text for _, text in changes),
         change_walls=tuple(wall for wall, _ in changes),
@@ -280,6 +282,7 @@ def _incident(
         did=hide.texts(done.get(i.id, ())),
         ending=hide.text(ending),
         open=i.open,
+        ended_by=i.ended_by,
         closed_wall=None if i.closed_t is None else now.story.wall0 + i.closed_t,
         lost_steps=i.lost_steps,
         lost_s=lost_s,
@@ -322,7 +325,8 @@ def _changes(now: Situation, particulars: Particulars) -> Iterable[tuple[float, 
     told: list[tuple[float, str]] = []
     before: tuple[Change, ...] = ()
     for attempt in now.story.attempts:
-        told += [(attempt.t, f"attempt {attempt.number}: {_change(c)}") for c in attempt.changes if c not in before]
+        new = [c for c in attempt.changes if c not in before and c.of != "resume"]  # its row has the checkpoint
+        told += [(attempt.t, f"attempt {attempt.number}: {_change(c)}") for c in new]
         before = attempt.changes
         if (script := attempt.script) is not None:
             changed = f"{Path(script.path).name} changed after attempt {script.attempt} had begun"

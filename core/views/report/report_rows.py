@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import msgspec
-
 from .. import quantity
 from ..state.cadence import cadence_words
 from .report import AttemptRow, IncidentRow, Report, date, state_words
@@ -113,11 +111,7 @@ def checkpoint_cells(report: Report) -> list[tuple[str, ...]]:
 
 def checkpoints_not_shown(report: Report) -> int:
     """How many there are beside those of ``checkpoint_cells``."""
-    return max(0, len(report.checkpoints) - CHECKPOINTS_SHOWN) + _left_out(report)
-
-
-def _left_out(report: Report) -> int:
-    return 0 if isinstance(report.left_out, msgspec.UnsetType) else report.left_out
+    return max(0, len(report.checkpoints) - CHECKPOINTS_SHOWN)
 
 
 class Point(NamedTuple):
@@ -152,7 +146,7 @@ def _loss(value: float | None) -> str:
 
 def _checkpoint_counts(report: Report) -> str:
     """``3 complete, 2 of unknown format, 1 not complete``; the middle one only if there are such."""
-    good = sum(c.good for c in report.checkpoints) + _left_out(report)
+    good = sum(c.good for c in report.checkpoints)
     unknown = sum(c.unknown and not c.good for c in report.checkpoints)
     bad = sum(not c.good and not c.unknown for c in report.checkpoints)
     told = [f"{good} complete", *([f"{unknown} of unknown format"] if unknown else []), f"{bad} not complete"]

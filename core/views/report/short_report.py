@@ -5,8 +5,6 @@ The command line, the notice at the end and the card that greets somebody who co
 
 from collections.abc import Iterator, Sequence
 
-from ...model.incident import BECAME_A_HANG
-from ...model.run import NOT_SAID
 from ...model.summary import Summary
 from .. import quantity
 from ..length_words import by_words
@@ -15,8 +13,6 @@ from .report import IncidentRow, Report, state_words
 
 MOST_INCIDENTS = 8
 MOST_CHANGES = 8
-GOES_ON = "(go on from "
-"""In the change of a restart that names its checkpoint: that it was resumed is said elsewhere."""
 
 
 def summary(report: Report) -> Summary:
@@ -28,25 +24,30 @@ def summary(report: Report) -> Summary:
 
 def short_report(report: Report) -> str:
     said = summary(report)
-    ends = [f"needs you: {need.text}" for need in said.needs] or ["nothing needs you"]
+    ends = [f"{'needs you: ' if need.is_due else ''}{need.text}" for need in said.needs]
+    ends += [] if any(need.is_due for need in said.needs) else ["nothing needs you"]
     return "\n".join((said.title, *(f"  {line}" for line in (*said.lines, *ends)))) + "\n"
 
 
 def _lines(report: Report) -> Iterator[str]:
     since = 0.0 if report.away is None else report.away.since_wall
     yield from _time(report)
-    if NOT_SAID in report.reason:
+    if report.unproven:
         yield report.reason
     found = [i for i in report.incidents if i.open or max(i.wall, i.closed_wall or 0.0) >= since]
-    found = [i for i in found if not (i.kind == "quiet" and BECAME_A_HANG in i.ending)]
+    found = [i for i in found if not (i.kind == "quiet" and i.ended_by == "hang")]
     named = frozenset(need.incident for need in report.needs)
-    told = [i for i in found if not (i.open and (i.id in named or _is_said(i, report)))]
+    told = [i for i in found if not (i.open and i.id in named)]
     yield from _newest([_incident(i, report) for i in told], MOST_INCIDENTS, "earlier incident")
     walls = report.change_walls or [report.written_wall] * len(report.changes)
     made = zip(walls, report.changes, strict=True)
-    changes = [f"changed: {text}" for wall, text in made if wall >= since and GOES_ON not in text]
+    changes = [f"changed: {text}" for wall, text in made if wall >= since]
     yield from _newest(changes, MOST_CHANGES, "earlier change")
-    if report.away is not None and report.wall_s and not (found or report.waiting or NOT_SAID in report.reason):
+    if (
+        report.away is not None
+        and report.wall_s
+        and not (found or report.unproven or any(need.is_due for need in report.needs))
+    ):
         yield "nothing went wrong"
     if report.loss.first is not None and report.loss.last is not None:
         last = "NaN" if report.loss_is_nan else quantity.three_digits(report.loss.last)
@@ -56,12 +57,6 @@ def _lines(report: Report) -> Iterator[str]:
     if report.eta_s is not None:
         at = quantity.clock(report.written_wall + report.eta_s, report.written_wall)
         yield f"done about {at}{by_words(report.total_by)}"
-
-
-def _is_said(row: IncidentRow, report: Report) -> bool:
-    """Whether what needs a person says it: there it stands with its time, too."""
-    said = row.seen.removeprefix("held: ")
-    return bool(said) and any(said in need.text for need in report.needs)
 
 
 def _newest(lines: Sequence[str], most: int, what: str) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from ...model.run import NOT_SAID, RunState
+from ...model.run import RunState
 from .. import quantity
 
 OPENINGS: dict[RunState, str] = {
@@ -60,7 +60,7 @@ def summary_sentence(state: RunState, n: SummaryNumbers) -> str:
         clauses[0] += f" at step {quantity.count(n.step)}{total}"
     troubles = n.crashes + n.hangs
     if n.unproven:
-        clauses.append(NOT_SAID)
+        clauses.append("nothing in the log says that this was the end")
     if troubles:
         said = [f"{word} {_times(count)}" for word, count in (("crashed", n.crashes), ("hung", n.hangs)) if count]
         clauses.append("it " + " and ".join(said) + _brought_back(troubles, n.recovered))

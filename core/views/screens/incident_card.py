@@ -10,7 +10,6 @@ from typing import Literal
 import msgspec
 
 from ...model.incident import EvidenceFile, Incident
-from ...model.launch.held import HELD
 from ...model.launch.ways_on import lacks_place
 from ...model.run import LIVE_STATES, TERMINAL_STATES
 from ...model.situation import Situation
@@ -19,6 +18,7 @@ from .. import quantity
 from ..checkpoint_list import resume_point
 from ..incident_list import IncidentView
 from ..remedy_words import of_incident
+from ..state.held_words import reason_of
 from ..state.last_step import last_step
 from ..withheld_words import would_have
 from ..words import how_likely, sentence
@@ -173,8 +173,8 @@ def _done(now: Situation, incident: Incident) -> Iterator[CardRow]:
     actions = [a for a in now.story.actions if a.incident == incident.id]
     if not actions and incident.open:
         yield CardRow(heading="done", text="nothing yet")
-    if incident.open and incident.kind in {"crash", "hang"} and now.story.state_reason.startswith(HELD):
-        yield CardRow(heading="done", text=now.story.state_reason)
+    if incident.open and incident.kind in {"crash", "hang"} and now.story.state_why.holds:
+        yield CardRow(heading="done", text=reason_of(now.story))
     before = ""
     listed: set[str] = set()
     for action in actions:
@@ -220,7 +220,7 @@ def _without_repeats(rows: Iterable[CardRow], title: str) -> Iterator[CardRow]:
 def _with_confidence(rows: Iterable[CardRow], incident: Incident) -> Iterator[CardRow]:
     """Say in the first row of the reasons how likely they are; if all of them stand elsewhere, in a row of its own."""
     sure = "" if incident.confidence is None else sentence(how_likely(incident.confidence))
-    hangs = CardRow(heading="why", text=f"{sure} that it would not go on{_agreeing(incident)}")
+    hangs = CardRow(heading="why", text=f"{sure} that it would not go on")
     for row in rows:
         if sure and incident.kind == "hang" and row.heading != "happened":
             yield hangs
@@ -233,27 +233,6 @@ def _with_confidence(rows: Iterable[CardRow], incident: Incident) -> Iterator[Ca
             yield CardRow(heading="why", text=sure)
             sure = ""
         yield row
-
-
-KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("steps", re.compile(r"^(step |the last step|no step|no new highest step)")),
-    ("GPU", re.compile(r"^(GPU|a GPU)")),
-    ("CPU", re.compile(r"^CPU")),
-    ("reads and writes", re.compile(r"^(last bytes|nothing read|less than .+ read and written)")),
-    ("network", re.compile(r"^last traffic")),
-    ("process states", re.compile(r"state [DTZ]\b|processes fewer")),
-    ("stacks", re.compile(r"^process \d+|^all \d+ processes|\bstacks?\b")),
-    ("log", re.compile(r"^(the log|phase)")),
-)
-"""What a line of a hang's evidence is about, by how it begins."""
-
-
-def _agreeing(incident: Incident) -> str:
-    """``, by steps, GPU, CPU and stacks``: the kinds of evidence."""
-    found = [kind for kind, pattern in KINDS if any(pattern.search(e.what) for e in incident.evidence)]
-    if not found:
-        return ""
-    return f", by {', '.join(found[:-1])} and {found[-1]}" if len(found) > 1 else f", by {found[0]}"
 
 
 def _plain(text: str) -> str:

@@ -18,7 +18,6 @@ from ..words import shown
 Part = Literal[
     "seen", "why", "cause", "then", "evidence", "stacks", "did", "changed", "proposed", "ended", "cost", "state",
 ]  # fmt: skip
-CONSEQUENCE = "then: "
 """How the judge marks evidence that is a consequence of the cause."""
 ACTION_WORDS: dict[str, str] = {
     "capture_stacks": "collected evidence",
@@ -116,13 +115,10 @@ def _evidence(incident: Incident) -> list[DetailLine]:
     lines: list[DetailLine] = []
     cause_told = incident.kind != "crash"
     for e in incident.evidence:
-        part: Part = "evidence"
-        text = e.what
-        if text.startswith(CONSEQUENCE):
-            part, text = "then", text.removeprefix(CONSEQUENCE)
-        elif not cause_told and e.line is not None:
+        part: Part = "then" if e.then else "evidence"
+        if not (e.then or cause_told or e.line is None):
             part, cause_told = "cause", True
-        lines.append(DetailLine(part=part, text=text, line=e.line))
+        lines.append(DetailLine(part=part, text=e.what, line=e.line))
     order = {"cause": 0, "then": 1, "evidence": 2}
     return sorted(lines, key=lambda d: order[d.part])
 

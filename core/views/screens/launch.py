@@ -76,7 +76,7 @@ def plan_rows(plan: LaunchPreview) -> list[Told]:
 
 def change_rows(changes: Iterable[Change]) -> list[Told]:
     """Changes of the user's own settings, one row each."""
-    changed = [c for c in changes if not c.why.startswith("resume from ")]
+    changed = [c for c in changes if c.of != "resume"]
     width = max((len(c.key) for c in changed), default=0)
     rows = [
         Told(f"{c.key:<{width}}  {shown(c.before)} → {shown(c.after)}", "changes" if number == 0 else "")

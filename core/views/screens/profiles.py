@@ -239,7 +239,7 @@ def _why(now: Situation, current: str | None, waiting: str | None, ladder: Seque
         asked = next((s for s in reversed(story.profile_switches) if s.profile == waiting), None)
         said.append(f"{waiting} is next: {asked.why if asked else 'asked for'}.")
     said += [f"{d.words}: it is not used again automatically." for d in story.failed_rungs]
-    remedies = [c for c in story.attempt.changes if c.why and not c.why.startswith(("profile ", "go on from "))]
+    remedies = [c for c in story.attempt.changes if c.why and not c.of]
     said += [f"beyond it: {c.key} {shown(c.before)} → {shown(c.after)} ({c.why})." for c in remedies[:4]]
     return said
 
@@ -259,8 +259,8 @@ def switch_differences(running: Sequence[Change], wanted: Sequence[Change]) -> t
     Both are changes of the user's own config, so a key that only one of them has changes to or from the value there.
     The path to resume from changes with every launch and is left out.
     """
-    old = {(c.where, c.key): c for c in running if not c.why.startswith("go on from ")}
-    new = {(c.where, c.key): c for c in wanted if not c.why.startswith("go on from ")}
+    old = {(c.where, c.key): c for c in running if c.of != "resume"}
+    new = {(c.where, c.key): c for c in wanted if c.of != "resume"}
     found = []
     for place in dict.fromkeys([*old, *new]):
         before = old[place].after if place in old else new[place].before

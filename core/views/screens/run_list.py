@@ -8,7 +8,7 @@ import msgspec
 from ...model.health import Level
 from ...model.incident import NAN_CLASSES, Incident
 from ...model.run import LIVE_STATES
-from ...model.run_card import RunCard
+from ...model.run_card import HOST_ROW, RunCard
 from ...model.situation import Situation
 from .. import quantity
 from ..checkpoint_list import LEVELS as VERDICTS
@@ -74,8 +74,10 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     def state_word(self) -> str:
         """``running``; ``queued, place 2`` of one that waits in the queue."""
         place = self.card.queued
-        if self.card.link:
-            return f"was {STATE_WORDS[self.card.state]}" if self.card.attempts or self.card.cwd else "no line"
+        if self.card.id.startswith(HOST_ROW):
+            return "no answer" if self.card.no_answer else "asked"
+        if self.card.no_answer:
+            return f"was {STATE_WORDS[self.card.state]}"
         if place is None:
             return STATE_WORDS[self.card.state]
         return "queued, next" if place == 1 else f"queued, place {place}"
@@ -88,7 +90,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
 
 def run_row(card: RunCard, now_wall: float, current: str | None = None) -> RunRow:
     """``current``: id of the run that is open."""
-    if card.link:  # what is so now is not known
+    if card.no_answer:  # what is so now is not known
         return RunRow(card=card, level="unknown", unwatched=False, now_wall=now_wall, open=card.id == current)
     alone = not card.watched and card.state not in SETTLED
     level: Level = "warning" if alone else LEVELS[card.state]
@@ -198,10 +200,10 @@ def began_text(row: RunRow) -> str:
 def end_text(row: RunRow) -> str:
     """``done 04:12`` of a live run, ``06:44`` of one that is over: when its state began.
 
-    Empty for a live one without a line to its machine: nobody sees whether it goes on.
+    Empty for a live one whose machine does not answer: nobody sees whether it goes on.
     """
     card = row.card
-    if card.eta_s is not None and not card.link:
+    if card.eta_s is not None and not card.no_answer:
         return f"{DONE}{quantity.clock(row.now_wall + card.eta_s, row.now_wall)}"
     if card.state in SETTLED and card.changed_wall is not None and card.attempts:
         return quantity.clock(card.changed_wall, row.now_wall)
@@ -236,7 +238,7 @@ def ram_text(row: RunRow) -> str:
 
 def trouble_text(row: RunRow) -> str:
     """The worst that is wrong now, else the newest incident; empty if there is neither."""
-    return row.card.link or row.card.trouble or incident_text(row)
+    return row.card.no_answer or row.card.trouble or incident_text(row)
 
 
 def incident_text(row: RunRow) -> str:

@@ -1,7 +1,6 @@
 """What trainwatch does about an open silence, hang or crash without a person."""
 
 from ...model.incident import Incident
-from ...model.launch.held import HELD
 from ...model.launch.ways_on import lacks_place
 from ...model.situation import Situation
 from .concerns import SILENT
@@ -23,7 +22,7 @@ def next_by_itself(incident: Incident, now: Situation) -> str:
         return ""
     if not now.watched or story.act not in {None, "all"} or story.question is not None:
         return ""
-    if story.state_reason.startswith(HELD):
+    if story.state_why.holds:
         return ""
     if story.state == "stopping":
         return "the training is being ended"

@@ -9,7 +9,7 @@ import msgspec
 
 from ...model.checkpoints.checkpoint import Checkpoint
 from ...model.health import GPU_IS_GONE, SLOWED_BY_FAULT, Level
-from ...model.incident import AVERAGE_IS_NAN, DIVERGING, ENDED_WITH_ATTEMPT, NAN_CLASSES, Incident
+from ...model.incident import DIVERGING, NAN_CLASSES, Incident
 from ...model.run import LIVE_STATES
 from ...model.situation import Situation
 from ...model.story import RunStory
@@ -102,7 +102,7 @@ def _saved_after(c: Checkpoint, incident: Incident | None, story: RunStory) -> b
 
 
 def _is_nan(incident: Incident) -> bool:
-    return incident.class_ in NAN and not incident.reason.startswith(AVERAGE_IS_NAN)
+    return incident.class_ in NAN and not incident.average
 
 
 def unresolved(incident: Incident, story: RunStory) -> bool:
@@ -110,9 +110,7 @@ def unresolved(incident: Incident, story: RunStory) -> bool:
     attempt = story.attempt
     if incident.open or attempt is None:
         return incident.open
-    return (
-        incident.ending == ENDED_WITH_ATTEMPT and incident.attempt == attempt.number and story.state not in LIVE_STATES
-    )
+    return incident.ended_by == "attempt" and incident.attempt == attempt.number and story.state not in LIVE_STATES
 
 
 def _of_incidents(now: Situation) -> Iterator[Concern]:
@@ -184,6 +182,6 @@ def _of_gpus(now: Situation) -> Iterator[Concern]:
         if gpu.trouble and gpu.own is not False and f"gpu{gpu.index}.lost" not in told:
             level: Level = "danger" if gpu.own and gpu.trouble.startswith(GPU_IS_GONE) else "warning"
             yield Concern(level=level, text=f"GPU {gpu.index} {gpu.trouble}")
-        slowed = [reason for reason in gpu.throttle or () if reason in SLOWED_BY_FAULT]
+        slowed = [each for each in gpu.throttle or () if each in SLOWED_BY_FAULT]
         if slowed and f"gpu{gpu.index}.slowed" not in told:
             yield Concern(level="warning", text=f"GPU {gpu.index} is slowed down by {' and '.join(slowed)}")

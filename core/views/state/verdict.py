@@ -6,15 +6,13 @@ import msgspec
 
 from ...model.health import Level
 from ...model.incident import NO_STEP, Incident
-from ...model.launch.held import HELD
-from ...model.run import NOT_SAID
 from ...model.situation import Situation
 from .. import quantity
 from ..checkpoint_list import how_many, resume_point
 from ..withheld_words import question_clause
-from ..words import PHASE_WORDS, STATE_WORDS, sentence, title_of
+from ..words import PHASE_WORDS, sentence, title_of
 from .concerns import AFTER_NAN, NAN, concerns, doubt_of, nan_since, worst_clause
-from .held_words import room_now
+from .held_words import reason_of, room_now
 from .last_step import usually
 from .level import SEVERITY
 from .position_words import expected, frozen, last_seen, unwatched, where
@@ -52,8 +50,6 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 def verdict(now: Situation) -> Verdict:
     """The sentence for a situation."""
-    if now.link:
-        return _as_it_was(now)
     if unwatched(now):
         said = _unwatched(now)
     elif frozen(now):
@@ -78,12 +74,6 @@ def _with_concerns(said: Verdict, now: Situation) -> Verdict:
         level=level, clauses=clauses, aside=said.aside, vital=1 if first else 1 + said.vital,
         first_level=said.level if behind else None, worst=clause if behind else "",
     )  # fmt: skip
-
-
-def _as_it_was(now: Situation) -> Verdict:
-    """Without a line to the run's machine nothing is known of now."""
-    then = f"then {STATE_WORDS[now.story.state]}" if now.story.attempts else "nothing was seen of it yet"
-    return Verdict(level="warning", clauses=(now.link[0].upper() + now.link[1:], then, *where(now)[:1]), vital=2)
 
 
 def _unwatched(now: Situation) -> Verdict:
@@ -201,24 +191,18 @@ def _stopping(now: Situation) -> Verdict:
     return _with_reason(now, "Stopping", "warning")
 
 
-BY_A_PERSON = "stopped by "
-"""How the reason begins if a person ended it."""
-REPEATED = "; it is launched again in "
-"""Part of the reason of a hold that ends by itself: no person is needed for the next launch."""
-
-
 def _cleaning(now: Situation) -> Verdict:
     return _held(now) or _after_trouble(now, ("cleaning up before the restart",))
 
 
 def _held(now: Situation) -> Verdict | None:
     """What the restart waits for; None if it waits for nothing."""
-    reason = now.story.state_reason
-    if not reason.startswith(HELD):
+    why = now.story.state_why
+    if not why.holds:
         return None
     room = tuple(filter(None, [room_now(now)]))
-    level: Level = "warning" if REPEATED in reason else "danger"  # nothing goes on before a person did something
-    return msgspec.structs.replace(_after_trouble(now, (reason, *room)), level=level)
+    level: Level = "danger" if why.until_t is None else "warning"  # it is launched again without a person
+    return msgspec.structs.replace(_after_trouble(now, (reason_of(now.story), *room)), level=level)
 
 
 def _backing_off(now: Situation) -> Verdict:
@@ -238,7 +222,7 @@ def _backing_off(now: Situation) -> Verdict:
 def _after_trouble(now: Situation, clauses: tuple[str, ...]) -> Verdict:
     trouble = newest_trouble(now)
     if trouble is None or not trouble.open:  # one that is over is not why it stops now
-        told = now.story.state_reason
+        told = reason_of(now.story)
         reason = (told,) if told and told not in clauses else ()
         return Verdict(level="warning", clauses=(sentence(clauses[0]), *clauses[1:], *reason))
     word = "Crashed" if trouble.kind == "crash" else "Hung"
@@ -269,8 +253,8 @@ def _stopped(now: Situation) -> Verdict:
     question = question_clause(now)
     if question is not None:
         return msgspec.structs.replace(_after_trouble(now, (question, *where(now)[:1])), level="danger")
-    told, attempt = now.story.state_reason, now.story.attempt
-    if told.startswith(BY_A_PERSON) and attempt is not None and attempt.how == "killed":
+    told, attempt = reason_of(now.story), now.story.attempt
+    if now.story.state_why.kind == "person" and attempt is not None and attempt.how == "killed":
         return Verdict(level="warning", clauses=(f"You killed it at {at}: [r] resume", *where(now)[:1]))
     reason = (told,) if told else ()
     return Verdict(level="warning", clauses=(f"Stopped {at}: [r] resume", *reason, *where(now)[:1]))
@@ -289,7 +273,7 @@ def _finished(now: Situation) -> Verdict:
     step = run_progress(now).step
     clauses.append(f"{quantity.plural(step, 'step')} in {took}" if step is not None else f"took {took}")
     if story.checkpoints:
-        clauses.append(how_many((c.verdict for c in story.checkpoints), "checkpoint", story.left_out))
+        clauses.append(how_many((c.verdict for c in story.checkpoints), "checkpoint"))
     doubts = [doubt for c in story.checkpoints if (doubt := doubt_of(c, story))]
     if doubts:
         what = "NaN" if doubts[-1] == AFTER_NAN else "divergence"
@@ -297,7 +281,7 @@ def _finished(now: Situation) -> Verdict:
     restarts = max(0, len(story.attempts) - 1)
     if restarts:
         clauses.append(quantity.plural(restarts, "restart"))
-    if NOT_SAID in story.state_reason:
+    if story.state_why.kind == "unproven":
         return Verdict(level="warning", clauses=(clauses[0], story.state_reason, *clauses[1:]))
     return Verdict(level="safe", clauses=tuple(clauses))
 

@@ -14,20 +14,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     if words == ["--version"] and _printed_version():
         return 0
-    if argv is not None:
-        from .command_line import run_verb
-
-        return run_verb(words)
-    from .quick_start import leave_collector_out, load_python_quickly, rest_collector_while_loading
-
-    rest_collector_while_loading()
-    load_python_quickly()
     from .command_line import run_verb
 
-    try:
-        return run_verb(words)
-    finally:
-        leave_collector_out()
+    return run_verb(words)
 
 
 def _printed_version() -> bool:

@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command without a verb."""
     parser.add_argument("--headless", action="store_true", help="supervise this project's run without a screen")
-    parser.add_argument("--on", metavar="HOST", help="run the verb, or open the screen, on a host of [hosts]")
+    parser.add_argument(
+        "--on",
+        metavar="HOST",
+        help="run the verb, or open the screen, on a host of [hosts]; `runs --on all`: this one and all",
+    )
     parser.add_argument("--run", dest="run_name", metavar="NAME", help="which run, if there are several")
     parser.add_argument("--interval", type=float, metavar="S", help="period of the health line, seconds (--headless)")
     parser.add_argument("--max-restarts", type=int, metavar="N", help="restarts without progress (--headless)")
@@ -51,9 +55,6 @@ def act(args: argparse.Namespace) -> int:
 
     if not can_show_screen():
         return _plain(args)
-    from .quick_start import rest_collector
-
-    rest_collector()
     if args.run_name is None:
         from trainwatch.core.app.runs.watched_run import watched_run
 
@@ -93,9 +94,6 @@ def open_screen(run: "RunDirectory | None", *, read_only: bool = False, launch_f
 
     ``launch_first``: without a run, begin with what this folder could start.
     """
-    from .quick_start import load_screen_quickly
-
-    load_screen_quickly()
     from .screen_app import app_for
     from .screen_end import show
 

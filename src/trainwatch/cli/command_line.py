@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from trainwatch.core.app.errors import CliError, ExitCode, says_what_cannot_be_read
 
 from .parser import build_parser, refuse_unknown, spelled_out
-from .quick_start import load_msgspec_quickly
 from .streams import discard_stdout, make_writable, without_secrets
 
 
@@ -47,7 +46,6 @@ def _run(words: list[str]) -> int:
             use_run(args, run_in_front)
         args.command_after_dashes = command
         args.typed = words if command is None else [*words, "--", *command]
-        load_msgspec_quickly()
         code = int(args.act(args))
         sys.stdout.flush()  # a full disk fails here, where it can be reported
         return code

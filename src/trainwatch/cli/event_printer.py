@@ -12,13 +12,12 @@ from trainwatch.core.app.errors import ExitCode
 from trainwatch.core.app.plan.launch_plan import LaunchPlan
 from trainwatch.core.app.runs.known_runs import RunDirectory
 from trainwatch.core.app.runs.output_claim import OutputClaim
-from trainwatch.core.model.launch.held import HELD
 from trainwatch.core.model.observation import Command
 from trainwatch.core.model.record import Record
 from trainwatch.core.model.story import RunStory
+from trainwatch.core.views.state.held_words import reason_of
 
 from .output import printable, warn
-from .quick_start import collector_as_usual
 from .streams import outlive_reader
 from .watch.verb_events import show
 
@@ -36,7 +35,6 @@ def supervise_and_print(
     from trainwatch.core.app.foreground import NothingToSuperviseError, supervise
     from trainwatch.core.app.supervise.replaced_files import OwnFiles
 
-    collector_as_usual()
     outlive_reader()
     if not stop_trainer:
         warn(f"this process is the supervisor (pid {os.getpid()}); it goes on when its terminal is closed")
@@ -71,9 +69,9 @@ class EventPrinter:
 
     def begin(self, story: RunStory) -> Callable[[Sequence[Record]], None]:
         """What gets the records. What the run waits for was told by an earlier supervisor; it is said again."""
-        if story.state_reason.startswith(HELD) and not self._as_json:
+        if story.state_why.holds and not self._as_json:
             since = _clock(story.state_t, story.wall0)
-            print(f"{printable(story.state_reason)} (since {since})", flush=True)
+            print(f"{printable(reason_of(story))} (since {since})", flush=True)
         return self
 
     def after_fault(self, gives_way: Callable[[], bool]) -> None:

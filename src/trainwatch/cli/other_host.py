@@ -3,75 +3,61 @@
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from trainwatch import __version__
 from trainwatch.core.app.errors import CliError, ExitCode
 
 from .output import warn
-from .parser import spelled_out
+from .parser import build_parser, refuse_unknown, spelled_out
 
-if TYPE_CHECKING:
-    from trainwatch.core.model.remote.host import Host
+ALL = "all"
+"""After ``--on``: this machine and all others."""
+ALL_OF = "--on all is for the list of runs: trainwatch runs --on all; other verbs, and the screen, take one host"
 
 
 def on_host(words: Sequence[str], command: Sequence[str] | None) -> int:
-    """Run a verb there, or open the screen on its runs. ``command``: the words behind ``--``, if there are any.
+    """Run a verb there, or show the screen of that machine. ``command``: the words behind ``--``, if there are any.
 
     Returns the exit code of the verb there.
     """
     from trainwatch.core.app.hosts.known_hosts import host_named
-    from trainwatch.core.app.hosts.run_there import detached, run_there
+    from trainwatch.core.app.hosts.run_there import detached, needs_terminal, run_there, show_there
 
     name, rest = without_on(words)
+    if name == ALL:
+        return _list_all(spelled_out(rest))
     host = host_named(name)
-    if command is None and (asked := screen_asked(rest)) is not None:
+    if command is None and asks_screen(rest):
         from trainwatch.tui.ui.terminal import can_show_screen
 
         if can_show_screen():
-            return _screen(host, asked)
+            return show_there(host, rest)
     there = spelled_out(rest)
-    all_words = there if command is None else [*there, "--", *command]
+    all_words = detached(there if command is None else [*there, "--", *command])
     terminal = sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()
-    return run_there(host, detached(all_words), terminal=terminal, warn=warn)
+    if terminal and needs_terminal(all_words):
+        return show_there(host, all_words)
+    return run_there(host, all_words, may_ask=terminal, warn=warn)
 
 
-def screen_asked(words: Sequence[str]) -> argparse.Namespace | None:
-    """The options of the screen, if the words are nothing else."""
+def _list_all(words: Sequence[str]) -> int:
+    """``runs`` of this machine and of all others."""
+    if words[:1] != ["runs"]:
+        raise CliError(ExitCode.USAGE, ALL_OF)
+    parser = build_parser(words)
+    args, unknown = parser.parse_known_args([*words, "--on", ALL])
+    refuse_unknown(unknown, parser, args.verb)
+    return int(args.act(args))
+
+
+def asks_screen(words: Sequence[str]) -> bool:
+    """Whether the words are options of the screen and nothing else."""
     parser = argparse.ArgumentParser(add_help=False, exit_on_error=False)
-    parser.add_argument("--run", dest="run_name")
+    parser.add_argument("--run")
     parser.add_argument("--read-only", action="store_true")
     try:
-        asked, others = parser.parse_known_args(list(words))
+        return not parser.parse_known_args(list(words))[1]
     except argparse.ArgumentError:
-        return None
-    return None if others else asked
-
-
-def _screen(host: "Host", asked: argparse.Namespace) -> int:
-    """Connect, so that ssh can ask for what it needs while there is a terminal for it, and open the screen.
-
-    Without a line what was seen last is shown, if something was.
-    """
-    from trainwatch.core.app.hosts.look import look
-    from trainwatch.core.app.hosts.run_there import missing_there
-
-    from .screen_app import app_on
-    from .screen_end import show
-
-    trouble = ""
-    try:
-        found = look(host, may_ask=True)
-        if not found.version:
-            trouble = missing_there(host)
-        elif found.version != __version__:
-            warn(f"{host.name} has trainwatch {found.version}, this machine {__version__}")
-    except CliError as error:
-        trouble = str(error)
-    app = app_on(host, asked.run_name, read_only=asked.read_only, trouble=trouble)
-    if trouble:
-        warn(f"{trouble}; shown is what was known last")
-    return show(app)
+        return False
 
 
 def without_on(words: Sequence[str]) -> tuple[str, list[str]]:

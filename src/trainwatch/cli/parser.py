@@ -120,7 +120,7 @@ def spelled_out(words: Sequence[str]) -> list[str]:
     """The words with an alias of a verb replaced; ``help VERB`` is ``VERB --help``."""
     first, rest = (words[0] if words else ""), list(words[1:])
     if first == "help":
-        return [*rest[:1], "--help"]
+        return [*spelled_out(rest[:1]), "--help"]
     return [*ALIASES.get(first, (first,)), *rest] if words else []
 
 

@@ -18,7 +18,7 @@ def at_once(now: Situation, view: DashboardView) -> tuple[object, ...]:
     return (
         now.story.seq,
         now.story.state,
-        (now.supervisor_alive, now.frozen, now.link, now.troubles, now.job and (now.job.phase, now.job.reason)),
+        (now.supervisor_alive, now.frozen, now.troubles, now.job and (now.job.phase, now.job.reason)),
         (said.level, said.worst, len(said.clauses), said.clauses[: said.vital]),
         _of_gpus(view.gpu),
         (memory.message, memory.note, *map(_level, memory.meters)),

@@ -46,9 +46,8 @@ def check_output_dir(plan: LaunchPlan, _machine: Machine) -> Check:
         return failed("output_dir", f"{folder} is no folder", _choose(plan, "choose another output folder"))
     if not os.access(folder, os.W_OK | os.X_OK):
         if os.statvfs(folder).f_flag & os.ST_RDONLY:
-            return failed(
-                "output_dir", f"{folder}: {os.strerror(errno.EROFS)}", "mount it writable again (`dmesg` may say why)"
-            )
+            found = f"{folder}: {os.strerror(errno.EROFS)}"
+            return failed("output_dir", found, "mount it writable again (`dmesg` may say why)", errno.EROFS)
         remedy = _choose(plan, "check its owner and permissions, or choose another output folder")
         return failed("output_dir", f"{folder} is not writable", remedy)
     trainer = plan.settings.get("output_dir")

@@ -64,9 +64,13 @@ def check_output_owner(plan: LaunchPlan, machine: Machine) -> Check | None:
     rival = rival_of(plan.spec, machine.home)
     if rival is not None:
         return failed("output owner", rival, "")
-    if (unclear := lock_rival(plan.spec, machine.home, unclear=True)) is not None:
-        return warned("output owner", unclear, "a start watches it first")
     return None if plan.spec.output_dir is None else passed("output owner", "no other live run writes there")
+
+
+def check_output_lock(plan: LaunchPlan, machine: Machine) -> Check | None:
+    """The output directory has no lock of a run on another host, of which nobody here can tell whether it lives."""
+    unclear = lock_rival(plan.spec, machine.home, unclear=True)
+    return None if unclear is None else failed("output lock", unclear, "")
 
 
 def check_tmux(machine: Machine) -> Check:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from ....model.story import RunStory
-from ....store.journal import load_outline
+from ....store.journal import load_story
 from ....store.metrics.history import HistoryReader
 from ....store.run_directory import RunDirectory
 from ....views.charts.attempts import attempt_spans
@@ -22,7 +22,7 @@ DANGER = "#b8302a"
 
 def charts_of(run: RunDirectory) -> str:
     """SVG text; "" without values. Raises JournalTooNew."""
-    story = as_found(run, load_outline(run.journal))
+    story = as_found(run, load_story(run.journal))
     with HistoryReader(run.history) as history:
         latest = history.latest()
         progress = latest.progress

@@ -11,7 +11,7 @@ from ....model.situation import Situation
 from ....model.story import RunStory
 from ....model.summary import Summary
 from ....model.text.edge import EDGE
-from ....store.journal import JournalTooNew, fold_journal, fold_outline
+from ....store.journal import JournalTooNew, fold_journal
 from ....store.metrics.history import HistoryReader
 from ....store.run_directory import RunDirectory, RunUnreadable
 from ....views.report.report import LossCourse, MetricCourse, ReportSources
@@ -55,15 +55,15 @@ def end_in_words(run: RunDirectory) -> str:
 
 
 def gather(
-    run: RunDirectory, since_wall: float | None = None, *, every_checkpoint: bool = False, log_ends: bool = False
+    run: RunDirectory, since_wall: float | None = None, *, log_ends: bool = False
 ) -> tuple[Situation, ReportSources]:
     """Read all but facts about the machine; no supervisor is needed. ``since_wall``: the loss is of the time since.
 
-    ``every_checkpoint``: as for ``whole_report.report_of``. ``log_ends``: the last words of attempts that failed, too.
+    ``log_ends``: the last words of attempts that failed, too.
     Raises JournalTooNew, RunUnreadable.
     """
     spec = run.load_spec()
-    stored = fold_journal(run.journal) if every_checkpoint else fold_outline(run.journal)
+    stored = fold_journal(run.journal)
     story = stored.story
     found = as_found(run, story)
     if found is not story:  # no supervisor saw its end: the time of the last record is all that is known

@@ -10,18 +10,15 @@ if TYPE_CHECKING:
     from ....views.report.report import Report
 
 
-def report_of(run: "RunDirectory", *, every_checkpoint: bool = False) -> "Report":
-    """The report of a run. ``every_checkpoint``: old complete ones by name, too, which takes longer if there are many.
-
-    Raises CliError if a newer trainwatch wrote its journal.
-    """
+def report_of(run: "RunDirectory") -> "Report":
+    """The report of a run. Raises CliError if a newer trainwatch wrote its journal."""
     with asking_machine() as machine:
         from ....store.journal import JournalTooNew
         from ....views.report.report_building import build_report, with_machine
         from .sources import gather
 
         try:
-            now, sources = gather(run, every_checkpoint=every_checkpoint, log_ends=True)
+            now, sources = gather(run, log_ends=True)
             return with_machine(build_report(now, sources), machine(), sources.spec)
         except JournalTooNew as error:
             raise CliError(ExitCode.FAILED, str(error)) from None

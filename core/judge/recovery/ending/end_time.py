@@ -2,6 +2,7 @@
 
 import msgspec
 
+from ....model.why import Why
 from ...knowledge import Knowledge
 from ...run_machine import is_live
 from ...run_states import EndedEarly, Finished, GivenUp, RestartPlan, Starting, Stopped, Stopping
@@ -41,5 +42,5 @@ def end(builder: StepBuilder) -> None:
         restart_stages.stop(builder, "end_by", RestartPlan(reason=reason, by=BY), by=BY)
     else:
         if not isinstance(machine, Stopped):
-            builder.move("hold", Stopped(), f"{reason}; held until resume or restart")
+            builder.move("hold", Stopped(), f"{reason}; held until resume or restart", Why("ordered"))
         at_end.over(builder)

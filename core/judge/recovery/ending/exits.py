@@ -9,11 +9,11 @@ from ....model.incident import Evidence
 from ....model.launch.elsewhere.job import JobCause
 from ....model.launch.recognition import OwnEnd
 from ....model.observation import Exit, Outcome
-from ....model.run import NOT_SAID
 from ....model.shipped.failure import Diagnosis, EvidenceLine
 from ....model.text.patterns import LazyPattern
 from ....model.text.printable import beginning
 from ....model.text.suggestion import typed
+from ....model.why import Why
 from ...failure import exit_status
 from ...failure.circumstances import Circumstances
 from ...failure.diagnosis import diagnose, diagnosis_as
@@ -93,7 +93,12 @@ def _on_success(builder: StepBuilder, observation: Exit) -> None:
             finish(builder, observation, f"exit {observation.code}; {last} is the last printed {of}, {WITHIN}")
         case Unproven(place=last):
             at = f" ({last})" if last else ""
-            finish(builder, observation, f"exit {observation.code}; {NOT_SAID}{at}")
+            finish(
+                builder,
+                observation,
+                f"exit {observation.code}; nothing in the log says that this was the end{at}",
+                Why("unproven"),
+            )
         case Contradicted(why=why, by="nan"):
             found = diagnosis_as(state.diagnosis, builder.knowledge.catalogue, "nan_loss")
             _crashed(builder, observation, found, why)
@@ -276,6 +281,7 @@ def _cause(
         position=attempt.position,
         stepped=attempt.beat_t is not None or attempt.saved,
         given=attempt.resume_from,
+        line=_line(diagnosis),
         said=words_of(line.strip()),
         raised="parser" if parser else "" if asks_outside else "own",
         signal_t=builder.t if signalled else None,
@@ -448,10 +454,15 @@ def _exit_in_words(observation: Exit) -> str:
 
 
 def _reason(diagnosis: Diagnosis, observation: Exit) -> str:
-    exit_ = _exit_in_words(observation)
-    if diagnosis.cause is not None:
-        return placed(f"{exit_}: {beginning(diagnosis.cause.text.strip(), 300)}", diagnosis.place)
+    exit_, line = _exit_in_words(observation), _line(diagnosis)
+    if line:
+        return f"{exit_}: {line}"
     return f"{exit_}; the log does not say why" if diagnosis.failure == "unknown" else exit_
+
+
+def _line(diagnosis: Diagnosis) -> str:
+    """The line that shows why, with its place in the source."""
+    return "" if diagnosis.cause is None else placed(beginning(diagnosis.cause.text.strip(), 300), diagnosis.place)
 
 
 def _evidence(diagnosis: Diagnosis, observation: Exit) -> tuple[Evidence, ...]:
@@ -460,6 +471,6 @@ def _evidence(diagnosis: Diagnosis, observation: Exit) -> tuple[Evidence, ...]:
         at = [Evidence(what=f"raised at {diagnosis.place}")] if diagnosis.place else []
         what = beginning(diagnosis.cause.text.strip(), 400)
         found = [Evidence(what=what, line=diagnosis.cause.line), *at, *found]
-    when = "in the log, too" if diagnosis.cause is None else "then"
-    found.extend(Evidence(what=f"{when}: {beginning(c.text.strip(), 200)}", line=c.line) for c in diagnosis.cascade[:3])
+    then = msgspec.UNSET if diagnosis.cause is None else True
+    found.extend(Evidence(what=beginning(c.text.strip(), 200), line=c.line, then=then) for c in diagnosis.cascade[:3])
     return tuple(found)

@@ -14,6 +14,7 @@ from ....model.decision import EndWatch, PauseAttempt, UnpauseAttempt
 from ....model.fact import ActChanged, BudgetChanged, CommandReceived, IncidentUpdated, ProfileChanged
 from ....model.observation import Command
 from ....model.shipped.profile import NO_PROFILE
+from ....model.why import Why
 from ... import run_machine
 from ...hang import active_time
 from ...run_states import (
@@ -70,7 +71,7 @@ def on_command(builder: StepBuilder, command: Command) -> None:
     if reply.acts:
         _VERBS[command.verb](builder, command)
     else:
-        builder.note(f"{command.verb}: {reply.message}")
+        builder.note(f"{command.verb}: {reply.message}", "refusal")
         if command.verb == "resume" and run_machine.is_live(builder.state.machine):
             builder.set(resume_ordered=(command.by, builder.t))
 
@@ -105,7 +106,7 @@ def _end(builder: StepBuilder, command: Command, *, kill: bool) -> None:
     elif isinstance(machine, Stopped):
         gate.close(builder, f"{command.verb} by {command.by}: it stays stopped")
     else:  # between two attempts, or before the first one
-        builder.move("hold", Stopped(), f"stopped by {command.by}; held until resume or restart")
+        builder.move("hold", Stopped(), f"stopped by {command.by}; held until resume or restart", Why("person"))
 
 
 def _take_remedies(builder: StepBuilder, command: Command) -> None:

@@ -15,6 +15,7 @@ import msgspec
 from ....model.fact import ActionWithheld, QuestionClosed
 from ....model.settings import Act
 from ....model.text.plural import plural
+from ....model.why import Why
 from ... import run_states
 from ...attempt_progress import lost_steps
 from ...knowledge import Knowledge
@@ -137,7 +138,7 @@ def _wait(builder: StepBuilder, waiting: Waiting) -> None:
 
 
 def _hold(builder: StepBuilder, waiting: Waiting) -> None:
-    builder.move("hold", Stopped(), f"held: {act_words(builder)}; it would have {waiting.action.sentence}")
+    builder.move("hold", Stopped(), f"{act_words(builder)}; it would have {waiting.action.sentence}", Why("act"))
     _ask(builder, waiting)
 
 

@@ -5,12 +5,14 @@ import msgspec
 from ....model.decision import CopyAside
 from ....model.launch.output_place import is_below
 from ....model.observation import Outcome
+from ....model.why import Why
 from ...resume import checkpoint_index, known_checkpoint, refused_option
 from ...resume.found_resume import speaks_against
 from ...resume.known_checkpoint import base_name, is_verified
 from ...run_states import Copying, RestartPlan, Stopped
 from ...step_builder import StepBuilder
 from ..attempts import launch_after_delay, wait_for_room_somewhere
+from ..failure_history import Cause
 
 replace = msgspec.structs.replace
 
@@ -74,11 +76,11 @@ def on_kept(builder: StepBuilder, machine: Copying, outcome: Outcome) -> None:
     if outcome.data.get("no_room") is True:
         wait_for_room_somewhere(builder, plan, why)
         return
-    reason = f"held: {why}; {_why_kept(builder, plan.path)}, and the trainer may write over it"
+    reason = f"{why}; {_why_kept(builder, plan.path)}, and the trainer may write over it"
     again, without = builder.knowledge.typed("resume"), builder.knowledge.typed("resume", "--from", plan.path)
     lines = (reason, f"make room, then `{again}`; `{without}` goes on without a copy")
     builder.close_incident(plan.incident, "held: the resume point cannot be copied aside")
-    builder.move("hold", Stopped(), reason)
+    builder.move("hold", Stopped(), reason, Why("not_copied"))
     builder.notify("warning", "held: the resume point cannot be copied aside", "\n".join(lines), incident=plan.incident)
     builder.note(lines[1])
 
@@ -110,30 +112,30 @@ def failed_at_start(builder: StepBuilder) -> bool:
     return is_unproven(builder) and attempt.resume_from is not None and attempt.beat_t is None
 
 
-def refused(builder: StepBuilder, class_: str, reason: str) -> str:
+def refused(builder: StepBuilder, cause: Cause) -> str:
     """The option of the resume that the trainer says it does not know; "" = it made a step, or does not say so."""
     attempt, seen = builder.state.attempt, builder.state.diagnosis
     if attempt.resume_from is None or attempt.beat_t is not None:
         return ""
-    cause = max((each.line for each in seen.findings if each.failure == class_), default=seen.fold.lines)
+    at = max((each.line for each in seen.findings if each.failure == cause.class_), default=seen.fold.lines)
     lines = f"{seen.tail}{seen.fold.rest}".splitlines()
     return refused_option.refused(
         builder.knowledge.resume_support.names,
-        cause=reason.partition(": ")[2],
-        below=lines[max(0, len(lines) - (seen.fold.lines - cause)) :],
+        cause=cause.line,
+        below=lines[max(0, len(lines) - (seen.fold.lines - at)) :],
         last=lines,
-        class_=class_,
+        class_=cause.class_,
     )
 
 
-def is_refuted(builder: StepBuilder, class_: str, reason: str) -> bool:
+def is_refuted(builder: StepBuilder, cause: Cause) -> bool:
     """Whether the failure of an attempt with an unproven resume shows that the way to resume is wrong."""
     return speaks_against(
         builder.knowledge.resume_support.names,
         base_name(builder.state.attempt.resume_from or ""),
-        said=reason,
-        refused=bool(refused(builder, class_, reason)),
-        wrong_setting=class_ == "config_error",
+        said=cause.line,
+        refused=bool(refused(builder, cause)),
+        wrong_setting=cause.class_ == "config_error",
         tracebacks=builder.state.diagnosis.blocks,
     )
 

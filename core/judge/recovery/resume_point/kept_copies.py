@@ -12,6 +12,7 @@ import msgspec
 
 from ....model.decision import CopyAside
 from ....model.observation import Outcome
+from ....model.why import Why
 from ...resume import checkpoint_index
 from ...resume.known_checkpoint import KnownCheckpoint, age_of, base_name
 from ...run_states import Copying, RestartPlan, Stopped
@@ -121,7 +122,7 @@ def _them(found: tuple[KnownCheckpoint, ...]) -> str:
 
 
 def _hold(builder: StepBuilder, plan: RestartPlan, why: str, found: tuple[KnownCheckpoint, ...]) -> None:
-    reason = f"held: {why}; a start would begin anew and may write over it"
+    reason = f"{why}; a start would begin anew and may write over it"
     typed = builder.knowledge.typed
     ways = (
         f"mend what the reason says, or move it away, then `{typed('resume')}`",
@@ -129,7 +130,7 @@ def _hold(builder: StepBuilder, plan: RestartPlan, why: str, found: tuple[KnownC
         f"`{typed('resume', '--from', found[-1].path)}` gives it to the trainer, if it is whole after all",
     )
     builder.close_incident(plan.incident, "held: what a new start may write over cannot be copied aside")
-    builder.move("hold", Stopped(), reason)
+    builder.move("hold", Stopped(), reason, Why("not_copied"))
     lines = "\n".join((reason, *ways))
     builder.notify("warning", "held: a checkpoint cannot be copied aside", lines, incident=plan.incident)
     for way in ways:

@@ -15,6 +15,7 @@ from ....model.checkpoints.checkpoint import Verdict
 from ....model.decision import ListCheckpoints, VerifyCheckpoint
 from ....model.fact import CheckpointsSetAside, StateChanged
 from ....model.observation import Outcome
+from ....model.why import Why
 from ...knowledge import Knowledge
 from ...resume import checkpoint_index, known_checkpoint, resume_point, unclear_state
 from ...resume.doubt import DOUBTED, cleared, passed_over
@@ -101,12 +102,12 @@ def on_listed(builder: StepBuilder, machine: Listing, outcome: Outcome) -> None:
     why = outcome.detail or "no reason given"
     reason = machine.why
     if not machine.held:
-        reason = f"held: the checkpoints cannot be listed, so the newest is not known: {why}"
+        reason = f"the checkpoints cannot be listed, so the newest is not known: {why}"
         named = builder.knowledge.typed("resume", "--from", "CHECKPOINT")
         how = f"it goes on when they can be; `{named}` or `--fresh` does not wait"
         builder.notify("warning", "held: the checkpoints cannot be listed", f"{reason}\n{how}", incident=plan.incident)
         builder.note(reason)
-        builder.fact(StateChanged(state=WORDS["listing"], reason=reason))
+        builder.fact(StateChanged(state=WORDS["listing"], reason=reason, why=Why("not_listed")))
     _list(builder, plan, HELD_LISTING_S, held=reason)
 
 
@@ -221,7 +222,7 @@ def on_verify_outcome(builder: StepBuilder, machine: Verifying, outcome: Outcome
     number, reason = _set_bad(builder, path, verdict, why, "skipped" if plan.wanted is None else "refused")
     if plan.wanted is not None:
         builder.close_incident(plan.incident, "held: the requested checkpoint cannot be used")
-        builder.move("hold", Stopped(), reason)
+        builder.move("hold", Stopped(), reason, Why("refused_checkpoint", number))
         builder.notify("warning", "not resumed", reason, incident=number)
         return
     builder.notify("warning", f"checkpoint {verdict}", reason, incident=number)
@@ -269,7 +270,7 @@ def _read_later(builder: StepBuilder, plan: RestartPlan, why: str) -> None:
     """The resume point cannot be read now, which says nothing about it: wait, and choose again."""
     assert plan.path is not None
     delay_s = UNREAD_WAITS_S[min(plan.unread, len(UNREAD_WAITS_S) - 1)]
-    reason = f"held: {base_name(plan.path)} cannot be verified now: {why}"
+    reason = f"{base_name(plan.path)} cannot be verified now: {why}"
     if plan.unread == 0:
         named = builder.knowledge.typed("resume", "--from", "CHECKPOINT")
         how = f"it is attempted again; `{named}` takes another one"

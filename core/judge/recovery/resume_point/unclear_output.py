@@ -5,6 +5,7 @@ there before. Sources: a script saved to a folder that nothing names and was kil
 copied in with the modification time of its original.
 """
 
+from ....model.why import Why
 from ...resume import output_folders, resume_point
 from ...resume.known_checkpoint import KnownCheckpoint, base_name
 from ...resume.output_folders import Sighting
@@ -86,7 +87,7 @@ def hold(builder: StepBuilder, plan: RestartPlan, seen: tuple[Sighting, ...], bu
     """Hold the run. ``but``: what was attempted first."""
     folders = " and ".join(dict.fromkeys(s.folder for s in seen))
     where = f"{_names(seen)} in {folders} may be of this run"
-    reason = f"held: {where}: {seen[-1].evidence}; a start would begin anew and may write over it{but}"
+    reason = f"{where}: {seen[-1].evidence}; a start would begin anew and may write over it{but}"
     lines = (
         reason,
         f"`{builder.knowledge.typed('resume', '--from', 'CHECKPOINT')}` goes on from one that is of this run",
@@ -97,7 +98,7 @@ def hold(builder: StepBuilder, plan: RestartPlan, seen: tuple[Sighting, ...], bu
     close(builder)
     builder.close_incident(plan.incident, "held: it is not known whether the run saved a checkpoint")
     number = builder.open_incident("checkpoint", CLASS, reason, severity="danger")
-    builder.move("hold", Stopped(), reason)
+    builder.move("hold", Stopped(), reason, Why("unclear_output", number))
     builder.notify("warning", "held: it is not known who saved a checkpoint", "\n".join(lines), incident=number)
     for line in lines[1:]:
         builder.note(line)

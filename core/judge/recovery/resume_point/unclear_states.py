@@ -8,6 +8,7 @@ import msgspec
 
 from ....model.checkpoints.checkpoint import Verdict
 from ....model.observation import Outcome
+from ....model.why import Why
 from ...knowledge import Knowledge
 from ...resume import checkpoint_index, known_checkpoint, resume_point, unclear_state
 from ...resume.known_checkpoint import KnownCheckpoint, base_name
@@ -129,8 +130,7 @@ def hold_or_copy(builder: StepBuilder, plan: RestartPlan, found: tuple[KnownChec
     _hold(builder, plan, why_held(found, builder.knowledge), found[-1])
 
 
-def _hold(builder: StepBuilder, plan: RestartPlan, why: str, newest: KnownCheckpoint) -> None:
-    reason = f"held: {why}"
+def _hold(builder: StepBuilder, plan: RestartPlan, reason: str, newest: KnownCheckpoint) -> None:
     has_place = bool(builder.knowledge.resume_support.forms)
     first = "" if has_place else "write {resume} into the command where a path belongs, and start again; then "
     given = builder.knowledge.typed("resume", "--from", newest.path)
@@ -143,7 +143,7 @@ def _hold(builder: StepBuilder, plan: RestartPlan, why: str, newest: KnownCheckp
     builder.close_incident(plan.incident, "held: nothing can be resumed from, and what is there is not understood")
     open_ = next((i.id for i in builder.state.incidents if i.class_ == CLASS), None)
     number = open_ if open_ is not None else builder.open_incident("checkpoint", CLASS, reason, severity="danger")
-    builder.move("hold", Stopped(), reason)
+    builder.move("hold", Stopped(), reason, Why("not_understood", number))
     builder.notify("warning", "held: what is saved is not understood", "\n".join(lines), incident=number)
     for line in lines[1:]:
         builder.note(line)

@@ -43,7 +43,7 @@ def act(args: argparse.Namespace) -> int:
         if form == "json":
             from trainwatch.core.app.runs.report.whole_report import report_of
 
-            print_json(report_of(run, every_checkpoint=True))
+            print_json(report_of(run))
         else:
             getattr(sys.stdout, "write_redacted", sys.stdout.write)(_text(run, form))  # it has no secrets any more
             sys.stdout.flush()
@@ -65,7 +65,7 @@ def _text(run: "RunDirectory", form: str) -> str:
     if form == "json":
         import msgspec
 
-        report = jsonable(report_of(run, every_checkpoint=True))
+        report = jsonable(report_of(run))
         return msgspec.json.format(msgspec.json.encode(report), indent=2).decode() + "\n"
     report = EDGE.value(report_of(run))
     if form == "html":

@@ -11,13 +11,14 @@ from ..operation import confirm
 from ..output import print_json, printable
 
 if TYPE_CHECKING:
-    from trainwatch.core.model.remote.host import Host
+    from trainwatch.core.model.host import Host
 
 HELP = "other machines: which answer, and put trainwatch there"
 DESCRIPTION = (
     "Lists the machines of [hosts.NAME] and asks each for its trainwatch. `install NAME` puts a copy of this one into "
     "a folder of its own there (asks; needs Python 3.11 there), `remove NAME` takes that folder away again. "
-    "`trainwatch --on NAME VERB` runs a verb there, `trainwatch --on NAME` opens the screen on its runs."
+    "`trainwatch --on NAME VERB` runs a verb there, `trainwatch --on NAME` opens the screen "
+    "there, `trainwatch runs --on all` lists the runs of all."
 )
 EXAMPLE = "install box1"
 
@@ -40,7 +41,7 @@ def act(args: argparse.Namespace) -> int:
     if args.name is None:
         raise CliError(ExitCode.USAGE, f"which host? trainwatch hosts {args.part} NAME")
     host = host_named(args.name)
-    from trainwatch.core.app.hosts.put_there import put_there, remove_there, shown_folder, why_not
+    from trainwatch.core.app.hosts.own_copy import put_there, remove_there, shown_folder, why_not
 
     question = why_not(host, may_ask=may_ask) if args.part == "install" else f"remove {shown_folder()} on {host.name}"
     if not args.yes:
@@ -54,6 +55,7 @@ def act(args: argparse.Namespace) -> int:
 def _list(hosts: "dict[str, Host]", *, may_ask: bool, as_json: bool, named: bool) -> int:
     from concurrent.futures import ThreadPoolExecutor
 
+    from trainwatch.core.app.hosts.known_hosts import NONE_KNOWN
     from trainwatch.core.views.columns import text_rows
     from trainwatch.core.views.printed_lists import HOSTS
 
@@ -62,9 +64,7 @@ def _list(hosts: "dict[str, Host]", *, may_ask: bool, as_json: bool, named: bool
     if as_json:
         print_json({"hosts": rows, "version": __version__})
     elif not rows:
-        print(
-            'no other machine is known: write [hosts.box1] and ssh = "user@box1" into ~/.config/trainwatch/config.toml'
-        )
+        print(NONE_KNOWN)
     else:
         other = [row | {"trouble": row["trouble"] or _differs(row["version"])} for row in rows]
         for line in text_rows(HOSTS, other):
@@ -77,8 +77,7 @@ def _differs(version: str | None) -> str:
 
 
 def _row(host: "Host", *, may_ask: bool) -> dict[str, Any]:
-    from trainwatch.core.app.hosts.look import look
-    from trainwatch.core.app.hosts.run_there import missing_there
+    from trainwatch.core.app.hosts.run_there import look, missing_there
 
     told = {"name": host.name, "ssh": host.ssh, "reached": False, "version": None, "path": None, "trouble": None}
     try:

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from trainwatch.core.model.incident import ADVISED, BECAME_A_HANG
+from trainwatch.core.model.incident import ADVISED
 from trainwatch.core.model.progress import Progress
 from trainwatch.core.model.text.memory_words import memory, memory_of
 from trainwatch.core.model.text.patterns import LazyPattern
@@ -81,7 +81,7 @@ def status_lines(status: dict[str, Any], still: str) -> list[str]:
     ]
     for place in status["output"][-1:]:
         lines.append(f"  output {place['folder']} ({place['why']})")
-    shown = [i for i in status["incidents"] if BECAME_A_HANG not in (i["ending"] or "")][-5:]
+    shown = [i for i in status["incidents"] if i["ended_by"] != "hang"][-5:]
     lines += [f"  {line}" for i in shown for line in (_incident(i), *_advice(i))]
     lines += [f"  {line}" for line in machine_lines(status)]
     if status["gpu_trouble"]:
@@ -143,14 +143,14 @@ def _checkpoint_lines(known: dict[str, Any]) -> list[str]:
 
 def reason_words(status: dict[str, Any], still: str) -> str:
     """Why it is in its state, with the worst that is wrong; of a run that trains that alone."""
-    wrong = [each["text"] for each in status.get("concerns", ()) if each["level"] == "danger"]
+    wrong = [each for each in status.get("concerns", ()) if each["level"] == "danger"]
     if status["state"] in ABOUT_THEIR_TROUBLE or not wrong:
         return still or status["reason"] or ""
     more = f" (+{len(wrong) - 1})" if len(wrong) > 1 else ""
     reason = still or ("" if status["state"] == "running" else status["reason"] or "")
-    if reason.casefold() == wrong[0].casefold():  # a held run: its reason is what is wrong
+    if status["hold"] and status["hold"].get("incident", "") == wrong[0]["incident"]:  # its reason is what is wrong
         return reason + more
-    return " · ".join(filter(None, [reason, wrong[0] + more]))
+    return " · ".join(filter(None, [reason, wrong[0]["text"] + more]))
 
 
 def machine_lines(status: dict[str, Any]) -> list[str]:

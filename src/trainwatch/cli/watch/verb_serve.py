@@ -39,15 +39,12 @@ def act(args: argparse.Namespace) -> int:
         raise CliError(ExitCode.FAILED, MISSING) from None
     from trainwatch.core.app.runs.known_runs import find_run
 
-    from ..quick_start import collector_as_usual
-
     words = ["--run", find_run(args.run).id] if args.run else []
     words += ["--read-only"] if args.read_only else []
     token = web_server.token_in(args.token_file) if args.token_file is not None else web_server.new_token()
     title = f"trainwatch {args.run or ''}".strip()
     server = web_server.TokenServer(web_server.screen_command(words), token, title)
     web_server.use_browser_environment()
-    collector_as_usual()
     try:
         asyncio.run(web_server.serve(server, args.port, token, _listening))
     except OSError as error:

@@ -36,5 +36,5 @@ def act(args: argparse.Namespace) -> int:
         return ExitCode.DONE
     from trainwatch.core.app.runs.waiting import CODES, kind_of
 
-    asks, watched = status["question"] is not None, status["supervisor"]["alive"]
-    return CODES[kind_of(status["state"], status["reason"], asks=asks, watched=watched)]
+    asks, held = status["question"] is not None, status["hold"] is not None
+    return CODES[kind_of(status["state"], held=held, asks=asks, watched=status["supervisor"]["alive"])]

@@ -1,1 +1,0 @@
-"""Other machines, and what goes over the line to them."""

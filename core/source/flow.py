@@ -1,0 +1,674 @@
+"""Where the values of a trainer's options go: which of them reach a call that restores a training.
+
+No value is computed. Names stand for sets of labels: an option's own value, a path made of it, what was found or
+loaded by it. Assignments, attributes, arguments and returned values pass labels on, until nothing changes; the tests
+around a call say which options it depends on. Names are taken together over the whole project (``self.resume`` of one
+class is that of another), so more is found than there is: an error on the side that a proof catches (a resume is
+checked by its first steps), never one that starts anything by itself.
+"""
+
+import ast
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from . import words
+from .labels import (
+    FIRST_TEXT,
+    FREE,
+    NOTHING,
+    Event,
+    Guard,
+    Guards,
+    Label,
+    Labels,
+    below,
+    in_text,
+    of_kinds,
+    only_places,
+    parts_of,
+)
+from .options import Option, argv_index, argv_searched, environment_name
+from .project import Scope, Scopes, resolved
+from .syntax import FUNCTIONS, called, constant, ends, keyword, last, own_name, own_nodes, parameters, root_of, text_of
+from .values import UNKNOWN, KnownValues
+
+PASSES = 6
+"""Rounds until nothing changes; each carries a label over one more call."""
+FEW_OPTIONS = 40
+"""A trainer with more has options of all kinds, and only names tell which of them are about a resume."""
+MOST_SAME_NAME = 4
+"""Functions of one name; more say nothing about which is meant."""
+_NAME_OF_A_FILE = re.compile(r"[\w.\-~]*[./][\w.\-/~]*")
+"""Texts that may be the name of a file: two uses of the same text may be the same file."""
+_ONLY_WITH_LABELS = frozenset({"look", "part", "save", "hand"})
+"""Kinds of events that say nothing if no value is known to go in."""
+_OFF = (None, "", False, 0, "none", "None", -1)
+
+
+class Here(NamedTuple):
+    """Where an expression stands: in which function or module, and under which tests."""
+
+    scope: Scope
+    guards: Guards = FREE
+
+    def under(self, guards: Guards) -> "Here":
+        return Here(self.scope, self.guards | guards)
+
+
+class ValueFlow:
+    """The flow through one project; each pass over its statements adds to what is known.
+
+    ``others``: ids of functions that only another subcommand calls. ``events``: all that was seen. ``read``:
+    destinations that it reads. ``savers``: what calls that save are called on.
+    """
+
+    def __init__(self, values: KnownValues, options: Sequence[Option], others: Collection[int] = ()) -> None:
+        self.options = list(options)
+        self.events: dict[tuple[str, int, int, str], Event] = {}
+        self.read: set[str] = set()
+        self.savers: set[str] = set()
+        self._modules = values.project.modules
+        self._all = values.scopes
+        asked = {option.dest for option in options if words.RESUME.search(option.name)}
+        self._scopes = _relevant(self._all, asked, others)
+        self._variables: dict[tuple[int, str], Labels] = {}
+        self._attributes: dict[str, Labels] = {}
+        self._returned: dict[int, Labels] = {}
+        self._called_under: dict[int, Guards] = {}
+        self._unguarded: set[int] = set()
+        self._loads: dict[tuple[str, int, int], int] = {}
+        self._texts: dict[str, int] = {}
+        self._written: set[int] = set()
+        self._changed = False
+        self._noted: set[tuple[str, int, int, str]] = set()
+        self._seeds: dict[str, Labels] = {}
+        self._environment: dict[str, Labels] = {}
+        number = sum(option.kind != "switch" for option in options)
+        self._telling = [_tells(option, number) for option in options]
+        self._values = values.given(options, {})
+        self._valued: dict[int, Any] = {}
+        self._switches: dict[tuple[str, str, int], int] = {}
+        """Values that the source sets itself and tests; from ``_settled`` on also those that cannot be seen."""
+        self._settled = False
+        roots = {name.partition(".")[0] for module in self._modules for name in module.aliases.values()}
+        self._known_ways = [way for way in words.KNOWN_WAYS if way.library in roots]
+        self._seed()
+        self._run()
+        self._noted.clear()
+        self._called_under.clear()
+        self._settled = True
+        self._run()
+
+    def _seed(self) -> None:
+        spread = any(k.arg is None for m in self._modules for c in m.calls for k in c.keywords)
+        for number, option in enumerate(self.options):
+            label = frozenset({Label(number, "path")})
+            if option.kind == "environment" or option.dest.startswith("$argv"):
+                self._environment[option.dest] = self._environment.get(option.dest, NOTHING) | label
+                continue
+            self._seeds[option.dest] = self._seeds.get(option.dest, NOTHING) | label
+            for scope in self._scopes:
+                if not isinstance(scope.node, FUNCTIONS):
+                    if option.parameter == "<module>" and scope.module is self._modules[0]:
+                        self._add(self._variables, (id(scope.node), option.dest), label)
+                    continue
+                named = scope.name == option.parameter or (spread and not option.parameter)
+                if named and any(p.arg == option.dest for p in parameters(scope.node)):
+                    self._add(self._variables, (id(scope.node), option.dest), label)
+
+    # --- statements ---
+
+    def _run(self) -> None:
+        for _ in range(PASSES):
+            self._changed = False
+            for scope in self._scopes:
+                free = id(scope.node) in self._unguarded
+                guards = FREE if free else self._called_under.get(id(scope.node), FREE)
+                self._block(scope.node.body, Here(scope, guards))
+            if not self._changed:
+                break
+
+    def _block(self, body: Iterable[ast.stmt], here: Here) -> None:
+        for statement in body:
+            here = here._replace(guards=self._statement(statement, here))
+
+    def _statement(self, node: ast.stmt, here: Here) -> Guards:
+        """Returns the guards of what follows."""
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                pass  # a scope of its own
+            case ast.ClassDef(body=body):
+                self._block([s for s in body if not isinstance(s, FUNCTIONS)], here)
+            case ast.Assign(targets=targets, value=value):
+                labels = self._value(value, here)
+                for target in targets:
+                    self._bind(target, value, labels, here)
+            case ast.AnnAssign(target=target, value=value) | ast.AugAssign(target=target, value=value) if (
+                value is not None
+            ):
+                self._bind(target, value, self._value(value, here), here)
+            case ast.Return(value=value) if value is not None:
+                labels = self._value(value, here) | self._chosen(here.guards, value)
+                self._add(self._returned, id(here.scope.node), labels)
+            case ast.If(test=test, body=body, orelse=orelse):
+                self._value(test, here)
+                yes, no = self._tests(test, here.scope)
+                self._block(body, here.under(yes))
+                self._block(orelse, here.under(no))
+                if ends(body) and not orelse:
+                    return here.guards | no
+                if orelse and ends(orelse):
+                    return here.guards | yes
+            case ast.While(test=test, body=body, orelse=orelse):
+                self._value(test, here)
+                if isinstance(test, ast.Compare) and (state := of_kinds(self._value(test.left, here), "state")):
+                    self._note("count", state, test, here, "while")
+                self._block([*body, *orelse], here)
+            case (
+                ast.For(target=target, iter=values, body=body, orelse=orelse)
+                | ast.AsyncFor(target=target, iter=values, body=body, orelse=orelse)
+            ):
+                self._bind(target, values, self._value(values, here), here)
+                self._block([*body, *orelse], here)
+            case ast.With(items=items, body=body) | ast.AsyncWith(items=items, body=body):
+                for item in items:
+                    labels = self._value(item.context_expr, here)
+                    if item.optional_vars is not None:
+                        self._bind(item.optional_vars, item.context_expr, labels, here)
+                self._block(body, here)
+            case ast.Try(body=body, handlers=handlers, orelse=orelse, finalbody=final):
+                for block in (body, *(handler.body for handler in handlers), [*orelse, *final]):
+                    self._block(block, here)
+            case ast.Match(subject=subject, cases=cases):
+                of = self._value(subject, here)
+                for case in cases:
+                    word = constant(case.pattern.value) if isinstance(case.pattern, ast.MatchValue) else None
+                    tested = [each.of for each in of if each.of >= 0 and word is not None]
+                    self._block(case.body, here.under(_guards(tested, value=str(word))))
+            case _:
+                for child in ast.iter_child_nodes(node):
+                    if isinstance(child, ast.expr):
+                        self._value(child, here)
+                    elif isinstance(child, ast.stmt):
+                        self._block([child], here)
+        return here.guards
+
+    # --- names, and what they hold ---
+
+    def _bind(self, target: ast.expr, value: ast.expr, labels: Labels, here: Here) -> None:
+        labels |= self._chosen(here.guards, value)
+        match target:
+            case ast.Name(id=name) | ast.Attribute(attr=name):
+                if isinstance(target, ast.Name):
+                    self._add(self._variables, (id(here.scope.node), name), labels)
+                else:
+                    self._add(self._attributes, name, labels)
+                if of_kinds(labels, "state") and words.STEPS.search(name):
+                    self._note("count", labels, target, here, name)
+            case ast.Subscript(slice=ast.Constant(value=str() as name)):
+                self._add(self._attributes, name, labels)
+            case ast.Subscript(value=ast.Name(id=name)):
+                self._add(self._variables, (id(here.scope.node), name), labels)
+            case ast.Tuple(elts=elements) | ast.List(elts=elements):
+                whole = not isinstance(value, ast.Tuple | ast.List) or len(value.elts) != len(elements)
+                for number, element in enumerate(elements):
+                    part = value if whole or not isinstance(value, ast.Tuple | ast.List) else value.elts[number]
+                    self._bind(element, part, labels if whole else self._value(part, here), here)
+            case ast.Starred(value=inner):
+                self._bind(inner, value, labels, here)
+
+    def _chosen(self, guards: Guards, value: ast.expr) -> Labels:
+        """What is set only if an option is given is chosen by it; to set it to nothing or a number chooses nothing."""
+        if (isinstance(value, ast.Constant) and not isinstance(value.value, str)) or not guards:
+            return NOTHING
+        return frozenset(Label(g.of, "when", g.value if g.on else "-") for g in guards if self._telling[g.of])
+
+    def _add(self, table: dict[Any, Labels], key: Any, labels: Labels) -> None:
+        before = table.get(key, NOTHING)
+        if not labels <= before:
+            table[key] = before | labels
+            self._changed = True
+
+    def _variable(self, name: str, scope: Scope) -> Labels:
+        found: Labels = NOTHING
+        at: Scope | None = scope
+        while at is not None:
+            found |= self._variables.get((id(at.node), name), NOTHING)
+            at = at.parent
+        return found
+
+    def _key(self, name: str) -> Labels:
+        if name in self._seeds:
+            self.read.add(name)
+        return self._seeds.get(name, NOTHING) | self._attributes.get(name, NOTHING)
+
+    # --- expressions ---
+
+    def _value(self, node: ast.expr | None, here: Here) -> Labels:
+        """The labels of an expression."""
+        scope = here.scope
+        match node:
+            case ast.Constant(value=str() as words_) if _NAME_OF_A_FILE.fullmatch(words_):
+                of = self._texts.setdefault(words_, FIRST_TEXT - len(self._texts))
+                return frozenset({Label(of, "path")})
+            case None | ast.Constant():
+                return NOTHING
+            case ast.Name(id=name):
+                return self._variable(name, scope)
+            case ast.Attribute(value=base, attr=name):
+                if root_of(node) in scope.module.aliases and not self._variable(root_of(node), scope):
+                    return NOTHING
+                held = self._key(name) | self._value(base, here)
+                if held or not words.FINDS.search(name):
+                    return held
+                return frozenset(Label(each.of, "found") for each in self._own_load(node, scope))
+            case ast.Subscript(value=base, slice=index):
+                if (variable := environment_name(scope.module, node)) is not None:
+                    return self._environment.get(f"${variable}", NOTHING)
+                if (number := argv_index(scope.module, node)) is not None:
+                    return self._environment.get(f"$argv{number}", NOTHING)
+                text = text_of(index)
+                return self._value(base, here) | (self._value(index, here) if text is None else self._key(text))
+            case ast.Call():
+                if (searched := argv_searched(node)) is not None:  # its value stands behind it
+                    return self._environment.get(f"$argv{searched}", NOTHING)
+                return self._call(node, here)
+            case ast.Dict(keys=keys, values=values):
+                for key, value in zip(keys, values, strict=True):
+                    if (text := text_of(key)) is not None and constant(value) is True:
+                        self._note_known(node, "", {text: value}, here)
+                return self._values_of([*filter(None, keys), *values], here)
+            case ast.Compare():
+                self._values_of([node.left, *node.comparators], here)
+                return NOTHING
+            case ast.IfExp(test=test, body=body, orelse=orelse):
+                self._value(test, here)
+                yes, no = self._tests(test, scope)
+                found = self._value(body, here.under(yes)) | self._chosen(yes, body)
+                return found | self._value(orelse, here.under(no)) | self._chosen(no, orelse)
+            case ast.NamedExpr(target=target, value=value):
+                labels = self._value(value, here)
+                self._bind(target, value, labels, here)
+                return labels
+            case ast.Lambda(body=body):
+                return self._value(body, here)
+            case ast.BinOp(left=left, op=ast.Div(), right=right):
+                return below(self._value(left, here)) | self._value(right, here)
+            case ast.JoinedStr() | ast.BinOp(op=ast.Add()) if any(isinstance(p, str) for p in parts_of(node)):
+                parts = parts_of(node)
+                given = [self._value(ast.Constant(p) if isinstance(p, str) else p, here) for p in parts]
+                return NOTHING.union(*(in_text(parts, at, labels) for at, labels in enumerate(given)))
+            case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
+                found = NOTHING
+                for part in node.generators:
+                    inner = self._value(part.iter, here)
+                    self._bind(part.target, part.iter, inner, here)
+                    found |= inner
+                return found
+            case _:
+                return self._values_of(ast.iter_child_nodes(node), here)
+
+    def _values_of(self, nodes: Iterable[ast.AST], here: Here) -> Labels:
+        return NOTHING.union(*[self._value(each, here) for each in nodes if isinstance(each, ast.expr)])
+
+    def _call(self, node: ast.Call, here: Here) -> Labels:
+        """What a call gives back: it loads, restores, saves, looks, or passes its values on."""
+        scope = here.scope
+        full = resolved(scope.module, node.func).lstrip(".")
+        name = last(full)
+        if (variable := environment_name(scope.module, node)) is not None:
+            return self._environment.get(f"${variable}", NOTHING)
+        base = self._value(node.func.value, here) if isinstance(node.func, ast.Attribute) else NOTHING
+        given = [self._value(each.value if isinstance(each, ast.Starred) else each, here) for each in node.args]
+        named = {k.arg: self._value(k.value, here) for k in node.keywords}
+        inside = base.union(*given, *named.values())
+        if name in {"get", "pop", "getattr", "setdefault"} and node.args:
+            text = text_of(node.args[1] if name == "getattr" and len(node.args) > 1 else node.args[0])
+            return inside | (self._key(text) if text is not None else NOTHING)
+        targets = self._targets(node, name, scope)
+        for target in targets:
+            self._pass_on(target, given, named, here)
+        result = self._effects(node, here, full, base, given, named, known=bool(targets))
+        if targets and targets[0].name != "__init__":
+            inside = result.union(*(self._returned.get(id(t.node), NOTHING) for t in targets))
+            if words.FINDS.search(name):
+                inside |= frozenset(
+                    Label(each.of, "found", each.value) for g in (*given, *named.values()) for each in g
+                )
+            return inside
+        for target in targets:
+            if target.name != "__init__":
+                inside |= self._returned.get(id(target.node), NOTHING)
+        if of_kinds(result, "state"):
+            return result  # what was loaded, no longer the path
+        if name in words.LOOKS or name in {"isinstance", "len", "print", "hasattr"}:
+            return NOTHING
+        if words.FINDS.search(name):
+            inside |= self._own_load(node, scope)
+            return result | frozenset(
+                Label(each.of, "found" if each.how in {"path", "inside"} else each.how, each.value) for each in inside
+            )
+        if name == "join" and "path" in full:
+            return result | below(given[0] if given else NOTHING) | NOTHING.union(*given[1:])
+        if name == "joinpath":
+            return result | below(inside)
+        if name[:1].isupper() or name in self._all.classes:  # what is made of loaded values is not them
+            return frozenset(each for each in inside if each.how != "state") | result
+        return inside | result
+
+    def _targets(self, node: ast.Call, name: str, scope: Scope) -> list[Scope]:
+        """The functions of the project that a call may mean."""
+        if name in self._all.classes and not isinstance(node.func, ast.Attribute | ast.Call):
+            return self._all.classes[name]
+        found = self._all.functions.get(name, [])
+        if len(found) > MOST_SAME_NAME:
+            return []
+        if isinstance(node.func, ast.Attribute) and root_of(node.func) in scope.module.aliases:
+            origin = scope.module.aliases[root_of(node.func)]
+            near = [f for f in found if last(origin) in {f.module.path.stem, f.module.path.parent.name}]
+            return near or ([] if origin.partition(".")[0] in words.LIBRARIES else found)
+        return [f for f in found if not (f.owner and isinstance(node.func, ast.Name) and f.owner != scope.owner)]
+
+    def _pass_on(self, target: Scope, given: list[Labels], named: Mapping[str | None, Labels], here: Here) -> None:
+        assert isinstance(target.node, FUNCTIONS)
+        names = [p.arg for p in parameters(target.node)]
+        if names[:1] in (["self"], ["cls"]):
+            names = names[1:]
+        for name, labels in (*zip(names, given, strict=False), *((k, v) for k, v in named.items() if k in names)):
+            self._add(self._variables, (id(target.node), str(name)), labels)
+        if here.guards:
+            before = self._called_under.get(id(target.node), FREE)
+            self._called_under[id(target.node)] = before | here.guards
+            self._changed |= not here.guards <= before
+        elif id(target.node) not in self._unguarded and here.scope.name != target.name:
+            self._unguarded.add(id(target.node))
+            self._changed = True
+
+    def _effects(  # noqa: PLR0915, PLR0917  one case for each kind
+        self,
+        node: ast.Call,
+        here: Here,
+        full: str,
+        base: Labels,
+        given: list[Labels],
+        named: Mapping[str | None, Labels],
+        *,
+        known: bool,
+    ) -> Labels:
+        """Note what the call does. Returns what its result has beside what went in. ``known``: of the project."""
+        scope, name, receiver = here.scope, last(full), full.rpartition(".")[0]
+        inside = base.union(*given, *named.values())
+        places = NOTHING.union(*(value for key, value in named.items() if key not in words.NO_PLACES)).union(
+            *(each for arg, each in zip(node.args, given, strict=True) if "device" not in ast.unparse(arg))
+        )
+        paths = of_kinds(places, "path", "inside", "found", "when")
+        own = self._loads.get((str(scope.module.path), node.lineno, node.col_offset))
+        state = frozenset(each for each in inside - base if each.how == "state" and each.of != own)
+        if words.TRACKERS.search(full):
+            return NOTHING
+        for key, labels in named.items():
+            if key is None or not words.WHOLE_KEYWORDS.search(key) or known:
+                continue
+            text = constant(keyword(node, key))
+            if labels:
+                self._note("count" if key == "initial_epoch" else "whole", labels, node, here, full, key)
+            elif text is True or (isinstance(text, str) and text.lower() in words.NEWEST):
+                self._note("whole", self._own_load(node, scope), node, here, full, key)
+        self._note_known(node, name, {k.arg: k.value for k in node.keywords if k.arg}, here)
+        if name in words.LOOKS:
+            self._note("look", paths, node, here, full)
+            return NOTHING
+        if name == "open":  # for writing it is saved, else what is read from it is loaded
+            paths |= base if full != "open" else NOTHING
+            mode = text_of(keyword(node, "mode") or next((a for a in reversed(node.args) if text_of(a)), None)) or "r"
+            writes = len(mode) <= 4 and bool(set(mode) & set("wax"))
+            self._note("save" if writes else "look", only_places(paths), node, here, full)
+            return paths
+        if words.GOES_ON.search(name) and not known:
+            self._note("whole", paths | self._own_load(node, scope), node, here, full, "resume")
+            return NOTHING
+        if words.FINDS.search(name):
+            self._note("find", paths, node, here, full)
+        if name == "range" and (begun := state | of_kinds(inside, "found")):
+            self._note("count", begun, node, here, full)
+        if name in words.TAKES_STATE:
+            self._note("part", state, node, here, full, receiver)
+            return NOTHING
+        if name in words.MOVES and given and len(given) <= 2:
+            self._note("save", only_places(given[-1]), node, here, full)
+            return NOTHING
+        if words.SAVES.search(name) and not words.LOADS.search(name):
+            first = given[0] if len(given) == 1 or full.startswith(("np.", "numpy.")) else NOTHING.union(*given[1:])
+            written = (first | base if name in words.WRITES_SELF else first).union(*named.values())
+            if not known:
+                self._note("save", only_places(written), node, here, full)
+                self.savers.add(receiver)
+            return NOTHING
+        if name in words.READS:
+            paths |= of_kinds(base, "path", "inside", "found", "when")
+        elif not (words.LOADS.search(name) or words.WHOLE.search(name)):
+            if known:
+                self._note("hand", state, node, here, full)
+            return NOTHING
+        if state and not paths:
+            self._note("part", state, node, here, full, receiver)
+            return NOTHING
+        meant = any(each.of in self._written or self._is_about_resume(each.of) for each in paths)
+        data = name in words.DATA_LOADS or name in words.READS or words.is_config(full)
+        if known or (data and not meant):
+            return NOTHING  # what a function of the project does is seen inside it
+        of = paths or self._own_load(node, scope)
+        whole = bool(words.WHOLE.search(name)) and not name.startswith("load_model")
+        self._note("whole" if whole else "load", of, node, here, full, receiver)
+        loaded = frozenset(each for each in of if each.how != "when") or of
+        return frozenset(Label(each.of, "state") for each in loaded)
+
+    # --- what is noted ---
+
+    def _note(  # noqa: PLR0917
+        self, kind: str, labels: Labels, node: ast.AST, here: Here, full: str, receiver: str = ""
+    ) -> None:
+        if not labels and kind in _ONLY_WITH_LABELS:
+            return
+        line, column = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
+        key = (here.scope.module.shown, line, column, kind + receiver)
+        before = self.events.get(key)
+        guards = here.guards & before.guards if before is not None and key in self._noted else here.guards
+        self._noted.add(key)
+        texts = (text for each in ast.walk(node) if (text := text_of(each)) is not None)
+        self.events[key] = Event(
+            kind=kind, labels=labels | before.labels if before is not None else labels,
+            guards=guards or here.guards, module=here.scope.module.shown, line=line, called=full, receiver=receiver,
+            text=tuple(texts)[:8],
+        )  # fmt: skip
+        if kind == "save" and not {each.of for each in labels} <= self._written:
+            self._written |= {each.of for each in labels}
+            self._changed = True
+
+    def _note_known(self, node: ast.expr, name: str, given: Mapping[str, ast.expr], here: Here) -> None:
+        """A way to go on by itself that is known of a library, if it is on."""
+        for way in self._known_ways:
+            value = given.get(way.keyword)
+            if way.call not in {"", name} or (way.keyword and value is None):
+                continue
+            of = NOTHING if value is None or way.call else self._value(value, here)
+            if isinstance(value, ast.Constant) and not value.value:
+                continue
+            on = here.under(_guards([each.of for each in of if each.of >= 0]))
+            self._note("known", self._own_load(node, here.scope), node, on, way.call or way.keyword, way.source)
+
+    def _own_load(self, node: ast.expr, scope: Scope) -> Labels:
+        """The label of a load that no option feeds, or of what an object found (``manager.latest_checkpoint``)."""
+        key = (str(scope.module.path), node.lineno, node.col_offset)
+        number = self._loads.setdefault(key, -1 - len(self._loads))
+        return frozenset({Label(number, "path")})
+
+    def _is_about_resume(self, of: int) -> bool:
+        return of >= 0 and says_resume(self.options[of])
+
+    # --- tests: which values they let through ---
+
+    def _tests(self, test: ast.expr, scope: Scope) -> tuple[Guards, Guards]:
+        """The guards of the two branches of a test."""
+        match test:
+            case ast.UnaryOp(op=ast.Not(), operand=inner):
+                yes, no = self._tests(inner, scope)
+                return no, yes
+            case ast.BoolOp(op=ast.And(), values=values):
+                return FREE.union(*(self._tests(v, scope)[0] for v in values)), FREE
+            case ast.BoolOp(op=ast.Or(), values=values):
+                return FREE, FREE.union(*(self._tests(v, scope)[1] for v in values))
+            case ast.Compare(left=left, ops=[op], comparators=[right]):
+                return self._comparison(left, op, right, scope)
+            case ast.Call(func=ast.Attribute(value=inner, attr="startswith" | "endswith"), args=[given, *_]):
+                return _guards(self._options_in(inner, scope), value=text_of(given) or ""), FREE
+            case _:
+                of = self._options_in(test, scope)
+                return _guards(of), _guards(of, on=False)
+
+    def _comparison(self, left: ast.expr, op: ast.cmpop, right: ast.expr, scope: Scope) -> tuple[Guards, Guards]:
+        flag = text_of(left)
+        if flag is not None and flag.startswith("-") and isinstance(op, ast.In | ast.NotIn):
+            of = [each.of for each in self._environment.get(f"$argv{flag}", NOTHING)]
+            both = _guards(of), _guards(of, on=False)
+            return both if isinstance(op, ast.In) else both[::-1]
+        of = self._options_in(left, scope)
+        if not of and "argv" in ast.unparse(left):  # len(sys.argv) > 1
+            of = [each.of for labels in self._environment.values() for each in labels]
+            of = [each for each in of if self.options[each].kind == "positional"]
+        value = constant(right)
+        yes, no = _guards(of), _guards(of, on=False)
+        equal, unequal = isinstance(op, ast.Is | ast.Eq), isinstance(op, ast.IsNot | ast.NotEq)
+        texts = [v for v in value if isinstance(v, str)] if isinstance(value, list | tuple | set) else []
+        if unequal and (value is None or value in _OFF):
+            return yes, no
+        if equal and (value is None or value in _OFF):
+            return (no, yes) if isinstance(right, ast.Constant | ast.UnaryOp) else (FREE, FREE)
+        if isinstance(op, ast.Eq) and isinstance(value, str):
+            return _guards(of, value=value), FREE
+        if isinstance(op, ast.NotEq) and isinstance(value, str):
+            return FREE, _guards(of, value=value)
+        if isinstance(op, ast.In) and texts:
+            return _guards(of, value=texts[0]), FREE
+        return (yes, no) if isinstance(op, ast.Gt) and value in (0, -1) else (FREE, FREE)
+
+    def _options_in(self, node: ast.expr, scope: Scope) -> list[int]:
+        if isinstance(node, ast.Constant):
+            return sorted(self._switch(node, NOTHING, scope))
+        found = self._value(node, Here(scope))
+        for each in ast.walk(node):
+            if isinstance(each, ast.Call) and called(each) in words.LOOKS | {"isinstance", "len", "bool", "str"}:
+                of_method = [each.func.value] if isinstance(each.func, ast.Attribute) else []
+                found |= self._values_of([*each.args, *of_method], Here(scope))
+        of = {each.of for each in only_places(found) if each.of >= 0 and self._telling[each.of]}
+        return sorted(of or self._switch(node, found, scope))
+
+    def _switch(self, node: ast.expr, found: Labels, scope: Scope) -> set[int]:
+        """The number of a value that the source sets itself, or of one that is named after a resume and not seen."""
+        name = "the test" if isinstance(node, ast.Constant) else own_name(node)
+        match node:
+            case ast.Call(func=ast.Attribute(attr="get"), args=[ast.Constant(value=str() as key), *_]):
+                name = key
+        if not name:
+            return set()
+        if id(node) not in self._valued:
+            self._valued[id(node)] = self._values.of(node, scope)
+        value = self._valued[id(node)]
+        unseen = isinstance(value, str) and UNKNOWN in value
+        of = found if isinstance(node, ast.Name) else self._key(name)
+        named = words.RESUME.search(name) or words.CHECKPOINT.search(name)
+        if unseen and (of or not self._settled or not named or words.FINDS.search(name)):
+            return set()
+        file, line = self._values.set_at(node, scope)
+        if (name, file, line) not in self._switches:
+            self._switches[name, file, line] = len(self.options)
+            default = None if unseen else value
+            self.options.append(
+                Option(name=name, dest=name, kind="switch", default=default, unseen=unseen, file=file, line=line)
+            )
+            self._telling.append(True)
+        return {self._switches[name, file, line]}
+
+
+def _guards(of: Iterable[int], *, on: bool = True, value: str = "") -> Guards:
+    return frozenset(Guard(number, on=on, value=value) for number in of)
+
+
+def says_resume(option: Option) -> bool:
+    """Whether name or help of an option speak of a resume, or its name of a checkpoint."""
+    return bool(words.RESUME.search(f"{option.name} {option.help}") or words.CHECKPOINT.search(option.name))
+
+
+def _tells(option: Option, number: int) -> bool:
+    """Whether a test of the option may decide about a resume; with few options, that of any flag may."""
+    text = f"{option.name} {option.help} {' '.join(option.choices)}"
+    if option.kind == "switch" or words.RESUME.search(text) or words.CHECKPOINT.search(option.name):
+        return True
+    small = option.takes in {"flag", "truth"} or (option.takes == "value" and not option.default)
+    return small and number <= FEW_OPTIONS
+
+
+# --- the functions that matter ---
+
+
+class _Facts(NamedTuple):
+    """What a scope does by itself: it reads or restores something, looks for files, or stores what a resume uses."""
+
+    called: set[str]
+    loads: bool
+    looks: bool
+    sets: bool
+
+
+def _relevant(scopes: Scopes, asked: Collection[str], others: Collection[int]) -> list[Scope]:
+    """Modules, functions that load or restore something, those that call them, and those that look for files for them.
+
+    ``asked``: destinations of options that are named after a resume: who reads one of them matters. ``others``: ids of
+    functions that only another subcommand calls.
+    """
+    facts = [_facts(scope, asked) for scope in scopes.all]
+    names = [{scope.name, scope.owner} if scope.name == "__init__" else {scope.name} for scope in scopes.all]
+    chosen = {n for n, fact in enumerate(facts) if fact.loads}
+    while True:
+        wanted = {name for n in chosen for name in names[n] if len(scopes.functions.get(name, ())) <= MOST_SAME_NAME}
+        wanted -= {"", "<module>", "forward", "__init__"}
+        more = {n for n, fact in enumerate(facts) if n not in chosen and fact.called & wanted}
+        if not more:
+            break
+        chosen |= more
+    used = {name for n in chosen for name in facts[n].called}
+    chosen |= {n for n, fact in enumerate(facts) if (fact.looks and names[n] & used) or fact.sets}
+    left_out = {n for n, scope in enumerate(scopes.all) if id(scope.node) in others}
+    while left_out:  # and what they alone call
+        of_them = {name for n in left_out for name in facts[n].called}
+        used = {name for n, fact in enumerate(facts) if n not in left_out for name in fact.called}
+        more = {n for n, each in enumerate(scopes.all) if each.name in of_them - used and each.name != "__init__"}
+        if more <= left_out:
+            break
+        left_out |= more
+    chosen -= left_out
+    return [scope for n, scope in enumerate(scopes.all) if n in chosen or scope.name == "<module>"]
+
+
+def _facts(scope: Scope, asked: Collection[str]) -> _Facts:
+    names: set[str] = set()
+    loads = looks = sets = False
+    for node in own_nodes(scope.node):
+        match node:
+            case ast.Call():
+                name, given = called(node), {k.arg for k in node.keywords if k.arg is not None}
+                names.add(name)
+                loads |= bool(words.LOADS.search(name) and name not in words.DATA_LOADS) or name == "open"
+                loads |= any(words.WHOLE_KEYWORDS.search(each) for each in given)
+                loads |= bool(words.GOES_ON.search(name))
+                loads |= any(way.call == name or way.keyword in given for way in words.KNOWN_WAYS)
+                looks |= name in words.LOOKS or bool(words.FINDS.search(name))
+            case (
+                ast.Attribute(attr=name, ctx=ast.Store())
+                | ast.Subscript(slice=ast.Constant(value=str() as name), ctx=ast.Store())
+            ):
+                sets |= bool(words.RESUME.search(name) or words.CHECKPOINT.search(name))
+            case ast.Attribute(attr=name) | ast.Name(id=name):
+                loads |= name in asked
+    return _Facts(names, loads, looks, sets)

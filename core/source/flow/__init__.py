@@ -1,1 +1,0 @@
-"""Where the values of a trainer's options go in its source."""

@@ -1,1 +1,0 @@
-"""The options of a trainer: one module for each way to declare them."""

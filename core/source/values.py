@@ -1,0 +1,443 @@
+"""What expressions of a trainer's source are worth, as far as constants, the command's options and the config say it.
+
+Nothing is run. What is not known is written into a text between two ``UNKNOWN`` marks, so that two paths which begin
+with the same unknown folder still compare; a test of it is neither true nor false.
+"""
+
+import ast
+import copy
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..model.checkpoints.checkpoint_names import is_temporary
+from ..model.checkpoints.other_files import is_other_file
+from . import words
+from .options import Option, environment_name
+from .project import Project, Scope, Scopes, resolved
+from .syntax import FUNCTIONS, called, constant, default_of, dotted, ends, last, own_nodes, parameters, root_of, text_of
+
+UNKNOWN = "\0"
+DEEPEST = 12
+_OF_FIRST_RANK: dict[str, Any] = {
+    "rank": 0, "local_rank": 0, "global_rank": 0, "world_rank": 0, "process_index": 0, "is_main_process": True,
+    "is_local_main_process": True, "is_world_process_zero": True, "is_master": True, "master_process": True,
+    "is_main": True, "is_global_zero": True,
+}  # fmt: skip
+"""What the process says of itself that writes the checkpoints."""
+_SAME_PATH = frozenset({"Path", "PurePath", "str", "abspath", "realpath", "expanduser", "expandvars", "normpath",
+                        "fspath", "resolve", "absolute", "as_posix"})  # fmt: skip
+_MERGES = frozenset({"merge", "merge_from_file", "merge_from_list", "setattr", "merge_with", "deep_update"})
+"""Calls that may set any value of an object."""
+_NO_STATE = re.compile(
+    r"image|fig|plot|sample|audio|video|json|yaml|config|csv|log|html|text|mkdir|makedirs", re.IGNORECASE
+)
+"""Names of calls that save something else than the state of a training."""
+_NO = frozenset({"", "none", "false", "0", "no", "off", "null"})
+
+
+class Site(NamedTuple):
+    """A call or a ``raise``: the tests around it and whether each must hold, and the loops that it is in."""
+
+    node: ast.AST
+    scope: Scope
+    tests: tuple[tuple[ast.expr, bool], ...] = ()
+    loops: tuple[ast.expr, ...] = ()
+
+    @property
+    def place(self) -> str:
+        return f"{self.scope.module.shown}:{getattr(self.node, 'lineno', 0)}"
+
+
+class KnownValues:
+    """``options``: what each is set to, by its ``dest``. ``asked``: those that were asked for since it was emptied.
+
+    ``there``: a path that exists when the source runs, with something in it; "" = none is known to. ``calls``: all of
+    them by their last names. ``handed``: functions that a call gets as an argument (``typer.run(main)``), by their
+    names. ``raises``: the statements that raise.
+    """
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.scopes = Scopes(project)
+        self.options: Mapping[str, Any] = {}
+        self.asked: set[str] = set()
+        self.there = ""
+        self.calls: dict[str, list[Site]] = {}
+        self.handed: dict[str, list[Site]] = {}
+        self.raises: list[Site] = []
+        self.of_parameters: set[tuple[str, str]] = set()
+        self._bound: dict[tuple[int, str], list[ast.expr | None]] = {}
+        self._attributes: dict[str, list[tuple[ast.expr, Scope]]] = {}
+        self._fields: dict[str, list[tuple[ast.expr | None, Scope]]] = {}
+        self._modules: dict[str, list[tuple[str, Scope]]] = {}
+        self._rebound: set[str] = set()
+        """Names that are set from another scope."""
+        for scope in self.scopes.all:
+            if isinstance(scope.node, ast.Module):
+                path = scope.module.shown.removesuffix(".py").replace("/", ".")
+                self._modules.setdefault(path.rpartition(".")[2], []).append((path, scope))
+            else:
+                self._note([*scope.node.decorator_list, scope.node.args], Site(scope.node, scope))
+            for node in own_nodes(scope.node):
+                self._bind(node, scope)
+            self._walk(scope.node.body, Site(scope.node, scope))
+
+    def given(self, declared: Iterable[Option], options: Mapping[str, Any]) -> "KnownValues":
+        """The same project with options that are set so."""
+        found = copy.copy(self)
+        found.options, found.asked, found.there = options, set(), ""
+        found.of_parameters = {(o.parameter, o.dest) for o in declared if o.parameter}
+        return found
+
+    def _walk(self, body: Sequence[ast.stmt], at: Site) -> None:
+        """Note the calls of a block, with the tests and loops around them. ``at``: those around the block."""
+        for statement in body:
+            match statement:
+                case ast.If(test=test, body=inner, orelse=orelse):
+                    self._note([test], at)
+                    yes, no = (at._replace(tests=(*at.tests, (test, wanted))) for wanted in (True, False))
+                    self._walk(inner, yes)
+                    self._walk(orelse, no)
+                    if ends(inner) and not orelse:
+                        at = no
+                    elif orelse and ends(orelse):
+                        at = yes
+                case ast.For(iter=values, body=inner, orelse=orelse):
+                    self._note([values], at)
+                    literal = isinstance(values, ast.Tuple | ast.List)
+                    self._walk([*inner, *orelse], at if literal else at._replace(loops=(*at.loops, values)))
+                case ast.While(test=test, body=inner, orelse=orelse):
+                    looped = at._replace(loops=(*at.loops, test))
+                    self._note([test], looped)
+                    self._walk([*inner, *orelse], looped)
+                case ast.With(items=items, body=inner) | ast.AsyncWith(items=items, body=inner):
+                    self._note([item.context_expr for item in items], at)
+                    self._walk(inner, at)
+                case ast.Try(body=inner, handlers=handlers, orelse=orelse, finalbody=final):
+                    self._walk([*inner, *orelse, *final], at)
+                    caught = (ast.Name(id="an exception"), True)
+                    for handler in handlers:
+                        self._walk(handler.body, at._replace(tests=(*at.tests, caught)))
+                case ast.FunctionDef() | ast.AsyncFunctionDef():
+                    pass
+                case ast.ClassDef(body=inner):
+                    self._walk(inner, at)
+                case ast.Raise():
+                    self.raises.append(at._replace(node=statement))
+                    self._note([statement], at)
+                case _:
+                    self._note([statement], at)
+
+    def _note(self, tops: Sequence[ast.AST], at: Site) -> None:
+        for top in tops:
+            nodes = [top, *own_nodes(top)]
+            loops = (*at.loops, *(each.iter for each in nodes if isinstance(each, ast.comprehension)))
+            for node in nodes:
+                if isinstance(node, ast.Call):
+                    site = Site(node, at.scope, at.tests, loops)
+                    self.calls.setdefault(called(node), []).append(site)
+                    for given in node.args:  # typer.run(main), mp.spawn(main, …)
+                        if isinstance(given, ast.Name) and given.id in self.scopes.functions:
+                            self.handed.setdefault(given.id, []).append(site)
+
+    def _bind(self, node: ast.AST, scope: Scope) -> None:
+        """Note what a node sets."""
+        match node:
+            case ast.Assign(targets=targets, value=value):
+                for target in targets:
+                    self._set(target, value, scope)
+            case ast.AnnAssign(target=target, value=value) if value is not None:
+                self._set(target, value, scope)
+            case ast.AugAssign(target=target) | ast.For(target=target):
+                self._set(target, None, scope)
+            case ast.Call(keywords=keywords):
+                for each in keywords:
+                    self._fields.setdefault(each.arg or "", []).append((each.value, scope))
+            case ast.Global(names=names) | ast.Nonlocal(names=names):
+                self._rebound.update(names)
+            case ast.Dict(keys=keys, values=values):
+                for key, value in zip(keys, values, strict=True):
+                    self._fields.setdefault(text_of(key) or "", []).append((value, scope))
+            case ast.ClassDef(body=body):
+                for field in body:
+                    match field:
+                        case ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)]):
+                            self._fields.setdefault(name, []).append((field.value, scope))
+
+    def _set(self, target: ast.expr, value: ast.expr | None, scope: Scope) -> None:
+        match target:
+            case ast.Name(id=name):
+                self._bound.setdefault((id(scope.node), name), []).append(value)
+            case ast.Attribute(attr=name) if value is not None and root_of(target) in {"self", "cls"}:
+                self._attributes.setdefault(name, []).append((value, scope))
+            case ast.Attribute(attr=name) | ast.Subscript(slice=ast.Constant(value=str() as name)):
+                self._fields.setdefault(name, []).append((value, scope))
+                self._rebound.add(name)
+            case ast.Tuple(elts=elements) | ast.List(elts=elements):
+                for each in elements:
+                    self._set(each, None, scope)
+
+    def saves(self) -> Iterator[tuple[str, str]]:
+        """The paths to which the state of a training is saved, with their unknown parts, and their places."""
+        for name, sites in self.calls.items():
+            if not words.SAVES.search(name) or words.LOADS.search(name) or _NO_STATE.search(name):
+                continue
+            for site in sites:
+                call = site.node
+                assert isinstance(call, ast.Call)
+                given = () if words.TRACKERS.search(dotted(call.func)) else call.args
+                for value in (*given, *(each.value for each in call.keywords if given)):
+                    path = self.path(value, site.scope)
+                    last_part = "" if path is None else path.rpartition("/")[2]
+                    if path and (is_temporary(last_part) or not is_other_file(last_part)):
+                        yield path, site.place
+
+    def happens(self, site: Site, seen: tuple[str, ...] = ()) -> bool | None:
+        """Whether a place is reached; None if that is not known."""
+        truths = [(self.truth(test, site.scope), wanted) for test, wanted in site.tests]
+        if any(truth is not None and truth is not wanted for truth, wanted in truths):
+            return False
+        reached = self._is_reached(site.scope, seen)
+        return reached if reached is not True else None if any(truth is None for truth, _ in truths) else True
+
+    def _is_reached(self, scope: Scope, seen: tuple[str, ...]) -> bool | None:
+        """Whether a function is called."""
+        if not isinstance(scope.node, FUNCTIONS):
+            return True
+        if scope.name in seen:
+            return None
+        name = scope.owner if scope.name in {"__init__", "__post_init__"} else scope.name
+        sites = (*self.calls.get(name, ()), *self.handed.get(name, ()))
+        callers = [self.happens(site, (*seen, scope.name)) for site in sites]
+        if not callers and scope.node.decorator_list:
+            return True  # a command of click, hydra, typer
+        return True if True in callers else None if None in callers or not callers else False
+
+    def truth(self, node: ast.expr, scope: Scope) -> bool | None:
+        """Whether a test holds; None if that is not known."""
+        value = self.of(node, scope)
+        if isinstance(value, str) and UNKNOWN in value:
+            return None
+        return bool(value)
+
+    def path(self, node: ast.expr, scope: Scope) -> str | None:
+        """The path that an expression is, with its unknown parts; None if it is none."""
+        value = self.of(node, scope)
+        return os.path.normpath(value) if isinstance(value, str) and value else None
+
+    def of(self, node: ast.expr | None, scope: Scope, depth: int = 0) -> Any:
+        """The value of an expression; an unknown one is a text with ``UNKNOWN`` in it."""
+        if node is None or depth > DEEPEST:
+            return f"{UNKNOWN}{UNKNOWN}"
+        if isinstance(node, ast.Constant):
+            return node.value
+        unknown = f"{UNKNOWN}{ast.unparse(node)}{UNKNOWN}"
+        match node:
+            case ast.Name(id=name):
+                return self._name(name, scope, depth, unknown)
+            case ast.Attribute(attr=name, value=base):
+                if name in _OF_FIRST_RANK:
+                    return _OF_FIRST_RANK[name]
+                if name == "parent":
+                    return os.path.dirname(str(self.of(base, scope, depth + 1)))  # noqa: PTH120  no path yet
+                set_ = self._attributes.get(name, [])
+                if root_of(node) == "self" and len(set_) == 1:
+                    return self.of(set_[0][0], set_[0][1], depth + 1)
+                if (held := self._of_module(resolved(scope.module, node))) is not None:
+                    return self.of(*held, depth + 1)
+                return self._member(name, unknown)
+            case ast.Subscript(slice=index):
+                variable = environment_name(scope.module, node)
+                name = f"${variable}" if variable is not None else text_of(index) or ""
+                return self._member(name, unknown)
+            case ast.Call():
+                return self._call(node, scope, depth + 1, unknown)
+            case ast.BinOp(left=left, op=ast.Div() | ast.Add() as sign, right=right):
+                parts = [self.of(each, scope, depth + 1) for each in (left, right)]
+                if isinstance(sign, ast.Div):
+                    return os.path.join(*map(str, parts))  # noqa: PTH118  no path yet
+                return "".join(parts) if all(isinstance(part, str) for part in parts) else unknown
+            case ast.JoinedStr(values=values):
+                parts = [each.value if isinstance(each, ast.FormattedValue) else each for each in values]
+                return "".join(str(self.of(each, scope, depth + 1)) for each in parts)
+            case ast.UnaryOp(op=ast.Not(), operand=inner):
+                said = self.truth(inner, scope)
+                return unknown if said is None else not said
+            case ast.BoolOp(op=sign, values=values):
+                truths = [self.truth(each, scope) for each in values]
+                decides = isinstance(sign, ast.Or)
+                return decides if decides in truths else unknown if None in truths else not decides
+            case ast.IfExp(test=test, body=body, orelse=orelse):
+                said = self.truth(test, scope)
+                return unknown if said is None else self.of(body if said else orelse, scope, depth + 1)
+            case ast.Compare(left=left, ops=[op], comparators=[right]):
+                return self._compared(self.of(left, scope, depth + 1), op, self.of(right, scope, depth + 1), unknown)
+        return constant(node) if isinstance(node, ast.List | ast.Tuple | ast.Set | ast.UnaryOp) else unknown
+
+    def _name(self, name: str, scope: Scope, depth: int, unknown: str) -> Any:
+        if name == "__name__":
+            return "__main__"
+        at: Scope | None = scope
+        while at is not None:
+            is_parameter = isinstance(at.node, FUNCTIONS) and any(p.arg == name for p in parameters(at.node))
+            bound = [
+                each for each in self._bound.get((id(at.node), name), []) if not (is_parameter and _uses(each, name))
+            ]
+            if bound:
+                first = bound[0] if len(bound) == 1 and not is_parameter and name not in self._rebound else None
+                return unknown if first is None else self.of(first, at, depth + 1)
+            if is_parameter:
+                return self._parameter(name, at, depth, unknown)
+            at = at.parent
+        if (variable := self._of_module(scope.module.aliases.get(name, ""))) is not None:
+            return self.of(*variable, depth + 1)
+        return _OF_FIRST_RANK.get(name, unknown)
+
+    def _of_module(self, name: str) -> tuple[ast.expr, Scope] | None:
+        """What ``settings.RESUME`` is set to, if one statement of that module sets it."""
+        module, _, variable = name.lstrip(".").rpartition(".")
+        for path, scope in self._modules.get(module.rpartition(".")[2], ()) if variable not in self._rebound else ():
+            if f".{path}".endswith(f".{module}"):
+                bound = self._bound.get((id(scope.node), variable), [])
+                return (bound[0], scope) if len(bound) == 1 and bound[0] is not None else None
+        return None
+
+    def _member(self, name: str, unknown: str) -> Any:
+        """A field or a key: an option, or what it is set to wherever it is set, to the same literal."""
+        set_ = self._fields.get(name, [])
+        literal = all(isinstance(value, ast.Constant) for value, _ in set_) and not self.calls.keys() & _MERGES
+        if name in self.options or not set_ or not literal or len({ast.dump(v) for v, _ in set_ if v}) > 1:
+            return self._option(name, unknown)
+        return constant(set_[0][0])
+
+    def set_at(self, node: ast.expr, scope: Scope) -> tuple[str, int]:
+        """The file and line that set a variable, a parameter or a field; else those of the expression itself."""
+        name = last(dotted(node)) if not isinstance(node, ast.Subscript) else text_of(node.slice) or ""
+        at: Scope | None = scope
+        while isinstance(node, ast.Name) and at is not None:
+            if bound := self._bound.get((id(at.node), name)):
+                return at.module.shown, getattr(bound[0] or node, "lineno", 0)
+            if isinstance(at.node, FUNCTIONS) and any(p.arg == name for p in parameters(at.node)):
+                return at.module.shown, at.node.lineno
+            at = at.parent
+        fields = () if isinstance(node, ast.Name) else self._fields.get(name, ())
+        held = next((each for each in fields if each[0] is not None), (node, scope))
+        value, where = self._of_module(resolved(scope.module, node)) or held
+        return where.module.shown, getattr(value, "lineno", 0)
+
+    def _parameter(self, name: str, scope: Scope, depth: int, unknown: str) -> Any:
+        """What all calls of a function give it."""
+        assert isinstance(scope.node, FUNCTIONS)
+        if (scope.name, name) in self.of_parameters:
+            return self._option(name, unknown)
+        names = [p.arg for p in parameters(scope.node) if p.arg not in {"self", "cls"}]
+        name_ = scope.owner if scope.name == "__init__" else scope.name
+        given: list[Any] = []
+        for site in self.calls.get(name_, []):
+            call = site.node
+            assert isinstance(call, ast.Call)
+            value = next((k.value for k in call.keywords if k.arg == name), None)
+            if value is None and name in names and names.index(name) < len(call.args):
+                value = call.args[names.index(name)]
+            value = default_of(scope.node, name) if value is None else value
+            given.append(self.of(value, site.scope, depth + 1))
+        return given[0] if given and all(each == given[0] for each in given) else unknown
+
+    def _option(self, name: str, unknown: str) -> Any:
+        if name not in self.options:
+            return unknown
+        self.asked.add(name)
+        return self.options[name]
+
+    def _call(self, node: ast.Call, scope: Scope, depth: int, unknown: str) -> Any:
+        name = called(node)
+        base = node.func.value if isinstance(node.func, ast.Attribute) else None
+        variable = environment_name(scope.module, node)
+        if variable is not None:
+            return self._option(f"${variable}", unknown)
+        if name in {"get", "pop", "getattr"} and node.args:
+            key = text_of(node.args[1 if name == "getattr" and len(node.args) > 1 else 0]) or ""
+            return self._option(key, unknown)
+        if name in words.LOOKS or name in {"listdir", "iterdir", "scandir", "glob", "rglob"}:
+            asked = set(self.asked)
+            of = self.of(node.args[0] if (node.args and name != "glob") or base is None else base, scope, depth)
+            self.asked = asked  # which folder it is decides nothing
+            there = isinstance(of, str) and self.there and os.path.normpath(of.partition("*")[0] or ".") == self.there
+            return True if there else unknown
+        if name in {"bool", "len", "any", "list", "sorted"} and node.args:
+            return self.of(node.args[0], scope, depth)
+        parts: list[ast.expr] = []
+        if name in {"join", "joinpath"}:
+            parts = [*([base] if name == "joinpath" and base is not None else []), *node.args]
+        elif name in _SAME_PATH:
+            parts = node.args or ([base] if base is not None else [])
+        return os.path.join(*(str(self.of(each, scope, depth)) for each in parts)) if parts else unknown  # noqa: PTH118
+
+    def _compared(self, left: Any, op: ast.cmpop, right: Any, unknown: str) -> Any:
+        if any(isinstance(each, str) and UNKNOWN in each for each in (left, right)):
+            return unknown
+        match op:
+            case ast.Eq() | ast.Is():
+                return left == right or (right in ("none", "None", "") and left is None)
+            case ast.NotEq() | ast.IsNot():
+                return left != right
+            case ast.Gt() | ast.GtE() if left is True:  # the number of entries of a folder that has some
+                return True
+            case ast.In() if isinstance(right, list | tuple | set):
+                return left in right
+            case ast.NotIn() if isinstance(right, list | tuple | set):
+                return left not in right
+        return unknown
+
+
+def _uses(value: ast.expr | None, name: str) -> bool:
+    """Whether a name is only set to another form of itself (``out = Path(out)``)."""
+    return value is not None and any(isinstance(each, ast.Name) and each.id == name for each in ast.walk(value))
+
+
+def set_options(declared: tuple[Option, ...], args: tuple[str, ...], environment: Mapping[str, str]) -> dict[str, Any]:
+    """What each option is set to by the trainer's words and environment, by its ``dest``; else its default."""
+    found: dict[str, Any] = {}
+    for option in declared:
+        value = _given(option, args, environment)
+        if value is not None:
+            found[option.dest] = value
+        elif option.required or option.kind == "positional":
+            found.setdefault(option.dest, f"{UNKNOWN}{option.name}{UNKNOWN}")
+        else:
+            found.setdefault(option.dest, option.default)
+    return found
+
+
+def all_names(option: Option) -> set[str]:
+    """How an option may be written, switched on or off."""
+    return {option.name, option.name.lstrip("+~"), option.negated or option.name, *option.aliases}
+
+
+def word_given(names: Collection[str], args: Sequence[str], *, flag: bool = False) -> tuple[str, str | None] | None:
+    """The last of these words in a command, without its value, and its value; None = no value."""
+    found: tuple[str, str | None] | None = None
+    for at, word in enumerate(args):
+        name, equals, value = word.partition("=")
+        if name in names or name.lstrip("+~") in names:
+            following = args[at + 1] if not flag and at + 1 < len(args) else "-"
+            found = name, value if equals else None if following.startswith("-") else following
+    return found
+
+
+def _given(option: Option, args: Sequence[str], environment: Mapping[str, str]) -> Any:
+    """The value that the words give an option, None if they give none."""
+    if option.kind == "environment":
+        return environment.get(option.dest.removeprefix("$"))
+    found = word_given(all_names(option), args, flag=option.takes == "flag")
+    if found is None or found[0] == option.negated:
+        return None if found is None else False
+    return True if found[1] is None else _plain(found[1], option)
+
+
+def _plain(text: str, option: Option) -> Any:
+    """A word as the value that the trainer makes of it."""
+    truth = option.takes in {"truth", "flag"} or isinstance(option.default, bool) or text in {"True", "False"}
+    return text.lower() not in _NO if truth or text.lower() in {"true", "false"} else text
