@@ -133,6 +133,7 @@ def test_a_stop_ends_it_for_good_and_may_be_repeated(place: Place) -> None:
     assert place.engine.stop(target, EndLeftovers(id=10, reason="", attempt=1))[0]
 
 
+@SECOND_TIER
 def test_after_a_stop_the_next_attempt_runs_in_a_folder_of_its_own(place: Place) -> None:
     first = place.starts(WAITS)
     place.printed(first, "it begins")
@@ -143,6 +144,7 @@ def test_after_a_stop_the_next_attempt_runs_in_a_folder_of_its_own(place: Place)
     place.printed(second, "it goes on")
 
 
+@SECOND_TIER
 def test_several_are_observed_at_once(place: Place) -> None:
     ended = place.starts("print('over')")
     place.until(ended, "ended")

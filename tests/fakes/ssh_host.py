@@ -12,8 +12,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -140,58 +138,6 @@ class SshHost:
                     processes.send_signal(process.key, signal.SIGKILL)
                 if target.runner is not None:
                     processes.send_signal((target.runner.pid, target.runner.start_ticks), signal.SIGKILL)
-
-
-class SlowLine:
-    """A proxy on loopback that passes bytes on ``delay_s`` later in each direction; ``broken``: passes nothing on."""
-
-    def __init__(self, port: int, delay_s: float) -> None:
-        self.delay_s = delay_s
-        self.broken = False
-        self._to = port
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                near, _ = self._listener.accept()
-                far = socket.create_connection(("127.0.0.1", self._to))
-                for one, other in ((near, far), (far, near)):
-                    threading.Thread(target=self._pass, args=(one, other), daemon=True).start()
-
-    def _pass(self, one: socket.socket, other: socket.socket) -> None:
-        """Each piece leaves at its own time, so a delay slows nothing but the answers."""
-        waiting: list[tuple[float, bytes]] = []
-        more = threading.Condition()
-
-        def send() -> None:
-            with contextlib.suppress(OSError):
-                while True:
-                    with more:
-                        more.wait_for(lambda: bool(waiting))
-                        due, data = waiting.pop(0)
-                    time.sleep(max(0.0, due - time.monotonic()))
-                    if not data:
-                        other.shutdown(socket.SHUT_WR)
-                        return
-                    if not self.broken:
-                        other.sendall(data)
-
-        threading.Thread(target=send, daemon=True).start()
-        data = b"-"
-        while data:
-            try:
-                data = one.recv(65_536)
-            except OSError:
-                data = b""
-            with more:
-                waiting.append((time.monotonic() + self.delay_s, data))
-                more.notify()
-
-    def close(self) -> None:
-        self._listener.close()
 
 
 def free_port() -> int:

@@ -18,7 +18,7 @@ import pytest
 from tests.fakes.slowness import slowness
 from tests.fakes.tmux_place import socket_folder
 from tests.integration.act_world import World, python, wait_for, world
-from tests.tiers import SECOND_TIER
+from tests.tiers import SECOND_TIER, second
 from trainwatch.core.act import processes
 from trainwatch.core.act.launch.launching import is_alive
 from trainwatch.core.act.view import tmux
@@ -123,6 +123,7 @@ def place(tmp_path: Path) -> Iterator[TmuxPlace]:
             )
 
 
+@SECOND_TIER
 def test_a_run_is_shown_in_a_tmux_session_of_its_name(place: TmuxPlace) -> None:
     target = place.run.launch(*python(TICKING))
     report = tmux.show(place.spec("my run.v2:a"), target, place.environ)
@@ -210,7 +211,7 @@ class TerminalProgram:
         os.close(self.keyboard)
 
 
-@pytest.mark.parametrize("key", [b"q", b"\x03"], ids=["q", "ctrl-c"])
+@pytest.mark.parametrize("key", [b"q", second(b"\x03")], ids=["q", "ctrl-c"])
 def test_a_view_in_tmux_detaches_by_key_and_shows_the_key(place: TmuxPlace, key: bytes) -> None:
     target = place.run.launch(*python(TICKING))
     session = tmux.show(place.spec(), target, place.environ).session
@@ -228,7 +229,7 @@ def test_a_view_in_tmux_detaches_by_key_and_shows_the_key(place: TmuxPlace, key:
     assert is_alive(target.trainer)
 
 
-@pytest.mark.parametrize("key", [b"q", b"\x03"], ids=["q", "ctrl-c"])
+@pytest.mark.parametrize("key", [b"q", second(b"\x03")], ids=["q", "ctrl-c"])
 def test_a_view_without_tmux_ends_by_key(place: TmuxPlace, key: bytes) -> None:
     target = place.run.launch(*python(TICKING))
     terminal = TerminalProgram(attach_command(place.spec(), target, place.environ, plain=True), place.environ)
@@ -246,6 +247,7 @@ def test_a_view_without_tmux_ends_by_key(place: TmuxPlace, key: bytes) -> None:
     assert "INTERRUPTED" not in place.run.log(target)
 
 
+@SECOND_TIER
 def test_a_new_attempt_is_shown_in_the_same_window(place: TmuxPlace) -> None:
     first = place.run.launch(*python("print('first attempt here')"))
     session = tmux.show(place.spec(), first, place.environ).session
@@ -259,6 +261,7 @@ def test_a_new_attempt_is_shown_in_the_same_window(place: TmuxPlace) -> None:
     assert place.tmux("list-panes", "-a", "-F", "#{session_name}") == f"{session}\n"
 
 
+@SECOND_TIER
 def test_a_window_that_a_person_closed_is_opened_again(place: TmuxPlace) -> None:
     target = place.run.launch(*python(TICKING))
     session = tmux.show(place.spec(), target, place.environ).session
@@ -360,6 +363,7 @@ def tmux_clients(place: TmuxPlace) -> list[int]:
     return found
 
 
+@SECOND_TIER
 def test_stopped_tmux_server_costs_the_deadline_and_a_sentence(place: TmuxPlace) -> None:
     target = place.run.launch(*python(TICKING))
     assert tmux.show(place.spec(), target, place.environ).ok
@@ -381,7 +385,7 @@ def test_stopped_tmux_server_costs_the_deadline_and_a_sentence(place: TmuxPlace)
     "request_made",
     [
         FindSessions(mark="id-luca"),
-        CloseSession(mark="id-luca", unless_attached=False),
+        second(CloseSession(mark="id-luca", unless_attached=False)),
         pytest.param(ListPanes(scope="server", target="", format="x"), marks=SECOND_TIER),
         pytest.param(ListPanes(scope="session", target="=trainwatch-luca:", format="x"), marks=SECOND_TIER),
         pytest.param(ListPanes(scope="pane", target="%0", format="x"), marks=SECOND_TIER),
@@ -485,6 +489,7 @@ def test_attach_inside_tmux_switches_the_client(place: TmuxPlace) -> None:
     assert is_log_view(attach_command(spec, target, place.environ, plain=True))
 
 
+@SECOND_TIER
 def test_attach_without_an_attempt_is_refused_in_one_sentence(place: TmuxPlace) -> None:
     with pytest.raises(RuntimeError, match="luca was never launched"):
         attach_command(place.spec(), None, place.environ)

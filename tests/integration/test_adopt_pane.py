@@ -11,6 +11,7 @@ import pytest
 
 from tests.integration.act_world import wait_for
 from tests.integration.adopt_world import HandMade, hand_made
+from tests.tiers import SECOND_TIER
 from trainwatch.core.act import processes
 from trainwatch.core.act.adopt.adoption import AdoptionError, look_at
 from trainwatch.core.act.adopt.tmux_panes import PaneSeen, pane_on, panes_of, tap, trainer_in
@@ -119,6 +120,7 @@ def test_pane_copy_loses_no_line_after_the_history(user: HandMade) -> None:
     assert "typed-afterwards" not in log.read_text()
 
 
+@SECOND_TIER
 def test_pane_that_is_piped_already_is_refused(user: HandMade) -> None:
     user.session("luca", sys.executable, "counting.py")
     pid, pane = trainer(user)

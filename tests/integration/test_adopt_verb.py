@@ -15,6 +15,7 @@ from tests.fakes.e2e_world import TRAINER as HOLDING
 from tests.fakes.e2e_world import in_this_process
 from tests.integration.act_world import DEADLINE_S, lives, wait_for
 from tests.integration.adopt_world import HandMade, hand_made
+from tests.tiers import SECOND_TIER
 
 needs_tmux = pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")
 
@@ -96,6 +97,7 @@ def test_adopting_the_same_process_again_reuses_the_run(user: HandMade) -> None:
     assert len(json.loads(user.cli("runs", "--json").stdout)["runs"]) == 1
 
 
+@SECOND_TIER
 def test_the_end_of_an_adopted_process_is_judged_by_its_log(user: HandMade) -> None:
     words = (sys.executable, str(HOLDING), "--output-dir", str(user.out), "--steps", "60", "--hold-at", "30")
     with (user.root / "mine.log").open("wb") as log:
@@ -109,6 +111,7 @@ def test_the_end_of_an_adopted_process_is_judged_by_its_log(user: HandMade) -> N
     assert user.status()["state"] == "finished"
 
 
+@SECOND_TIER
 def test_an_adopted_run_heeds_max_restarts(user: HandMade) -> None:
     trainer = training(user)
     watch = user.adopt("--pid", str(trainer.pid), "--max-restarts", "0")
@@ -120,6 +123,7 @@ def test_an_adopted_run_heeds_max_restarts(user: HandMade) -> None:
     assert user.status()["attempt"] == 1
 
 
+@SECOND_TIER
 def test_adopt_with_a_command_uses_its_resume_option(user: HandMade) -> None:
     trainer = training(user)
     command = (*user.train(), "--resume", "{resume}")

@@ -14,6 +14,7 @@ import pytest
 from tests.fakes.nvml.driver import FakeNvml, fake_nvml, fake_nvml_library
 from tests.integration.act_world import wait_for
 from tests.integration.adopt_world import TRAINER, HandMade, hand_made
+from tests.tiers import SECOND_TIER
 from trainwatch.core.app.gpu_survey import survey
 from trainwatch.core.store.lock import SupervisorLock
 from trainwatch.core.store.run_directory import RunDirectory, run_id_for
@@ -102,6 +103,7 @@ def test_check_offers_adoption_of_a_tmux_session(user: HandMade, checks: Checks)
     assert "adopt --session luca" in found["old sessions"]["remedy"]
 
 
+@SECOND_TIER
 @needs_tmux
 def test_check_warns_of_a_tmux_server_that_does_not_answer(user: HandMade, checks: Checks) -> None:
     user.session("luca")
@@ -124,6 +126,7 @@ def test_check_reports_a_run_that_is_supervised(user: HandMade, checks: Checks) 
     assert "already" in found["supervisor"]["found"]
 
 
+@SECOND_TIER
 def test_check_reports_a_trainer_without_supervisor(user: HandMade, checks: Checks) -> None:
     with (user.root / "mine.log").open("wb") as log:
         trainer = user.start(*user.train(), stdout=log, stderr=log)
@@ -142,6 +145,7 @@ def test_check_reports_a_trainer_without_supervisor(user: HandMade, checks: Chec
     trainer.kill()
 
 
+@SECOND_TIER
 def test_check_reads_gpus_through_the_driver(
     user: HandMade, checks: Checks, fake_nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
 ) -> None:

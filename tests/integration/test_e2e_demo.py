@@ -4,6 +4,7 @@ import pytest
 
 from tests.fakes.e2e_world import HASTY, World, strict_json, world
 from tests.fakes.slowness import slowness
+from tests.tiers import SECOND_TIER
 
 __all__ = ["world"]
 
@@ -13,6 +14,7 @@ STATUS_FIELDS = {
 }  # fmt: skip
 
 
+@SECOND_TIER
 @pytest.mark.timeout(400)
 def test_demo_finishes_after_a_crash_and_a_hang(world: World) -> None:
     with slowness() as machine:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.e2e_world import Done, World, world, world_at
+from tests.tiers import SECOND_TIER
 
 __all__ = ["world"]
 
@@ -30,6 +31,7 @@ def empty(world: World, tmp_path: Path) -> Path:
     return folder
 
 
+@SECOND_TIER
 def test_run_in_an_empty_directory_needs_no_config(world: World, empty: Path) -> None:
     done = world.do("run", "--", sys.executable, "-c", 'print("x")', cwd=empty)
 
@@ -80,6 +82,7 @@ def test_a_config_command_that_cannot_start_is_reported_with_its_line(world: Wor
     assert world.runs() == []
 
 
+@SECOND_TIER
 def test_a_command_that_disappears_later_is_given_up(world: World) -> None:
     program = world.project / "trainer"
     program.write_text(f"#!/bin/sh\nrm '{program}'\necho 'RuntimeError: CUDA error: unknown error' >&2\nexit 1\n")
@@ -120,6 +123,7 @@ def test_verbs_without_project_and_run_exit_with_not_found(world: World, empty: 
     assert world.asks("runs", "--json", cwd=empty).json == {"runs": [], "queued": []}
 
 
+@SECOND_TIER
 def test_an_output_directory_created_later_is_watched(world: World) -> None:
     world.write("--steps", "40", output_dir="deep/below/out")
     done = world.do("--headless")
@@ -155,6 +159,7 @@ def test_an_unreadable_log_is_reported(world: World, empty: Path) -> None:
         one_line(world.asks(verb, "missing.log", cwd=empty), 3, "missing.log")
 
 
+@SECOND_TIER
 def test_an_unreadable_extra_log_is_reported_and_the_run_goes_on(world: World) -> None:
     (world.project / "folder.log").mkdir()
     world.write("--steps", "30", logs=["folder.log"])

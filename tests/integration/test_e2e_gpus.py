@@ -7,6 +7,7 @@ import pytest
 
 from tests.fakes.e2e_world import HASTY_DRIVER, World, until, world
 from tests.fakes.nvml.driver import FakeNvml, fake_nvml, fake_nvml_library
+from tests.tiers import second
 
 __all__ = ["fake_nvml", "fake_nvml_library", "world"]
 
@@ -74,7 +75,7 @@ def card(used: int, *more: str) -> str:
     return "\n".join(("gpus = 1", "[gpu 0]", "mem_total = 16384", f"mem_used = {used}", *more, ""))
 
 
-@pytest.mark.parametrize(("neighbour", "room"), [(9000, True), (12000, False)])
+@pytest.mark.parametrize(("neighbour", "room"), [second(9000, True), (12000, False)])
 def test_memory_of_a_neighbour_is_waited_for_only_if_the_run_needs_it(
     world: World, driver: FakeNvml, neighbour: int, room: bool
 ) -> None:

@@ -59,6 +59,7 @@ def test_supervisor_goes_on_when_its_output_is_read_no_more(world: World) -> Non
     assert (world.project / "status").read_text() == "0\n"
 
 
+@SECOND_TIER
 def test_start_says_which_process_supervises(world: World) -> None:
     world.write("--steps", "20")
     watcher = world.headless()

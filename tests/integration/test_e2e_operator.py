@@ -4,6 +4,7 @@ import signal
 from pathlib import Path
 
 from tests.fakes.e2e_world import HASTY, World, until, world
+from tests.tiers import SECOND_TIER
 from trainwatch.core.act import processes
 from trainwatch.core.model.decision import RunAtEnd, StopAttempt
 
@@ -130,6 +131,7 @@ def test_resume_refuses_a_damaged_checkpoint(world: World) -> None:
     assert len(world.lives()) == 1
 
 
+@SECOND_TIER
 def test_a_refused_resume_leaves_a_finished_run_finished(world: World) -> None:
     world.write("--steps", "45", "--save-every", "20")
     assert world.headless().ends() == 0
@@ -143,6 +145,7 @@ def test_a_refused_resume_leaves_a_finished_run_finished(world: World) -> None:
     assert (after.state, after.seq, after.incidents) == ("finished", before.seq, before.incidents)
 
 
+@SECOND_TIER
 def test_restart_begins_the_next_attempt(world: World) -> None:
     world.write(*LONG)
     world.headless()
@@ -155,6 +158,7 @@ def test_restart_begins_the_next_attempt(world: World) -> None:
     assert world.steps(2)[0] == world.steps(1)[-1] + 1
 
 
+@SECOND_TIER
 def test_an_operator_kill_overtakes_a_running_stop(world: World) -> None:
     world.write(*LONG, "--deaf", more={"restart": {"interrupt_grace_s": 60, "terminate_grace_s": 60}})
     world.headless()
@@ -187,6 +191,7 @@ def test_a_paused_tree_is_stopped_and_no_hang_is_declared(world: World) -> None:
     assert world.status()["attempt"] == 1
 
 
+@SECOND_TIER
 def test_a_paused_run_can_be_adopted_and_stopped(world: World) -> None:
     world.write(*LONG, more=SOON_HUNG)
     first = world.headless()
@@ -232,6 +237,7 @@ def test_a_profile_switch_takes_effect_at_the_next_checkpoint_or_now(world: Worl
     assert "--step-time 0.03" in command_of(world, 3)
 
 
+@SECOND_TIER
 def test_ack_and_wait_are_recorded_and_take_effect(world: World) -> None:
     world.write(*LONG, "--hang-at", "300", "--deaf", more=HASTY)
     watcher = world.headless()
@@ -246,6 +252,7 @@ def test_ack_and_wait_are_recorded_and_take_effect(world: World) -> None:
     world.in_state("stopped")
 
 
+@SECOND_TIER
 def test_a_finished_run_is_not_started_again(world: World) -> None:
     world.write("--steps", "20")
     assert world.headless().ends() == 0
@@ -256,6 +263,7 @@ def test_a_finished_run_is_not_started_again(world: World) -> None:
     assert len(world.lives()) == 1
 
 
+@SECOND_TIER
 def test_operator_commands_that_do_not_apply_are_refused_with_an_alternative(world: World) -> None:
     world.write(*LONG, "--save-every", "2000")
     first = world.headless()
@@ -297,6 +305,7 @@ def test_a_live_training_without_a_supervisor_is_stopped_all_the_same(world: Wor
     assert [a.how for a in story.attempts] == ["stopped"]
 
 
+@SECOND_TIER
 def test_a_profile_that_does_not_start_falls_back_to_the_settings_that_ran(world: World) -> None:
     # Given a run that is fine, and a script that refuses flags it does not know
     world.write(*LONG)

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from tests.fakes.e2e_world import World, world
-from tests.tiers import SECOND_TIER
+from tests.tiers import second
 
 __all__ = ["world"]
 
@@ -74,7 +74,7 @@ source = args.restore
 
 @pytest.mark.parametrize(
     "case",
-    [EXCLUDES, pytest.param(DEMANDS, marks=SECOND_TIER), ALWAYS],
+    [second(EXCLUDES), second(DEMANDS), ALWAYS],
     ids=["excludes resuming", "cannot be left out", "always"],
 )
 def test_no_restart_loses_a_checkpoint(world: World, case: tuple[str, str, tuple[str, ...]]) -> None:

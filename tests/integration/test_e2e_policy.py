@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.e2e_world import HASTY, World, strict_json, until, world
-from tests.tiers import SECOND_TIER
+from tests.tiers import SECOND_TIER, second
 
 __all__ = ["world"]
 
@@ -45,6 +45,7 @@ def test_incident_restart_recovery_and_finish_are_notified(world: World) -> None
     assert any(line.startswith("  loss ") for line in body), "the curve is on disk before the notice is written"
 
 
+@SECOND_TIER
 def test_a_trainer_that_always_fails_is_given_up_and_notified_with_the_reason(world: World) -> None:
     world.write("--fail-at-once", "cuda", more=told(world) | {"restart": {"max_restarts": 2, "backoff_s": [0, 0.3]}})
     watcher = world.headless()
@@ -89,7 +90,7 @@ def test_a_notify_command_that_fails_or_hangs_does_not_affect_the_run(world: Wor
     assert "no-such-notifier" in watcher.said
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), second(signal.SIGINT, 130)])
 def test_sigterm_ends_the_supervisor_and_leaves_the_trainer(world: World, number: int, code: int) -> None:
     world.write(*LONG)
     watcher = world.headless()
@@ -124,6 +125,7 @@ def test_a_detached_run_is_supervised_without_a_terminal(world: World) -> None:
     until(lambda: not world.status()["supervisor"]["alive"], "its supervisor ends with it")
 
 
+@SECOND_TIER
 def test_a_second_supervisor_is_refused_by_the_first_one_in_the_background_too(world: World) -> None:
     world.write(*LONG)
     first = world.headless()
@@ -143,6 +145,7 @@ def test_run_with_json_prints_nothing_but_json_lines(world: World) -> None:
     assert json.loads(json.dumps(records)) == records
 
 
+@SECOND_TIER
 def test_a_checkpoint_saved_just_before_the_end_is_resumed_from(world: World) -> None:
     world.write("--steps", "80", "--save-every", "40", "--crash-at", "40", more={"watch": {"settle_s": 30}})
     assert world.headless().ends() == 0

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from tests.fakes.e2e_world import World, until, world
+from tests.tiers import SECOND_TIER
 from trainwatch.core.model.decision import GiveUp, StartAttempt
 
 __all__ = ["world"]
@@ -105,6 +106,7 @@ def test_out_of_memory_halves_the_batch_and_keeps_the_effective_batch(world: Wor
     assert hashlib.sha256(config.read_bytes()).hexdigest() == before
 
 
+@SECOND_TIER
 def test_a_remedy_that_may_not_be_applied_is_proposed_and_can_be_accepted(world: World) -> None:
     kohya(world, batch=4, epochs=1, more={"remedies": {"apply": "none"}})
 
@@ -159,6 +161,7 @@ def test_a_later_attempt_does_not_overwrite_earlier_checkpoints(world: World) ->
     assert world.status()["overall"] == {"step": 6 * 16, "total_steps": 6 * 16}
 
 
+@SECOND_TIER
 def test_a_failing_compiler_is_disabled_by_an_environment_variable(world: World) -> None:
     kohya(world, "--needs-no-compile", batch=2, epochs=1)
 
@@ -168,6 +171,7 @@ def test_a_failing_compiler_is_disabled_by_an_environment_variable(world: World)
     assert [r.name for r in world.story().remedies] == ["no-compile"]
 
 
+@SECOND_TIER
 def test_a_restart_that_finds_no_open_file_free_is_made_again_once_there_are_some(world: World) -> None:
     world.write(
         "--steps", "60", "--hold-at", "30", "--crash-at", "31", more={"restart": {"network_wait_s": [0.5, 0.5]}}

@@ -202,6 +202,7 @@ def test_a_crash_without_a_supervisor_is_diagnosed_and_resumed_later(world: Worl
     assert len(world.lives()) == 2
 
 
+@SECOND_TIER
 def test_a_trainer_that_ends_without_a_supervisor_is_finished(world: World) -> None:
     world.write("--steps", "60", "--hold-at", "30")
     first = world.headless()
@@ -254,6 +255,7 @@ def test_a_supervisor_killed_during_a_launch_leaves_one_trainer(world: World, mo
     assert world.story().attempts[-1].pid == world.lives()[-1]
 
 
+@SECOND_TIER
 def test_a_supervisor_that_is_terminated_during_a_launch_leaves_one_trainer(world: World) -> None:
     world.write(*LONG)
     first = world.headless()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.e2e_world import TRAINER, World, until, world
+from tests.tiers import SECOND_TIER
 from trainwatch.core.app.plan.project_plan import project_spec
 from trainwatch.core.app.screen.folder_launcher import FolderLauncher
 from trainwatch.core.app.screen.run_profiles import RunProfiles
@@ -92,6 +93,7 @@ def test_launch_screen_starts_a_typed_command_or_refuses_it(here: World) -> None
     here.in_state("finished")
 
 
+@SECOND_TIER
 def test_a_trial_from_the_screen_runs_the_verb_and_can_be_cancelled(here: World) -> None:
     class OffError(Exception):
         pass
@@ -130,6 +132,7 @@ def trial_runs(world: World) -> list[RunDirectory]:
     return [RunDirectory(p) for p in folder.iterdir() if (p / "journal.jsonl").exists()] if folder.is_dir() else []
 
 
+@SECOND_TIER
 def test_without_a_ladder_only_profiles_of_the_framework_are_offered(here: World) -> None:
     (here.project / "trainwatch.toml").write_text('[run]\nname = "a"\ncommand = ["python", "train.py"]\n')
     generic = {name for name, _ in FolderLauncher().plan(LaunchRequest(run="a")).profiles}

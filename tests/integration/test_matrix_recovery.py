@@ -57,9 +57,9 @@ FAULTS = {
     "killed": Expected("crash", "killed_by_user", state="stopped", at=None),
 }
 ONCE = {
-    "kohya": ("oom", "hang-loader", "nan", "disk-full"),
+    "kohya": ("hang-loader", "nan", "disk-full"),
     "dit": ("torn",),
-    "hf": ("hang", "nan-optimizer", "killed", "import"),
+    "hf": ("nan-optimizer",),
 }
 HEAVY = frozenset({"dit"})
 """Trained with PyTorch always: it is the shipped example."""

@@ -78,6 +78,7 @@ def left_of(scratch: Path) -> list[int]:
     return found
 
 
+@SECOND_TIER
 @pytest.mark.usefixtures("overlays")
 def test_a_trainer_that_is_told_its_checkpoint_is_proven_without_touching_a_file(place: World) -> None:
     (place.out).mkdir()

@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from tests.fakes.e2e_world import World, world
+from tests.tiers import second
 
 __all__ = ["world"]
 
@@ -31,8 +32,8 @@ OPEN = "import sys\nlr = dict(zip(sys.argv[1::2], sys.argv[2::2]))\n"
     ("text", "words", "will"),
     [
         (SCRIPT.replace("OFF", "GO_ON = False").replace("LOAD", LOAD), (), "no"),
-        (SCRIPT.replace("OFF", STRICT).replace("LOAD", ""), (), "no"),
-        (SCRIPT.replace("OFF", OPEN).replace("LOAD", ""), ("--trained-agent", "{resume}"), "unknown"),
+        second(SCRIPT.replace("OFF", STRICT).replace("LOAD", ""), (), "no"),
+        second(SCRIPT.replace("OFF", OPEN).replace("LOAD", ""), ("--trained-agent", "{resume}"), "unknown"),
     ],
     ids=["switched off", "a strict parser", "an option of an unknown parser"],
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.e2e_world import World, until, world
+from tests.tiers import SECOND_TIER, second
 from trainwatch.core.app.screen.store_feed import StoreFeed
 from trainwatch.core.app.screen.supervisors import DetachedStarter
 from trainwatch.core.model.observation import Command
@@ -115,7 +116,7 @@ def test_resume_uses_the_option_that_the_script_has_now(world: World) -> None:
     ended(world)
 
 
-@pytest.mark.parametrize("from_screen", [False, True])
+@pytest.mark.parametrize("from_screen", [False, second(True)])
 def test_restart_of_a_training_that_runs_uses_the_option_that_the_script_has_now(
     world: World, from_screen: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,7 +147,7 @@ def test_restart_of_a_training_that_runs_uses_the_option_that_the_script_has_now
     ended(world)
 
 
-@pytest.mark.parametrize("supervised", [False, True])
+@pytest.mark.parametrize("supervised", [second(False), True])
 def test_the_screen_uses_it_too(world: World, supervised: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     run = started(world, crashes=not supervised)
     for name, value in world.env.items():
@@ -167,6 +168,7 @@ def test_the_screen_uses_it_too(world: World, supervised: bool, monkeypatch: pyt
     ended(world)
 
 
+@SECOND_TIER
 def test_a_new_command_is_resumed_as_its_own_script_says(world: World) -> None:
     run = started(world)
     script(world, option=True)
@@ -201,6 +203,7 @@ def test_resume_with_other_settings_waits_for_the_stop_that_was_ordered(world: W
     ended(world)
 
 
+@SECOND_TIER
 def test_a_supervisor_that_is_terminated_while_nothing_runs_says_so(world: World) -> None:
     world.write("--steps", "3000", "--step-time", "0.02", "--save-every", "20", more={"restart": {"backoff_s": [90]}})
     watcher = world.headless()

@@ -48,6 +48,7 @@ def steps_of(text: str) -> int:
     return int(found.group(1).replace(",", "")) if found else 0
 
 
+@SECOND_TIER
 def test_a_gpu_driver_that_hangs_at_start_does_not_delay_the_screen(
     world: World, driver: FakeNvml, person: Terminal
 ) -> None:
@@ -95,6 +96,7 @@ def test_each_unreadable_or_lost_gpu_is_named_and_others_are_shown(
     leave(person)
 
 
+@SECOND_TIER
 @pytest.mark.parametrize(
     ("state", "said"),
     [

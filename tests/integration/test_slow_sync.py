@@ -97,6 +97,7 @@ def test_a_trainer_goes_on_and_its_crash_waits_while_no_sync_ends(world: World, 
     assert is_whole(world)
 
 
+@SECOND_TIER
 def test_a_supervisor_that_is_killed_in_a_sync_has_a_successor_that_knows_all(world: World, shim: Path) -> None:
     gate = world.short / "gate"
     world.write("--steps", "400", "--save-every", "50")

@@ -15,6 +15,8 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file
 
+from tests.tiers import SECOND_TIER, second
+
 TRAINER = str(files("trainwatch.configs") / "examples" / "char_trainer.py")
 DEADLINE_S = 100.0
 
@@ -85,7 +87,7 @@ def test_char_trainer_loss_falls_and_output_is_tqdm(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize("workers", [second("0"), "2"])
 def test_char_trainer_resume_is_bit_identical(tmp_path: Path, workers: str) -> None:
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     assert train(whole).returncode == 0
@@ -99,6 +101,7 @@ def test_char_trainer_resume_is_bit_identical(tmp_path: Path, workers: str) -> N
     assert step_of(broken / "demo.safetensors") == 60
 
 
+@SECOND_TIER
 def test_char_trainer_out_of_memory_message_is_pytorchs(tmp_path: Path) -> None:
     done = train(tmp_path, "--oom-at", "10")
     assert done.returncode == 1
@@ -131,7 +134,7 @@ def test_char_trainer_leaves_a_torn_newest_checkpoint(tmp_path: Path) -> None:
     assert refused.stderr == f"error: --resume {torn}: cannot be loaded: the file is cut off\n"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, second(signal.SIGTERM)])
 def test_char_trainer_saves_and_ends_at_a_signal(
     tmp_path: Path, started: list[subprocess.Popen[bytes]], number: int
 ) -> None:
@@ -144,7 +147,9 @@ def test_char_trainer_saves_and_ends_at_a_signal(
     assert f"interrupted at step {step_of(saved[0])}, state saved" in log.read_text("utf-8")
 
 
-@pytest.mark.parametrize(("fault", "busy"), [("--hang-at", False), ("--spin-at", True), ("--hang-loader-at", False)])
+@pytest.mark.parametrize(
+    ("fault", "busy"), [("--hang-at", False), second("--spin-at", True), second("--hang-loader-at", False)]
+)
 def test_char_trainer_hang_is_a_real_deadlock(
     tmp_path: Path, started: list[subprocess.Popen[bytes]], fault: str, busy: bool
 ) -> None:
@@ -167,6 +172,7 @@ def test_char_trainer_hang_is_a_real_deadlock(
     assert train(out, fault, "30").returncode == 0
 
 
+@SECOND_TIER
 def test_char_trainer_can_finish_without_exiting(tmp_path: Path, started: list[subprocess.Popen[bytes]]) -> None:
     out, log = tmp_path / "out", tmp_path / "log"
     process = start(started, out, log, "--exit-hang")

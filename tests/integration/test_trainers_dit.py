@@ -65,6 +65,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return out, done.stdout + done.stderr.replace("\r", "\n")
 
 
+@SECOND_TIER
 def test_dit_trainer_output_and_directories_match_the_preset(whole: tuple[Path, str]) -> None:
     out, text = whole
     assert "Step 6, Loss: " in text
@@ -103,6 +104,7 @@ def test_dit_trainer_cannot_resume_a_torn_checkpoint(whole: tuple[Path, str], tm
     assert refused.stderr.startswith(f"error: --resume {torn}: cannot be loaded: ")
 
 
+@SECOND_TIER
 def test_dit_trainer_takes_the_epoch_from_the_name_and_saves_at_a_signal(
     whole: tuple[Path, str], tmp_path: Path
 ) -> None:

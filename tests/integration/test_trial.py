@@ -85,6 +85,7 @@ def test_a_trial_of_the_whole_ladder_writes_only_to_its_scratch_folder(
     assert "brisk measured here: " in found.found
 
 
+@SECOND_TIER
 def test_a_trial_of_a_failing_profile_reports_the_failure(world: World) -> None:
     prepare(world)
     done = world.do("trial", "--profile", "fatal", "--minutes", "5", patience_s=60.0)
@@ -120,6 +121,7 @@ for step in range(1, 9):
 """
 
 
+@SECOND_TIER
 @pytest.mark.usefixtures("overlays")
 def test_a_trainer_whose_output_nobody_can_name_is_tried_behind_overlays(world: World) -> None:
     """It was refused. Options behind -- win over those of the profile and of the command."""

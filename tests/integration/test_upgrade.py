@@ -255,6 +255,7 @@ def test_replaced_files_bring_the_new_version(world: World, tmp_path: Path, brok
     assert len(world.lives()) == 2
 
 
+@SECOND_TIER
 def test_an_uninstalled_program_is_told_and_the_run_goes_on_once_it_is_back(world: World, tmp_path: Path) -> None:
     env = installed(tmp_path / "site")
     notices = tmp_path / "notices"

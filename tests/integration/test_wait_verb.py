@@ -7,6 +7,7 @@ import signal
 import pytest
 
 from tests.fakes.e2e_world import World, world
+from tests.tiers import SECOND_TIER, second
 
 __all__ = ["world"]
 
@@ -33,6 +34,7 @@ def test_it_blocks_until_the_run_is_finished(world: World) -> None:
     assert world.do("status", "--exit-code").code == 0
 
 
+@SECOND_TIER
 def test_a_run_that_is_given_up_has_failed(world: World) -> None:
     world.write("--steps", "60", "--step-time", "0.01", "--crash-at", "3", more={"restart": {"max_restarts": 0}})
     assert world.headless().ends() == 1
@@ -40,7 +42,7 @@ def test_a_run_that_is_given_up_has_failed(world: World) -> None:
     assert codes == [1, 1, 0]
 
 
-@pytest.mark.parametrize("order", ["stop", "pause"])
+@pytest.mark.parametrize("order", ["stop", second("pause")])
 def test_a_run_that_waits_for_a_person_needs_one(world: World, order: str) -> None:
     world.write(*LONG)
     world.headless()

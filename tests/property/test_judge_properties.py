@@ -55,7 +55,7 @@ def rechunked(observations: list[Observation], cuts: list[int]) -> list[Observat
 SHORT = ("dies_talking", "dies_in_eval", "second_attempt_dies", "slow_save", "upload", "finished")
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 @given(name=st.sampled_from(SHORT), cuts=st.lists(st.integers(1, 60), min_size=1, max_size=7))
 def test_judge_gives_the_same_facts_for_any_chunking_of_the_log(name: Any, cuts: list[int]) -> None:
     story = (HEALTHY.get(name) or SICK[name])(1, 5.0, 1).story

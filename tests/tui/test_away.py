@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from tests.fakes.feed import given_up, healthy, open_run
+from tests.tiers import second
 from tests.tui.conftest import look, until
 from trainwatch.core.model.summary import Look, Need, Summary
 from trainwatch.tui.app import TrainwatchApp
@@ -118,7 +119,7 @@ async def test_a_screen_that_nobody_touched_for_hours_offers_the_summary_at_the_
         assert "away" in app.dashboard.key_bar.message
 
 
-@pytest.mark.parametrize("size", [(40, 10), (45, 30), (80, 24), (200, 50)])
+@pytest.mark.parametrize("size", [(40, 10), second((45, 30)), second((80, 24)), (200, 50)])
 async def test_the_card_says_that_there_is_more_below(size: tuple[int, int]) -> None:
     many = msgspec.structs.replace(SAID, lines=SAID.lines * 60)
     app = app_with(FakeLooks(None, many))

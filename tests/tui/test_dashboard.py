@@ -17,6 +17,7 @@ from tests.fakes.feed import (
     readings,
     unwatched,
 )
+from tests.tiers import SECOND_TIER, second
 from tests.tui.conftest import look, showing
 from tests.unit.test_views_header import NAN, incident, replace, stepped, told, with_incidents
 from trainwatch.core.model.fact import ProgressMade
@@ -28,6 +29,7 @@ from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.screens.dashboard.dashboard_screen import Dashboard
 
 SIZES = [(80, 24), (120, 40), (200, 50), (45, 30)]
+FIRST = frozenset({"empty", "healthy", "busy", "hung"})
 
 
 def board(app: TrainwatchApp) -> Dashboard:
@@ -56,7 +58,7 @@ async def test_header_shows_state_progress_and_time_left(now: Situation, said: s
         assert said in head(app)
 
 
-@pytest.mark.parametrize("scene", SCENES)
+@pytest.mark.parametrize("scene", [s if s in FIRST else second(s) for s in SCENES])
 async def test_dashboard_fits_every_terminal_size(scene: str) -> None:
     async with showing(SCENES[scene]()) as (app, pilot):
         for width, height in SIZES:
@@ -79,6 +81,7 @@ async def test_dashboard_fits_every_terminal_size(scene: str) -> None:
             assert "leave" in board(app).key_bar.plain_lines()[0]
 
 
+@SECOND_TIER
 async def test_dashboard_is_redrawn_after_a_resize() -> None:
     async with showing(healthy(), (200, 50)) as (app, pilot):
         assert board(app).checkpoints.display
@@ -210,7 +213,7 @@ async def test_every_symbol_has_an_ascii_form_without_unicode(monkeypatch: pytes
         assert board(app).gpu.styles.border.top[0] == "ascii"
 
 
-@pytest.mark.parametrize("theme", ["trainwatch-light", "textual-dark", "ansi-dark", "nord"])
+@pytest.mark.parametrize("theme", ["trainwatch-light", "ansi-dark", second("textual-dark"), second("nord")])
 async def test_every_theme_defines_all_colour_roles(theme: str) -> None:
     async with showing(hung(), (120, 40)) as (app, pilot):
         app.theme = theme
@@ -220,7 +223,7 @@ async def test_every_theme_defines_all_colour_roles(theme: str) -> None:
         await pilot.pause()
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])
+@pytest.mark.parametrize("size", [(80, 24), second((120, 40)), second((200, 50))])
 async def test_a_silence_that_has_not_ended_is_hatched_up_to_now(size: tuple[int, int]) -> None:
     async with showing(stepped(1800.0), size=size) as (app, pilot):
         await pilot.pause()
@@ -237,7 +240,7 @@ def with_trouble(reason: str) -> Situation:
     return with_incidents(healthy(), lost, replace(lost, id=8, t=lost.t - 5, reason="GPU 3 too hot: 88 °C (limit 85)"))
 
 
-@pytest.mark.parametrize("size", [(120, 40), (200, 50)])
+@pytest.mark.parametrize("size", [(120, 40), second((200, 50))])
 async def test_a_long_title_of_an_incident_is_wrapped_where_there_is_room(size: tuple[int, int]) -> None:
     async with showing(with_trouble(LONG), size=size) as (app, _):
         rows = board(app).incidents.plain_lines()
@@ -292,7 +295,7 @@ async def test_an_average_that_is_nan_is_not_shown_as_unknown() -> None:
     assert timeline_view(told(healthy(), ProgressMade(attempt=2, progress=progress(7304, None)))).loss == "–"
 
 
-@pytest.mark.parametrize("size", [(120, 40), (200, 50)])
+@pytest.mark.parametrize("size", [(120, 40), second((200, 50))])
 async def test_no_phase_is_drawn_behind_a_silence_that_goes_on(size: tuple[int, int]) -> None:
     async with showing(stepped(1800.0), size=size) as (app, pilot):
         await pilot.pause()
@@ -300,7 +303,7 @@ async def test_no_phase_is_drawn_behind_a_silence_that_goes_on(size: tuple[int, 
     assert row.rstrip().endswith("╱")
 
 
-@pytest.mark.parametrize("size", [(120, 40), (200, 50)])
+@pytest.mark.parametrize("size", [(120, 40), second((200, 50))])
 async def test_the_checkpoint_of_a_resume_is_shown_however_many_newer_ones_there_are(size: tuple[int, int]) -> None:
     async with showing(healthy(), size=size) as (app, _):
         pane = board(app).checkpoints

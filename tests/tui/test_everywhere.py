@@ -1,5 +1,6 @@
 """What works on every screen: the palette, copying, pictures, the way back; and what is remembered until next time."""
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -48,22 +49,26 @@ def pictures(home: Path) -> list[str]:
     return [path.read_text() for path in home.glob("screenshots/*.svg")]
 
 
+def more_pictures(home: Path, number: int) -> bool:
+    return len(pictures(home)) > number
+
+
 def palette(app: TrainwatchApp) -> dict[str, Callable[[], Any]]:
     return {command.title: command.callback for command in app.get_system_commands(app.screen)}
 
 
-@pytest.mark.parametrize("key", PLACES)
-async def test_palette_lists_keys_of_the_screen_runs_and_all_screens(key: str) -> None:
+async def test_palette_lists_keys_of_the_screen_runs_and_all_screens() -> None:
     app = app_of()
     async with app.run_test(size=(120, 40)) as pilot:
-        await begin(pilot, app, key)
-        offered = palette(app)
-        front: Any = app.screen
-        for k in front.offered() if key != "1" else ():
-            assert f"{k.label} ({k.shown})" in offered
-        assert any(title.startswith("kill") for title in offered)
-        for title in ("go to log (2)", "go to profiles (5)", "launch (l)", "Theme", "leave (q)"):
-            assert title in offered, title
+        for key in PLACES:
+            await begin(pilot, app, key)
+            offered = palette(app)
+            front: Any = app.screen
+            for k in front.offered() if key != "1" else ():
+                assert f"{k.label} ({k.shown})" in offered, key
+            assert any(title.startswith("kill") for title in offered)
+            for title in ("go to log (2)", "go to profiles (5)", "launch (l)", "Theme", "leave (q)"):
+                assert title in offered, (key, title)
 
 
 async def test_palette_can_kill_the_run_from_any_screen() -> None:
@@ -77,19 +82,22 @@ async def test_palette_can_kill_the_run_from_any_screen() -> None:
         await until(pilot, lambda: isinstance(app.screen, ProfilesScreen))
 
 
-@pytest.mark.parametrize("key", PLACES)
-async def test_every_screen_can_be_copied_and_saved(key: str, tmp_path: Path) -> None:
+async def test_every_screen_can_be_copied_and_saved(tmp_path: Path) -> None:
     app = app_of(home=tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:
-        await begin(pilot, app, key)
-        await pilot.press("ctrl+y")
-        await pilot.pause()
-        assert len(app.clipboard) > 40
-        await pilot.press("ctrl+s")
-        await until(pilot, lambda: bool(pictures(tmp_path)))
-        assert pictures(tmp_path)[0].startswith("<svg")
-        front: Any = app.screen
-        assert "Saved as SVG" in front.key_bar.plain_lines()[0]
+        for key in PLACES:
+            await begin(pilot, app, key)
+            before = app.clipboard
+            await pilot.press("ctrl+y")
+            await pilot.pause()
+            assert len(app.clipboard) > 40
+            assert app.clipboard != before, key
+            number = len(pictures(tmp_path))
+            await pilot.press("ctrl+s")
+            await until(pilot, functools.partial(more_pictures, tmp_path, number), key)
+            assert all(picture.startswith("<svg") for picture in pictures(tmp_path))
+            front: Any = app.screen
+            assert "Saved as SVG" in front.key_bar.plain_lines()[0], key
 
 
 async def test_a_screenshot_that_cannot_be_saved_shows_an_error(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from tests.fakes.feed import (
     unwatched,
 )
 from tests.fakes.screen_jobs import FakeLaunch
+from tests.tiers import second
 from tests.tui.conftest import app_of, look, showing, until
 from trainwatch.core.model.control_messages import Reply
 from trainwatch.core.model.fact import CheckpointKnown, ProgressMade
@@ -56,7 +57,7 @@ def footer(app: TrainwatchApp) -> str:
     return board(app).key_bar.plain_lines()[0]
 
 
-@pytest.mark.parametrize(("key", "verb"), [("k", "kill"), ("x", "stop")])
+@pytest.mark.parametrize(("key", "verb"), [("k", "kill"), second("x", "stop")])
 async def test_the_run_name_must_be_typed_if_steps_would_be_lost(key: str, verb: str) -> None:
     async with showing(healthy()) as (app, pilot):
         await pilot.press(key)
@@ -83,7 +84,7 @@ async def test_one_key_confirms_if_no_steps_are_lost() -> None:
         await until(pilot, lambda: [c.verb for c in sent(app)] == ["pause"])
 
 
-@pytest.mark.parametrize(("question", "key"), [("P", "n"), ("P", "escape"), ("P", "q"), ("k", "escape")])
+@pytest.mark.parametrize(("question", "key"), [("P", "n"), second("P", "escape"), second("P", "q"), ("k", "escape")])
 async def test_every_other_answer_cancels(question: str, key: str) -> None:
     async with showing(healthy()) as (app, pilot):
         await pilot.press(question, key)
@@ -109,7 +110,7 @@ async def test_kill_dialog_shows_the_steps_that_would_be_lost() -> None:
         assert "attempt 2 (pid 4202)" in text
 
 
-@pytest.mark.parametrize("size", [(80, 24), (45, 16), (30, 10)])
+@pytest.mark.parametrize("size", [second((80, 24)), second((45, 16)), (30, 10)])
 async def test_typed_name_and_its_error_are_visible_in_the_dialog(size: tuple[int, int]) -> None:
     async with showing(healthy(), size) as (app, pilot):
         await pilot.press("x", *"luka", "enter")
@@ -197,7 +198,7 @@ async def test_resume_after_giving_up_starts_a_supervisor() -> None:
         assert sent(app) == []
 
 
-@pytest.mark.parametrize(("key", "now"), [("enter", False), ("n", True)])
+@pytest.mark.parametrize(("key", "now"), [second("enter", False), ("n", True)])
 async def test_a_profile_is_switched_at_the_next_checkpoint_or_now(key: str, now: bool) -> None:
     async with showing(healthy()) as (app, pilot):
         await pilot.press("p")
@@ -331,7 +332,7 @@ async def test_enter_does_not_restart_a_run_that_has_run() -> None:
         assert starter.started == []
 
 
-@pytest.mark.parametrize("key", ["p", "x", "k", "P", "w", "S"])
+@pytest.mark.parametrize("key", ["p", "x", *map(second, "kPwS")])
 async def test_keys_on_a_finished_run_show_that_it_is_finished(key: str) -> None:
     async with showing(finished()) as (app, pilot):
         await pilot.press(key)

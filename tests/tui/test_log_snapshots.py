@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
+from tests.tiers import second
 from tests.tui.log_world import LogWorld, open_log, settled
 
 
-@pytest.mark.parametrize("size", [(80, 24), (200, 50)], ids=["80x24", "200x50"])
+@pytest.mark.parametrize("size", [second((80, 24)), (200, 50)], ids=["80x24", "200x50"])
 def test_log_screen_with_all_features_equals_its_snapshot(
     snap_compare: Callable[..., bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
 ) -> None:

@@ -8,7 +8,7 @@ from textual.pilot import Pilot
 
 from tests.fakes.feed import FakePicker, FakeStarter, empty, healthy
 from tests.fakes.screen_jobs import FakeDetails, machine_details, rich_run
-from tests.tiers import SECOND_TIER
+from tests.tiers import SECOND_TIER, second
 from tests.tui.conftest import look, until
 from trainwatch.core.model.machine_details import GpuProcess, MachineDetails
 from trainwatch.core.model.observation import GpuSample, HostSample
@@ -151,7 +151,7 @@ async def test_processes_are_sorted_filtered_and_copied() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "sought", "pids"), [("8", "XORG", [812]), ("8", "^mira$", [4202]), ("9", "4207", [4207])]
+    ("key", "sought", "pids"), [second("8", "XORG", [812]), ("8", "^mira$", [4202]), second("9", "4207", [4207])]
 )
 async def test_processes_are_filtered_by_command_user_or_pid(key: str, sought: str, pids: list[int]) -> None:
     app = app_of(healthy())
@@ -325,9 +325,9 @@ def test_values_that_only_the_page_saw_are_gaps_where_nobody_looked() -> None:
 def test_charts_of_what_only_the_page_saw_grow_every_four_seconds_as_all_others() -> None:
     recent = Recent()
     seen = set()
-    for second in range(100, 112):
-        recent.add(float(second), [("fan", 50.0)])
-        window = TimeWindow(since_t=90.0, length_s=60.0, scrolls=False, now_t=float(second))
+    for at in range(100, 112):
+        recent.add(float(at), [("fan", 50.0)])
+        window = TimeWindow(since_t=90.0, length_s=60.0, scrolls=False, now_t=float(at))
         seen.add(recent.columns("fan", window, 60))
     assert len(seen) == 3
 
@@ -435,6 +435,7 @@ async def test_curves_of_a_process_begin_when_the_page_was_opened_and_stay_after
         assert kept._kept["process 4202 memory 0"][0], "the curve stays"
 
 
+@SECOND_TIER
 async def test_a_new_process_of_the_same_pid_begins_a_new_curve() -> None:
     now = healthy()
     app = app_of(now)

@@ -96,6 +96,7 @@ async def test_behind_the_end_of_a_curve_its_last_value_is_shown_as_such() -> No
         assert said(app).splitlines()[0].endswith(f"last {newest}")
 
 
+@SECOND_TIER
 async def test_zoom_goes_to_the_cursor_and_back_to_all_of_the_run() -> None:
     async with showing(healthy(), (120, 40)) as (app, pilot):
         screen = await opened(app, pilot)
@@ -237,6 +238,7 @@ async def test_an_empty_page_says_what_is_missing() -> None:
         assert "the run was not started" in said(app)
 
 
+@SECOND_TIER
 async def test_the_page_remembers_what_it_showed() -> None:
     async with showing(healthy(), (120, 40)) as (app, pilot):
         await opened(app, pilot)

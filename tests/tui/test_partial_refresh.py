@@ -9,7 +9,7 @@ from textual.drivers.headless_driver import HeadlessDriver
 from textual.strip import Strip
 
 from tests.fakes.feed import CRASH, FakeFeed, StoryTeller, created, empty, healthy, hung, situation, started, training
-from tests.tiers import SECOND_TIER
+from tests.tiers import SECOND_TIER, second
 from tests.tui.conftest import look, showing, until
 from trainwatch.core.model.fact import IncidentOpened
 from trainwatch.core.model.progress import Progress
@@ -101,7 +101,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     return terminal
 
 
-@pytest.mark.parametrize("no_color", [False, True])
+@pytest.mark.parametrize("no_color", [False, second(True)])
 async def test_changed_cells_are_repainted_and_no_whole_pane(
     monkeypatch: pytest.MonkeyPatch, terminal: Terminal, no_color: bool
 ) -> None:
@@ -123,7 +123,7 @@ async def test_changed_cells_are_repainted_and_no_whole_pane(
             assert 0 < sum(p.paints for p in board(app).panes.values()) - before < lines
 
 
-@pytest.mark.parametrize("pauses", [0, pytest.param(1, marks=SECOND_TIER), 2, pytest.param(3, marks=SECOND_TIER)])
+@pytest.mark.parametrize("pauses", [0, second(1), second(2), second(3)])
 async def test_log_text_is_never_painted_over_the_footer(terminal: Terminal, pauses: int) -> None:
     """The panes move, because the terminal or what they show changes, while new log lines arrive."""
     scenes = [healthy(), hung(), healthy(8), empty(), hung()]
@@ -232,6 +232,7 @@ async def test_the_present_moves_every_fourth_second_in_a_young_run_and_an_event
         assert rows[1] != rows[2] != rows[3]
 
 
+@SECOND_TIER
 async def test_below_a_dialog_what_happens_is_drawn_at_once_and_what_moves_is_not() -> None:
     """Each change there paints the whole terminal: 2 kB/s while nothing happened."""
     async with showing(healthy(), (120, 40), interval_s=3600.0) as (app, pilot):

@@ -13,6 +13,7 @@ from textual.widgets import Input
 
 from tests.fakes.feed import FakeFeed, FakePicker, FakeStarter, empty, finished, healthy
 from tests.fakes.screen_jobs import FakeCheckpoints, FakeIncidentFiles, FakeLaunch, rich_run, troubled
+from tests.tiers import SECOND_TIER, second
 from tests.tui.conftest import look, until
 from trainwatch.core.model.incident import Evidence
 from trainwatch.core.model.observation import Command
@@ -94,7 +95,7 @@ def checkpoints_of(app: TrainwatchApp) -> FakeCheckpoints:
 
 
 @pytest.mark.parametrize("place", ["incidents", "checkpoints", "profiles", "runs", "stacks", "metrics"])
-@pytest.mark.parametrize("scene", ["troubled", "empty", "healthy"])
+@pytest.mark.parametrize("scene", ["troubled", "empty", second("healthy")])
 async def test_every_screen_fits_every_terminal_size(place: str, scene: str) -> None:
     now = {"troubled": troubled, "empty": empty, "healthy": healthy}[scene]()
     keys = {"incidents": "3", "checkpoints": "4", "profiles": "5", "runs": "6", "stacks": "3s", "metrics": "7"}[place]
@@ -238,7 +239,9 @@ async def test_the_cursor_stays_on_its_incident_when_a_newer_one_comes() -> None
         assert front(app).table.cursor == 3
 
 
-@pytest.mark.parametrize(("key", "pane"), [("3", "incidents"), ("4", "table"), ("5", "ladder"), ("6", "runs")])
+@pytest.mark.parametrize(
+    ("key", "pane"), [("3", "incidents"), *(second(*each) for each in (("4", "table"), ("5", "ladder"), ("6", "runs")))]
+)
 async def test_a_key_is_not_lost_if_the_screen_is_drawn_right_after_it(key: str, pane: str) -> None:
     async with open_place(key) as (app, pilot):
         screen = front(app)
@@ -347,6 +350,7 @@ async def test_checkpoint_table_shows_verdicts_and_the_resume_point() -> None:
         assert sum("resume point" in row for row in rows) == 1
 
 
+@SECOND_TIER
 async def test_checkpoint_verification_shows_progress_and_continues_on_other_screens() -> None:
     now = healthy()
     async with open_place("4", now) as (app, pilot):
@@ -511,7 +515,7 @@ async def test_the_profile_of_a_finished_run_is_not_that_of_now() -> None:
         assert "ran last" in text(app, "table")
 
 
-@pytest.mark.parametrize(("key", "at_once"), [("enter", False), ("n", True)])
+@pytest.mark.parametrize(("key", "at_once"), [("enter", False), second("n", True)])
 async def test_a_profile_can_be_applied_from_the_profiles_screen(key: str, at_once: bool) -> None:
     async with open_place("5") as (app, pilot):
         await pilot.press("down", key)
@@ -638,7 +642,7 @@ async def test_selected_run_is_shown_in_full_if_columns_are_hidden() -> None:
         assert "id mira-2" in flowing(text(app, "about"))
 
 
-@pytest.mark.parametrize("size", [(40, 10), (45, 30), (80, 24)])
+@pytest.mark.parametrize("size", [(40, 10), second((45, 30)), (80, 24)])
 async def test_the_sentence_of_what_is_wrong_takes_the_rows_that_it_needs(size: tuple[int, int]) -> None:
     async with open_place("6", size=size) as (app, _):
         said = flowing("\n".join(front(app).tabs.plain_lines()[1:]))

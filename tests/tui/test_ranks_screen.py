@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from tests.fakes.feed import healthy
+from tests.tiers import second
 from tests.tui.conftest import look, until
 from tests.tui.test_machine_screens import app_of, said
 from trainwatch.core.model.launch.elsewhere.job import JobHandle, JobRecord
@@ -69,7 +70,7 @@ async def opened(pilot: Any, app: Any) -> Any:
     return screen
 
 
-@pytest.mark.parametrize("size", [(40, 12), (80, 24), (120, 40), (200, 50)], ids=str)
+@pytest.mark.parametrize("size", [(40, 12), second((80, 24)), second((120, 40)), (200, 50)], ids=str)
 async def test_the_stopped_rank_the_silent_node_and_the_job_are_named(size: tuple[int, int]) -> None:
     now = distributed()
     app = app_of(now, ranks=Source(table(now)))

@@ -6,6 +6,7 @@ from textual.screen import Screen
 
 from tests.fakes.feed import FakePicker, FakeStarter, healthy
 from tests.fakes.screen_jobs import rich_run
+from tests.tiers import second
 from trainwatch.core.config.bounds import BOUNDS
 from trainwatch.core.model.ports.screen import LogAccess
 from trainwatch.core.model.settings import Screen as ScreenSettings
@@ -13,7 +14,7 @@ from trainwatch.core.sense.log.log_browser import FileLogBrowser
 from trainwatch.tui.app import TrainwatchApp
 
 
-@pytest.mark.parametrize(("refresh_s", "factor"), [(1.0, 1.0), (5.0, 5.0), (0.5, 0.5)])
+@pytest.mark.parametrize(("refresh_s", "factor"), [second(1.0, 1.0), (5.0, 5.0), second(0.5, 0.5)])
 async def test_every_page_looks_as_often_as_the_setting_says(
     refresh_s: float, factor: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:

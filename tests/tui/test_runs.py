@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from tests.fakes.feed import FakePicker, healthy
+from tests.tiers import SECOND_TIER, second
 from tests.tui.conftest import showing, until
 from trainwatch.core.views.screens.run_list import RUN_COLUMNS, run_row
 from trainwatch.tui.dialogs.comparison_dialog import ComparisonDialog
@@ -101,7 +102,7 @@ async def test_a_read_only_screen_hides_and_forgets_nothing() -> None:
         assert picker.hidden == set()
 
 
-@pytest.mark.parametrize("size", [(40, 10), (45, 30), (80, 24), (200, 50)])
+@pytest.mark.parametrize("size", [(40, 10), second((45, 30)), second((80, 24)), (200, 50)])
 async def test_a_comparison_fits_the_terminal(size: tuple[int, int]) -> None:
     async with showing(healthy(), size=size) as (app, pilot):
         await opened(app, pilot)
@@ -122,6 +123,7 @@ async def test_a_list_without_a_run_offers_nothing_to_do_with_one() -> None:
         assert {"leave", "help"} <= {key.action for key in screen.offered()}
 
 
+@SECOND_TIER
 async def test_a_single_run_is_not_offered_to_be_compared_or_sorted() -> None:
     async with showing(healthy(), size=(120, 40)) as (app, pilot):
         screen = await opened(app, pilot)

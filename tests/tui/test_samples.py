@@ -15,6 +15,7 @@ from textual.pilot import Pilot
 
 from tests.fakes.feed import FakePicker, FakeStarter, healthy
 from tests.fakes.screen_jobs import rich_run
+from tests.tiers import second
 from tests.tui.conftest import look, until
 from trainwatch.core.model.checkpoints.sample import Sample
 from trainwatch.core.sense.files.sample_images import find_samples
@@ -150,7 +151,7 @@ async def test_samples_screen_shows_why_it_is_empty(tmp_path: Path) -> None:
         assert "Set output_dir in trainwatch.toml" in said(app, "picture")
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50), (45, 30), (30, 10)])
+@pytest.mark.parametrize("size", [(80, 24), second((120, 40)), second((200, 50)), second((45, 30)), (30, 10)])
 async def test_samples_screen_fits_every_size(tmp_path: Path, size: tuple[int, int]) -> None:
     picture(tmp_path / "samples" / "0000500.png", size=(300, 500))
     async with looking(tmp_path, size) as (app, pilot):

@@ -11,13 +11,14 @@ from tests.fakes.feed import SCENES, FakePicker, FakeStarter
 from tests.fakes.launcher import CHECKS, FAILED, FakeLauncher
 from tests.fakes.pictures import PaintedFolder
 from tests.fakes.screen_jobs import rich_run, troubled
+from tests.tiers import second
 from tests.tui.conftest import app_of, look, until
 from trainwatch.tui.app import TrainwatchApp
 from trainwatch.tui.screens.launch.launch_screen import LaunchScreen
 from trainwatch.tui.screens.samples_screen import SamplesScreen
 
 
-@pytest.mark.parametrize("size", [(80, 24), (200, 50)], ids=["80x24", "200x50"])
+@pytest.mark.parametrize("size", [(80, 24), second((200, 50))], ids=["80x24", "200x50"])
 @pytest.mark.parametrize("scene", ["empty", "healthy", "busy", "hung", "finished"])
 def test_dashboard_equals_its_snapshot(snap_compare: Callable[..., bool], scene: str, size: tuple[int, int]) -> None:
     app = app_of(SCENES[scene]())
@@ -52,7 +53,7 @@ PLACES: dict[str, tuple[tuple[str, ...], Callable[[Any], bool]]] = {
 }
 
 
-@pytest.mark.parametrize("size", [(80, 24), (200, 50)], ids=["80x24", "200x50"])
+@pytest.mark.parametrize("size", [second((80, 24)), (200, 50)], ids=["80x24", "200x50"])
 @pytest.mark.parametrize("place", PLACES)
 def test_screens_equal_their_snapshots(snap_compare: Callable[..., bool], place: str, size: tuple[int, int]) -> None:
     keys, drawn = PLACES[place]
@@ -69,7 +70,7 @@ def test_screens_equal_their_snapshots(snap_compare: Callable[..., bool], place:
     assert snap_compare(app, terminal_size=size, run_before=ready)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (200, 50)], ids=["80x24", "200x50"])
+@pytest.mark.parametrize("size", [(80, 24), second((200, 50))], ids=["80x24", "200x50"])
 def test_launch_screen_equals_its_snapshot(snap_compare: Callable[..., bool], size: tuple[int, int]) -> None:
     app = TrainwatchApp(
         None, picker=FakePicker(), launcher=FakeLauncher(checks=(*CHECKS, FAILED)), launch_first=True,
@@ -83,7 +84,7 @@ def test_launch_screen_equals_its_snapshot(snap_compare: Callable[..., bool], si
     assert snap_compare(app, terminal_size=size, run_before=ready)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (200, 50)], ids=["80x24", "200x50"])
+@pytest.mark.parametrize("size", [(80, 24), second((200, 50))], ids=["80x24", "200x50"])
 def test_samples_screen_equals_its_snapshot(
     snap_compare: Callable[..., bool], tmp_path: Path, size: tuple[int, int]
 ) -> None:
@@ -102,7 +103,7 @@ def test_samples_screen_equals_its_snapshot(
     assert snap_compare(app, terminal_size=size, run_before=ready)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (200, 50)], ids=["80x24", "200x50"])
+@pytest.mark.parametrize("size", [(80, 24), second((200, 50))], ids=["80x24", "200x50"])
 def test_timeline_cursor_equals_its_snapshot(snap_compare: Callable[..., bool], size: tuple[int, int]) -> None:
     app = app_of(troubled())
 

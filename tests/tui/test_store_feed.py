@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from tests.fakes.feed import checkpoint, created, process, progress, readings, started, training
+from tests.tiers import SECOND_TIER
 from tests.tui.conftest import until
 from trainwatch.core.app.screen.store_feed import StoreFeed
 from trainwatch.core.model.fact import AttemptStarted, CheckpointKnown
@@ -103,6 +104,7 @@ def test_checkpoints_of_the_fake_story_equal_those_in_the_store(tmp_path: Path) 
     assert load_story(run.journal).checkpoints == (told,)
 
 
+@SECOND_TIER
 async def test_a_real_log_can_be_paged_and_searched(tmp_path: Path) -> None:
     run, wall0 = directory(tmp_path)
     log = tmp_path / "train.log"

@@ -10,6 +10,7 @@ from textual.pilot import Pilot
 from tests.fakes.feed import FakePicker, FakeStarter, healthy
 from tests.fakes.screen_jobs import rich_run, troubled
 from tests.fakes.trials import MEASURED, FakeTrials
+from tests.tiers import SECOND_TIER
 from tests.tui.conftest import look, showing, until
 from trainwatch.core.views.screens.profiles import KeyRow, measured_words
 from trainwatch.tui.app import TrainwatchApp
@@ -47,6 +48,7 @@ def footer(app: TrainwatchApp) -> str:
     return lines[0]
 
 
+@SECOND_TIER
 async def test_a_confirmed_trial_shows_a_progress_bar_and_its_result() -> None:
     trials = FakeTrials()
     trials.gate.clear()
@@ -84,6 +86,7 @@ async def test_a_trial_beside_a_live_run_shows_a_warning() -> None:
         await until(pilot, lambda: trials.tried == [("balanced", 5.0, True)])
 
 
+@SECOND_TIER
 async def test_escape_cancels_a_trial_then_leaves() -> None:
     trials = FakeTrials()
     trials.gate.clear()

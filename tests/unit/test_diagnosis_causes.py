@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from tests.shipped import CATALOGUE, FAILURES, LOG_SHAPES, SHAPES
+from tests.tiers import SECOND_TIER
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
 from trainwatch.core.judge.failure.diagnosis import diagnose, diagnosis_of
 from trainwatch.core.judge.failure.evidence_state import DiagnosisState
@@ -231,6 +232,7 @@ def test_diagnosis_kernel_lines_come_first() -> None:
     )
 
 
+@SECOND_TIER
 def test_diagnosis_state_is_bounded_and_survives_json() -> None:
     state = state_of("".join(text + "\n" for _, text in EXAMPLES) * 30)
     encoded = msgspec.json.encode(state)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import trainwatch.core.judge
+from tests.tiers import SECOND_TIER
 from trainwatch.core.config.shipped import load_failures, load_log_shapes
 from trainwatch.core.judge.failure.catalogue import CompiledCatalogue
 from trainwatch.core.judge.progress.log_progress import START, read_progress
@@ -177,6 +178,7 @@ def too_slow(pattern: re.Pattern[str]) -> str | None:
     return None
 
 
+@SECOND_TIER
 def test_twice_the_line_costs_each_pattern_at_most_three_times_as_much() -> None:
     slow = {name: told for name, pattern in every_pattern().items() if (told := too_slow(pattern)) is not None}
     assert not slow, "\n".join(f"{told}: {name[:160]}" for name, told in slow.items())

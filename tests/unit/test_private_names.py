@@ -14,6 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.source_trees import OURS, REPOSITORY, trees
+from tests.tiers import SECOND_TIER
 
 ALLOWED = {
     # Textual has no public way to write an escape sequence between two of its own; see TerminalTitle.
@@ -134,6 +135,7 @@ def names_of(cls: type) -> set[str]:
     return {name for name in (*vars(cls), *written_in(cls)) if private(name)}
 
 
+@SECOND_TIER
 def test_no_private_name_of_a_third_party_package_is_used() -> None:
     anywhere = set().union(*(source.defined for source in sources().values()))
     found = [
@@ -167,6 +169,7 @@ def test_a_private_name_is_found(source: str) -> None:
     assert list(found.foreign(found.defined))
 
 
+@SECOND_TIER
 def test_no_class_redefines_a_private_name_of_its_third_party_base() -> None:
     """A name of ours that Textual uses for something else would replace it without a word."""
     clashes: dict[str, set[str]] = defaultdict(set)

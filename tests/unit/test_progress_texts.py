@@ -51,11 +51,6 @@ def misses(row: dict[str, Any], text: str) -> dict[str, Any]:
     return {f: answer[f] for f in FIELDS if not any(same(label, answer[f]) for label in right[f])}
 
 
-@pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
-def test_progress_of_a_form_that_no_row_names(row: dict[str, Any]) -> None:
-    assert misses(row, row["text"]) == {}
-
-
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_progress_is_the_same_in_every_transport(transport: str) -> None:
     wrapped = TRANSPORTS[transport]

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.tiers import SECOND_TIER
 from trainwatch.core.app.plan.definitions import read_definitions
 from trainwatch.core.app.rehearse.outlook import outlook
 from trainwatch.core.app.wiring.judge_of_run import replay_of
@@ -19,6 +20,7 @@ def recorded(last: str) -> Sequence[Observation]:
     return [*seen, LogChunk(t=60.2, text=last)]
 
 
+@SECOND_TIER
 def test_the_time_of_a_hang_is_that_between_two_steps_also_if_the_recording_ends_in_a_save(tmp_path: Path) -> None:
     spec = RunSpec(id="a", name="a", command=("python", "train.py"), cwd=str(tmp_path), created_wall=0.0)
     known = read_definitions(tmp_path)

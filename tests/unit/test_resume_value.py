@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.tiers import second
 from trainwatch.cli import main
 
 KEYS = {
@@ -210,7 +211,9 @@ def test_resume_behind_an_option_that_the_parser_has(dry: Any) -> None:
         assert shown["argv"] == [sys.executable, "t.py"]
 
 
-@pytest.mark.parametrize("option", ["-i", "-r", "--trained-agent", "--xgb-model", "--model", "--resume", "--warm"])
+@pytest.mark.parametrize(
+    "option", ["-i", "--trained-agent", *map(second, ("-r", "--xgb-model", "--model", "--resume", "--warm"))]
+)
 @pytest.mark.parametrize(
     "text",
     [

@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from tests.tiers import SECOND_TIER
 from trainwatch.core.model.text.edge import Edge
 from trainwatch.core.model.text.redact import HIDDEN
 from trainwatch.core.model.text.secret_forms import PREFIXES
@@ -205,6 +206,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
+@SECOND_TIER
 @pytest.mark.parametrize("text", HOSTILE, ids=[text[:16] for text in HOSTILE])
 def test_the_time_grows_with_the_length_of_a_line(text: str) -> None:
     edge = Edge()

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.tiers import SECOND_TIER
 from trainwatch.core.act.slurm import job_process, job_start
 from trainwatch.core.act.slurm.answers import SEPARATOR
 from trainwatch.core.act.slurm.attempt_job import end_job
@@ -127,6 +128,7 @@ def test_a_job_of_another_run_is_left_alone(cluster: Cluster) -> None:
     assert cluster.called("sbatch") == 1
 
 
+@SECOND_TIER
 def test_a_job_that_slurm_forgot_goes_on_as_long_as_something_of_it_is_written(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.tiers import SECOND_TIER
 from trainwatch.core.app.plan.told_length import told_lengths
 from trainwatch.core.config.shipped import load_presets, load_profiles
 from trainwatch.core.model.launch.change import Change
@@ -62,6 +63,7 @@ def test_steps_count_where_the_framework_takes_them_first(tmp_path: Path) -> Non
     assert told(tmp_path, *words, preset="hf") == ToldLength(steps=500, steps_by="--max_steps 500")
 
 
+@SECOND_TIER
 def test_a_profile_wins_over_the_command(tmp_path: Path) -> None:
     found = told(tmp_path, "train_search.py", "--epochs", "7", profile="safe-quick")
     assert (found.epochs, found.epochs_by) == (10, "--epochs 10 of profile safe-quick")
