@@ -1,6 +1,6 @@
 """Every fault in every framework, with real PyTorch and real processes: right cause, remedy, resume point and proof.
 
-By default the faults that differ in what follows, each once, spread over the frameworks, and PyTorch in one of them: in
+By default the faults whose answer no other test with real processes shows, each once, and PyTorch in one framework: in
 the others numpy writes the same files. ``TRAINWATCH_MATRIX=all`` runs every cell, ``TRAINWATCH_MATRIX="crash oom"`` these faults in every framework,
 with PyTorch throughout.
 """
